@@ -28,19 +28,19 @@ class AnswerColumn:
     """One column of an answer.
 
     Attributes:
-        name: its name in JSON and CSV.
-        heading: its name above the table; empty for a column that only JSON, CSV and ``--wide`` have.
+        name: name of the column in JSON and CSV.
+        heading: heading of the column in a table; empty for a column that only JSON, CSV and ``--wide`` have.
         rank: 1 for the main columns of an answer. Columns with a higher rank are left out first on a narrow terminal.
-        least: width to which its text may be cut; None if it is shown whole or not at all.
-        is_id: whether it is an id, so that shortened texts must stay different. An id that is shown whole or not at all
-            is an argument of other commands.
-        good: width of its text that is more important than another column of a higher rank.
-        only_with: the option or type of group without which it is not shown; empty if it is always shown.
-        sql: the expression that reads it; empty for the stored column of its name.
-        read: makes the value from the engine's value; None if both are the same.
-        text: makes the text in a table from the value; None for its usual text.
-        bound: its heading in a table in which it is true for a row: then the log proves only a bound.
-        is_sentence: whether its texts go below their rows if they don't fit beside others.
+        least: smallest width to which the column's text may be cut; None if the text is shown whole or not at all.
+        is_id: whether the values are ids, so that shortened texts must stay different. An id that is shown whole or not
+            at all is an argument of other commands.
+        good: width of the column's text that is more important than another column of a higher rank.
+        only_with: the option or type of group without which the column is not shown; empty if it is always shown.
+        sql: the SQL expression that reads the value; empty for the stored column of the same name.
+        read: function that makes the value from the engine's value; None if both are the same.
+        text: function that makes the text in a table from the value; None for the usual text.
+        bound: heading under which a table shows the column if it is true for a row: then the log proves only a bound.
+        is_sentence: whether the column's texts go below their rows if they don't fit beside others.
         is_cut: whether a long text ends in ``…`` on a terminal instead of continuing in the next line.
     """
 
@@ -65,7 +65,7 @@ def column(*shown: Any, default: Any = MISSING, is_computed: bool = False, **mor
     Args:
         shown: heading, rank and least width, as ``AnswerColumn`` has them.
         default: the field's default; a field that has one is not read from tables.
-        is_computed: whether the row computes it from its other fields.
+        is_computed: whether the row computes the field from its other fields.
         more: any other attribute of ``AnswerColumn``.
     """
     return field(default=default, init=not is_computed, metadata={"column": AnswerColumn("", *shown, **more)})

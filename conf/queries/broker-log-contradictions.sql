@@ -22,7 +22,7 @@ generations AS (
       ON ended.group_id = lines.group_id AND ended.epoch = lines.epoch
      AND abs(epoch_ms(logged_at) - epoch_ms(CASE event WHEN 'STABILIZED' THEN stabilized_at ELSE completed_at END)) <= 2000
     -- A join phase that nobody's sync ended leaves no record, and its generation is followed by another attempt.
-    -- Where records are missing, that there is none contradicts nothing.
+    -- If records of the group are missing at that time, a missing record does not contradict the line.
     WHERE ended.group_id IS NULL AND event <> 'STABILIZED' AND lines.group_id NOT IN (
               SELECT group_id FROM incomplete_groups
               WHERE cluster = $cluster AND coalesce(since <= logged_at, true) AND coalesce(logged_at <= until, true))

@@ -10,7 +10,7 @@ FROM partition_ownership AS a JOIN partition_ownership AS b
           ELSE (a.from_offset, a.member_id) < (b.from_offset, b.member_id) END
  AND coalesce(a.owned_to > b.owned_from, a.to_offset > b.from_offset, true)
 WHERE a.cluster = $cluster AND ($group IS NULL OR a.group_id = $group)
-  -- Of others the log may lack when one of them gave it up.
+  -- If an ownership is not proven, the log may lack the record in which one of the two members gave the partition up.
   AND a.is_exact AND b.is_exact
   AND a.group_id NOT IN (SELECT group_id FROM group_timeline WHERE cluster = $cluster AND group_type = 'share')
 ORDER BY overlap_from, a.group_id, topic, a.partition

@@ -10,9 +10,9 @@ class Fault(NamedTuple):
     """A known fault.
 
     Attributes:
-        issue: its number in Kafka's issue tracker.
-        versions: the releases that have it.
-        effect: what it does.
+        issue: number of the fault in Kafka's issue tracker.
+        versions: the releases that have the fault.
+        effect: the effect of the fault.
     """
 
     issue: str

@@ -38,7 +38,7 @@ class LeaderChange(NamedTuple):
     Attributes:
         leader: id of the broker; -1 if there is no leader.
         at_ms: time of the election; None if only a snapshot has the leader.
-        is_unclean: whether it was elected although it was not in sync.
+        is_unclean: whether the broker was elected although it was not in sync.
     """
 
     log_partition: int
@@ -188,9 +188,9 @@ def _with_lines(change: CoordinatorChange, lines: Sequence[CoordinatorLine], bef
     """Return a change with the facts that brokers logged.
 
     Args:
-        change: by records alone.
-        lines: of its leader epoch, by time.
-        before: the broker that led the partition before.
+        change: the change as the records alone show it.
+        lines: lines about the change's leader epoch, by time.
+        before: the broker that led the partition before the change.
     """
     brokers = {line.broker for line in lines if line.event != _UNLOADED}
     if change.broker is not None:

@@ -36,9 +36,9 @@ class Retention(NamedTuple):
 
     Attributes:
         ms: offsets.retention.minutes in milliseconds.
-        is_known: whether it was given or inferred from removed offsets. If it is only the default, no expiry is
-            certain.
-        note: a sentence that says where it comes from.
+        is_known: whether the user gave the retention, or removed offsets show it. If it is only the default, no expiry
+            is certain.
+        note: a sentence on the source of the retention.
     """
 
     ms: int

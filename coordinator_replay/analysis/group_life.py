@@ -52,8 +52,8 @@ class GroupReplay:
 
     Attributes:
         replay: the engine, for callers that need the group's state after the last record.
-        group_type: the type of the group at its last event; None if there was no event.
-        proven_ms: the time from which no record of the log partition is missing; None if none is missing.
+        group_type: the type of the group at its last event; None if the group had no event.
+        proven_ms: the time from which no record of the log partition is missing; None if no record is missing at all.
     """
 
     proven_ms: int | None = None
@@ -214,7 +214,7 @@ class GroupReplay:
             partition: the log partition.
             offset: the first log offset that doesn't count.
             at_ms: the time of the move; None if no record shows it.
-            to_partition: the log partition that counts from then on.
+            to_partition: the log partition whose records of the group count after the move.
         """
         rows = self._finish()
         at_ms = latest_ms(self._now_ms, at_ms)
@@ -292,7 +292,7 @@ class GroupReplay:
         """Continue from a snapshot.
 
         Raises:
-            SnapshotError: it is damaged, or has a version that this release does not know.
+            SnapshotError: the snapshot is damaged, or has a version that this release does not know.
         """
         with restoring("group", VERSION, snapshot):
             replay = StateReplay.restore(snapshot["replay"])

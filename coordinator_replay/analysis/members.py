@@ -21,8 +21,9 @@ class OpenMemberInterval(NamedTuple):
 
     Attributes:
         is_client_inherited: whether client id and host on record are, or may be, from an earlier process of this static
-            member. A classic group keeps those of the first process (``ClassicGroup.replaceStaticMember``). If records
-            are missing before the member's first record, the log does not show whether it was replaced.
+            member. A classic group keeps client id and host of the first process
+            (``ClassicGroup.replaceStaticMember``). If records are missing before the member's first record, the log
+            does not show whether the member was replaced.
         is_exact: whether the group is proven since the beginning of the interval.
         is_begin_open: whether the member may have been in this state before the interval.
     """
@@ -79,8 +80,8 @@ class MemberReplay:
 
         Args:
             events: the events of one operation.
-            changed: the members after it.
-            at_ms: its time.
+            changed: the members after the operation.
+            at_ms: time of the operation.
         """
         group_type, partition = events[-1].group_type, events[-1].partition
         is_classic = group_type is GroupType.CLASSIC
@@ -201,7 +202,7 @@ _SHOWN_OF_CURRENT = attrgetter("state", "epoch", "assigned", "pending")
 
 
 def _looks_alike(newer: Member, other: Member) -> bool:
-    """Return whether the table would show the same values for both; they may be one member at two times."""
+    """Return whether the table would show the same values for two members, or for one member at two times."""
     if _SHOWN_OF_CURRENT(newer.current or JOINING) != _SHOWN_OF_CURRENT(other.current or JOINING):
         return False
     targets = [member.target.assigned if member.target is not None else None for member in (newer, other)]

@@ -55,8 +55,8 @@ class OpenOwnership(NamedTuple):
     """A partition owned by a member, with the time and the record since which it is owned.
 
     Attributes:
-        is_exact: the group is proven since the beginning of the interval.
-        is_begin_open: no record shows what was before the interval.
+        is_exact: whether the group is proven since the beginning of the interval.
+        is_begin_open: whether no record shows what was before the interval.
     """
 
     member_id: str
@@ -73,10 +73,10 @@ class Unowned(NamedTuple):
 
     Attributes:
         topic: the topic as records of the group type name it; a conversion of the group changes the key of the gap.
-        awaited_ms: when the target assignment took it from the member; None if it never did.
+        awaited_ms: time at which the target assignment took the partition from the member; None if it never took it.
         is_exact: whether the group is proven at the end of the ownership.
-        since_ms: since when members miss the partition; None while no member subscribes to its topic.
-        over: earlier times in which members missed it.
+        since_ms: the time since which members miss the partition; None while no member subscribes to its topic.
+        over: earlier times in which members missed the partition.
     """
 
     topic: str
@@ -99,7 +99,7 @@ class Unowned(NamedTuple):
         return self._replace(since_ms=None, over=(*self.over, (self.since_ms, at_ms)))
 
     def missed_ms(self) -> int:
-        """Return how long members missed the partition, up to the end of the last such time."""
+        """Return how long members missed the partition, up to the end of the last time in which they missed it."""
         return sum(until - since for since, until in self.over)
 
 
@@ -107,12 +107,13 @@ class Handover(NamedTuple):
     """A handover: a member took a partition that nobody owned for a while.
 
     Attributes:
-        rebalance_id: the rebalance in which it was revoked.
-        unowned_ms: how long nobody owned it; None if the log has only a lower bound.
-        is_moved: whether it went to another member; False if it went to the same static member under a new member id.
-        member_id: the member that owned it before.
-        released_ms: when that member gave it up.
-        awaited_ms: when the target assignment took it from that member; None if it never did.
+        rebalance_id: the rebalance in which the partition was revoked.
+        unowned_ms: how long nobody owned the partition; None if the log has only a lower bound.
+        is_moved: whether the partition went to another member. False if it went to the same static member under a new
+            member id.
+        member_id: the member that owned the partition before.
+        released_ms: time at which that member gave the partition up.
+        awaited_ms: time at which the target assignment took the partition from that member; None if it never took it.
     """
 
     rebalance_id: str | None
@@ -169,19 +170,19 @@ class OwnershipReplay:
         owned: the partitions that each member owns.
         handovers: handovers of the last operation.
         added: number of partitions that the last operation assigned and that nobody had owned before.
-        at_offset: log offset of its last record.
+        at_offset: log offset of the group's last record.
         log_partition: the log partition of the group's records.
         seen: members whose ownership is on record.
         lost: members whose later ownership can't be read or may be missing, with their last ownership on record.
         is_step_exact: whether the group is proven before the present operation.
         is_exact: whether the group is proven after the present operation.
-        unrevoked_since: members in the state UNREVOKED_PARTITIONS or UNREVOKED_TASKS, and since when. Each record of
-            the state restarts the rebalance timeout (``maybeReconcile`` schedules it again), so it restarts this time
-            too.
+        unrevoked_since: members in the state UNREVOKED_PARTITIONS or UNREVOKED_TASKS, each with the time of its last
+            record of this state. Such a record restarts the member's rebalance timeout (``maybeReconcile`` schedules it
+            again).
         subscriptions: the topics that members subscribe to.
         has_new_gaps: whether the present operation left partitions without an owner.
-        awaited_since: for members that own partitions outside their target assignment: each of these partitions, and
-            since when the target lacks it.
+        awaited_since: for each member that owns partitions outside its target assignment: these partitions, each with
+            the time since which the target lacks it.
     """
 
     topics: RecordTopics
@@ -223,10 +224,10 @@ class OwnershipReplay:
 
         Args:
             events: the events of one operation.
-            changed: the members after it.
-            at_ms: its time.
-            last_ms: the time of the operation before it.
-            rebalance_id: the rebalance it belongs to.
+            changed: the members after the operation.
+            at_ms: time of the operation.
+            last_ms: time of the operation before.
+            rebalance_id: the rebalance to which the operation belongs.
         """
         self.handovers = []
         self.added = 0
@@ -579,9 +580,9 @@ def join_done(joined_ms: int | None, at_ms: int | None, last_ms: int | None) -> 
     None if the record has no time.
 
     Args:
-        joined_ms: the record's ``currentStateTimestamp``; None if it has none.
+        joined_ms: the record's ``currentStateTimestamp``; None if the record has none.
         at_ms: the record's time.
-        last_ms: the time of the operation before it.
+        last_ms: the time of the operation before the record.
     """
     if joined_ms is None or at_ms is None:
         return at_ms
@@ -592,8 +593,9 @@ def _unowned(gap: Unowned, topic: str | None) -> list[dict[str, int | None]] | N
     """Return the times in which members missed a partition; None if they are not on record.
 
     Args:
-        gap: the time since its last owner.
-        topic: the name of its topic; without a name it is unknown whether members still subscribe to it.
+        gap: the time since the partition's last owner.
+        topic: the name of the partition's topic. Without a name it is unknown whether members still subscribe to the
+            topic.
     """
     if not gap.is_exact or (gap.since_ms is not None and topic is None):
         return None

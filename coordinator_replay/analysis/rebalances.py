@@ -106,18 +106,20 @@ class OpenRebalance:
     """One rebalance so far.
 
     Attributes:
-        started_ms: when it began; for a classic rebalance, the latest possible begin. None, like all other times,
-            before the group's first record with a time.
+        started_ms: begin of the rebalance; for a classic rebalance, the latest possible begin. None, like all other
+            times, before the group's first record with a time.
         earliest_ms: the earliest possible begin; None if the log does not show it.
-        completed_at: when it was over, in milliseconds, like all values that the row shows unchanged.
-        completed_offset: log offset of the record that completed it; None while it is in progress.
-        members_before: members before it; None if the group just before it is not on record.
-        is_counted: whether the partitions owned at its end were counted.
-        held_up_until_ms: when the member in ``held_up_by`` revoked partitions that others waited for.
-        unowned_ms_max: None if no partition revoked in it has been without an owner for a time on record.
-        log_partition: the log partition of its first record.
+        completed_at: end of the rebalance, in milliseconds, like all values that the row shows unchanged.
+        completed_offset: log offset of the record that completed the rebalance; None while it is in progress.
+        members_before: members before the rebalance; None if no record shows the group just before it.
+        is_counted: whether the partitions owned at the end of the rebalance were counted.
+        held_up_until_ms: time at which the member in ``held_up_by`` revoked partitions that others waited for.
+        unowned_ms_max: longest time that a partition revoked in the rebalance had no owner; None if no such time is on
+            record.
+        log_partition: the log partition of the rebalance's first record.
         is_end_proven: whether no record is missing that may show another end.
-        reason_open_until_ms: the time up to which a later rebalance may show more about its reason; 0 if none can.
+        reason_open_until_ms: the time up to which a later rebalance may show more about the reason; 0 if no later
+            rebalance can.
         is_unowned_known: False if a partition went to another member within a join phase, whose times are not on
             record.
     """
@@ -179,7 +181,7 @@ class Rebalances:
     """The fold over rebalances.
 
     Attributes:
-        scope: whose rows these are.
+        scope: the group's cluster and name.
         topics: topics by name.
         members: the members before the present operation.
         ownership: the owners of partitions.
@@ -187,8 +189,8 @@ class Rebalances:
         running: rebalances in progress, and finished ones whose cost may still rise, oldest first.
         awaiting_reason: finished rebalances whose cost is final but whose reason is not, oldest first.
         member_count: number of members when the last rebalance began.
-        joined: members that joined since then.
-        left: members that left since then.
+        joined: members that joined since the last rebalance began.
+        left: members that left since the last rebalance began.
         is_step_exact: whether the last step was proven.
         history: facts for reasons besides the operation.
         lost_at: log offset at which records were last missing; signs of life before it may be missing.
@@ -518,7 +520,8 @@ def _earliest(situation: Situation, last_ms: int | None) -> int | None:
 
     Args:
         situation: the rebalance.
-        last_ms: the time of the group's last operation; None if there was none, or none with a time.
+        last_ms: the time of the group's last operation; None if the group had no operation, or if no operation has a
+            time.
     """
     event, started_ms = situation.opening, situation.started_ms
     if event.group_type is not GroupType.CLASSIC:

@@ -21,8 +21,8 @@ class Asked(NamedTuple):
     """The topics that one member subscribes to.
 
     Attributes:
-        topics: their names; None if they are not on record, so the member may subscribe to any topic.
-        regex: the regular expression that it subscribes to; empty if there is none.
+        topics: names of the topics; None if the names are not on record, so that the member may subscribe to any topic.
+        regex: the regular expression to which the member subscribes; empty if it uses none.
     """
 
     topics: tuple[str, ...] | None
@@ -48,7 +48,7 @@ class Subscriptions:
         counts: number of members that subscribe to a topic; the key None counts members that may subscribe to any.
         expressions: number of members that subscribe to each regex.
         kinds: number of members with the same subscription.
-        has_changed: whether the last operation changed any of these.
+        has_changed: whether the last operation changed any of these fields.
     """
 
     topics: RecordTopics

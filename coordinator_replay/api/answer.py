@@ -88,8 +88,8 @@ class Answer(Sequence[T], Generic[T]):
         row_type: the class of the rows.
         notes: sentences about the rows, for example that the time lies after the end of the log, that records are
             missing, or that nothing was found.
-        basis: the basis of the answer: the cluster, the end of its log, and the time since when the log is complete;
-            ``str`` returns it as a line. None if the answer is not about the log.
+        basis: the basis of the answer: the cluster, the end of its log, and the time since when the log is complete.
+            ``str`` returns the basis as a line. None if the answer is not about the log.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Answer(Sequence[T], Generic[T]):
         Args:
             rows: the rows.
             row_type: see Attributes.
-            notes: see Attributes; None is left out.
+            notes: see Attributes; a note that is None is left out.
             basis: see Attributes.
         """
         self._rows = tuple(rows)
@@ -174,7 +174,7 @@ class SqlAnswer(Answer[tuple[Any, ...]]):
     """The rows of an SQL statement.
 
     Attributes:
-        columns: the names of the columns; empty if the statement has no answer.
+        columns: the names of the columns; empty if the statement returns nothing.
     """
 
     def __init__(

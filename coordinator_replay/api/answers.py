@@ -37,8 +37,8 @@ class Described(Answer["DescribedMember"]):
 
     Attributes:
         group: the group itself.
-        assignor: the assignor or protocol that distributes the partitions; None if there is none.
-        kinds: the columns that this kind of group has, as ``only_with`` names them.
+        assignor: the assignor or protocol that distributes the partitions; None if the group has none.
+        kinds: the columns that only this type of group has, as ``only_with`` names them.
     """
 
     def __init__(self, description: Description, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
@@ -73,10 +73,10 @@ class Owned(Answer["Ownership"]):
     """Owners of a partition: no row if nobody owned it or no owner is on record; several rows in share groups.
 
     Attributes:
-        before: the last ownership that had ended by that time.
-        after: the first ownership that began later.
-        neighbours: ``before`` and ``after`` if there is no owner, else empty.
-        is_exact: whether the log proves that there were these owners and no others.
+        before: the last ownership that had ended by the time asked for.
+        after: the first ownership that began after the time asked for.
+        neighbours: ``before`` and ``after`` if the partition has no owner, else empty.
+        is_exact: whether the log proves that the partition had these owners and no others.
     """
 
     def __init__(self, owners: Owners, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
@@ -158,8 +158,8 @@ class Reasons(Answer["Rebalance"]):
     """Rebalances with the evidence for their causes, which a notebook shows below each rebalance.
 
     Attributes:
-        hold_ups: the member that blocked a rebalance, by rebalance id, as far as the log shows it.
-        summary: three sentences about all of them; empty if they are few.
+        hold_ups: by rebalance id, the member that blocked the rebalance, as far as the log shows it.
+        summary: three sentences about all rebalances; empty if there are few.
     """
 
     def __init__(
@@ -186,8 +186,8 @@ class Replayed(Answer["door.Measures"]):
     Attributes:
         fidelity: how well the simulation with the recorded settings reproduces the record.
         assumptions: what the log does not show, in sentences.
-        differences: sentences on what each alternative changes, or on why no alternative was simulated if fidelity is
-            too low.
+        differences: sentences on what each alternative changes. If fidelity is too low, sentences on why no alternative
+            was simulated.
     """
 
     def __init__(self, what_if: door.WhatIf, basis: Basis | None = None) -> None:

@@ -29,10 +29,10 @@ class Page:
 
     Attributes:
         html: the page.
-        facts: counts of the things that it shows.
-        notes: sentences that belong to it.
+        facts: counts of the things that the page shows.
+        notes: sentences about the page.
         basis: the basis, see ``Answer``.
-        drawing: function that makes its figures for a picture; None if the page has none.
+        drawing: function that makes the page's figures for a picture; None if the page has no figures.
     """
 
     html: str
@@ -86,7 +86,7 @@ class Pages:
     Attributes:
         index: the overview, to open in a browser.
         facts: counts of the things that the pages show.
-        notes: sentences that belong to them.
+        notes: sentences about the pages.
         basis: the basis, see ``Answer``.
     """
 
@@ -103,8 +103,8 @@ class Trace:
     """The lives of groups as a trace that Perfetto and chrome://tracing open.
 
     Attributes:
-        groups: their names.
-        notes: sentences that belong to it.
+        groups: names of the groups.
+        notes: sentences about the trace.
         basis: the basis, see ``Answer``.
     """
 

@@ -111,7 +111,7 @@ class Warehouse:
         """Return the groups at a point in time, as ListGroups shows them.
 
         Args:
-            at: the point in time; the end of the log if None.
+            at: the point in time; None for the end of the log.
             types: only groups of these types (``classic``, ``consumer``, ``share``, ``streams``); all if empty.
             states: only groups in these states, in Kafka's spelling and any case; all if empty. ``Unknown`` means
                 groups whose state the log does not prove.
@@ -155,7 +155,8 @@ class Warehouse:
         Args:
             group: the group.
             at: the point in time; the end of the log if None.
-            topics: only offsets of these topics, or of these partitions of them (``orders:0,1``); all if empty.
+            topics: only offsets of these topics. ``orders:0,1`` names single partitions of a topic. Empty for all
+                topics.
             require_stable: show partitions with a pending transactional commit as unstable, without an offset.
             end_offsets: a CSV or JSON-lines file of topic, partition, offset[, time], to compute the lag.
         """
@@ -208,9 +209,9 @@ class Warehouse:
         Args:
             group: the group.
             topic: the topic.
-            partition: only this one; all of the topic if None.
-            start: offsets in force after this time; all if None.
-            end: offsets committed before this time; all if None.
+            partition: only this partition; None for all partitions of the topic.
+            start: leave out offsets that had ended by this time; None leaves out none.
+            end: leave out offsets that were committed at this time or later; None leaves out none.
         """
         since, until = self._time(start), self._end(end)
         return self._rows(questions.offset_history(self._tables, group, topic, partition, since, until))
@@ -220,8 +221,8 @@ class Warehouse:
 
         Args:
             group: the group.
-            start: from this time on; the start of the log if None.
-            end: up to this time, not included; the end of the log if None.
+            start: begin of the time range, included; None begins at the start of the log.
+            end: end of the time range, excluded; None ends after the last record of the log.
         """
         return self._rows(questions.timeline(self._tables, group, self._time(start), self._end(end)))
 
@@ -230,8 +231,8 @@ class Warehouse:
 
         Args:
             group: the group.
-            start: intervals that end after this time; all if None.
-            end: intervals that begin before this time; all if None.
+            start: leave out intervals that had ended by this time; None leaves out none.
+            end: leave out intervals that begin at this time or later; None leaves out none.
         """
         return self._rows(questions.members(self._tables, group, self._time(start), self._end(end)))
 
@@ -248,11 +249,12 @@ class Warehouse:
         """Return the rebalances of groups, with causes, confidence and costs.
 
         Args:
-            group: only of this group; of all if None.
-            start: only rebalances not over before this time.
-            end: only rebalances that began before this time.
-            causes: only these causes, also as an alternative (``matched_by`` says which); all if empty.
-            last: only this number of the latest; all if None.
+            group: only rebalances of this group; None for all groups.
+            start: leave out rebalances that were over before this time; None leaves out none.
+            end: leave out rebalances that began at this time or later; None leaves out none.
+            causes: only rebalances with one of these causes, as cause or as alternative (``matched_by`` says which of
+                the two); empty for all rebalances.
+            last: number of rebalances to return, the latest ones; None returns all.
             who: conditions on groups: their names, and clients, hosts and topics in that time range.
         """
         since, until = self._time(start), self._end(end)
@@ -272,13 +274,14 @@ class Warehouse:
         """Return rebalances with their causes and the evidence for each cause.
 
         Args:
-            group: only of this group; of all if None.
-            at: only the rebalance in progress at this time, or else the last one before it. Both are returned if a
-                classic rebalance may have begun by then, because its beginning leaves no record.
-            start: only rebalances not over before this time.
-            end: only rebalances that began before this time.
-            causes: only these causes, also as an alternative (``matched_by`` says which); all if empty.
-            last: only this number of the latest; all if None.
+            group: only rebalances of this group; None for all groups.
+            at: only the rebalance in progress at this time, or the last one before it if none was in progress. Both are
+                returned if a classic rebalance may have begun by this time, because its beginning leaves no record.
+            start: leave out rebalances that were over before this time; None leaves out none.
+            end: leave out rebalances that began at this time or later; None leaves out none.
+            causes: only rebalances with one of these causes, as cause or as alternative (``matched_by`` says which of
+                the two); empty for all rebalances.
+            last: number of rebalances to return, the latest ones; None returns all.
             who: conditions on groups: their names, and clients, hosts and topics in that time range.
 
         Raises:
@@ -311,8 +314,8 @@ class Warehouse:
             topic: the topic's name or id.
             partition: the partition.
             at: the point in time; the end of the log if None.
-            start: owners from this time on, in place of a point in time.
-            end: owners up to this time, likewise.
+            start: begin of a time range, in place of a point in time: return every ownership that touches the range.
+            end: end of this time range, excluded; None ends after the last record of the log.
 
         Raises:
             UsageError: both a point in time and a time range are given.
@@ -330,8 +333,9 @@ class Warehouse:
 
         Args:
             group: the group.
-            topic: what was typed; a name or an id with all that the group owned if it names no partition.
-            partition: the partition, where it stands beside the topic.
+            topic: what was typed. If it names no partition but only a topic or its id, the result has all partitions of
+                the topic that the group owned.
+            partition: the partition, if it was given separately from the topic.
 
         Raises:
             UsageError: no partition is named, and the group never owned one of the topic.
@@ -350,8 +354,9 @@ class Warehouse:
 
         Args:
             topic: the topic's name or id.
-            start: members still there after this time, and commits from then on; all if None.
-            end: members there before this time, and commits before it; all if None.
+            start: leave out members that were gone by this time, and earlier commits; None leaves out none.
+            end: leave out members that joined at this time or later, and commits from this time on; None leaves out
+                none.
             who: conditions on names of groups, clients and hosts.
         """
         return self._rows(questions.consumers(self._tables, topic, self._time(start), self._end(end), who=who))
@@ -360,8 +365,8 @@ class Warehouse:
         """Return the costs of a time range over all groups: rebalances, partitions without owner, pauses of commits.
 
         Args:
-            start: from this time on; the start of the log if None.
-            end: up to this time, not included; the end of the log if None.
+            start: begin of the time range, included; None begins at the start of the log.
+            end: end of the time range, excluded; None ends after the last record of the log.
         """
         answer = questions.impact(self._tables, self._time(start), self._end(end))
         return Impacted(answer.content, answer.notes, answer.basis)
@@ -372,9 +377,9 @@ class Warehouse:
         """Return restarts of members that follow each other, with their costs, the most expensive first.
 
         Args:
-            group: only of this group.
-            start: rollouts that ended then or later; all if None.
-            end: rollouts that began before it; all if None.
+            group: only rollouts of this group; None for all groups.
+            start: leave out rollouts that ended before this time; None leaves out none.
+            end: leave out rollouts that began at this time or later; None leaves out none.
         """
         return self._rows(questions.rollouts(self._tables, group, self._time(start), self._end(end)))
 
@@ -382,8 +387,9 @@ class Warehouse:
         """Return the differences between two points in time over all groups, and rebalances and findings between them.
 
         Args:
-            start: the first point in time, or the run id of an audit, for the end of the log as that audit had read it.
-            end: the second point in time or run id; the end of the log if None.
+            start: the first point in time; or the run id of an audit, which stands for the end of the log that this
+                audit had read.
+            end: the second point in time, or a run id; None for the end of the log.
 
         Raises:
             UsageError: the second time lies before the first, or no audit has such a run id.
@@ -395,7 +401,7 @@ class Warehouse:
 
         Args:
             other: the other cluster's name; its values are in the columns ``after``.
-            at: the point in time; the end of each log if None.
+            at: the point in time; None for the end of each cluster's log.
         """
         return self._compared(questions.diff_with(self._tables, other, self._time(at)))
 
@@ -422,14 +428,15 @@ class Warehouse:
         """Return offsets that expired or are about to, the earliest first.
 
         Args:
-            group: only of this group; of all if None.
-            statuses: only these (``EXPIRED``, ``DUE``, ``EXPIRING``); all if empty.
+            group: only offsets of this group; None for all groups.
+            statuses: only offsets with one of these statuses (``EXPIRED``, ``DUE``, ``EXPIRING``); empty for all
+                statuses.
             within: only offsets in force that expire within this duration after the end of the log.
             until: only offsets in force that expire up to this time, in place of ``within``.
             who: conditions on groups: their names, and clients, hosts and topics at the end of the log.
 
         Raises:
-            UsageError: both are given, or the time lies before the end of the log.
+            UsageError: both ``within`` and ``until`` are given, or ``until`` lies before the end of the log.
         """
         answer = questions.expired(
             self._tables,
@@ -456,15 +463,15 @@ class Warehouse:
         """Return findings that an operator should look at, the most severe and latest first.
 
         Args:
-            severity: only this severity (``error``, ``warning``, ``info``) and more severe findings.
-            rules: only findings of these rules; of all rules if empty.
+            severity: only findings of this severity (``error``, ``warning``, ``info``) or a more severe one.
+            rules: only findings of these rules; empty for all rules.
             group: only findings about this group.
             start: only findings last seen at this time or later.
             end: only findings first seen before this time.
             is_new: only findings first stored by the last audit that read new records, or later.
             since: only findings first stored by an audit that began at this time or later.
-            who: conditions on groups: their names, and clients, hosts and topics in that time range. Findings about no
-                group are left out, unless there are only conditions on names to exclude.
+            who: conditions on groups: their names, and clients, hosts and topics in that time range. Any other
+                condition than an excluded name leaves out the findings that are about no group.
         """
         answer = questions.findings(
             self._tables,
@@ -496,12 +503,12 @@ class Warehouse:
                 ``DESCRIBE`` show names, types and comments.
             query: the name of a saved query, in place of a statement.
             allow_files: let the statement read and write other files, attach databases and load extensions.
-            timeout: the longest that it may take, as ``30s``; no limit if None.
-            parameters: values for the statement's ``$names``, or of the saved query's parameters.
+            timeout: the longest time that the statement may take, such as ``30s``; None for no limit.
+            parameters: values for the statement's ``$names``, or for the parameters of the saved query.
 
         Raises:
-            UsageError: not exactly one of statement and query is given, the engine does not understand it, or it took
-                longer than the timeout.
+            UsageError: statement and query are both given or both missing, DuckDB does not understand the statement, or
+                the statement took longer than the timeout.
         """
         if (statement is None) == (query is None):
             raise UsageError("give either a statement or the name of a saved query")
@@ -532,11 +539,12 @@ class Warehouse:
 
         Args:
             group: a classic or consumer group.
-            alternatives: settings to try by Kafka's names, one mapping for each alternative; none tries
-                ``without_restarts`` and ``members`` alone.
-            start: from this time on; the group's first record if None.
-            end: up to this time, not included; the end of its records if None.
-            without_restarts: no restarts: a client that left and came back stays in the group, in every alternative.
+            alternatives: settings to try by Kafka's names, one mapping for each alternative. Without any,
+                ``without_restarts`` and ``members`` alone make the alternative.
+            start: begin of the time range, included; None begins at the group's first record.
+            end: end of the time range, excluded; None ends after the group's last record.
+            without_restarts: simulate every alternative without restarts: a client that left and came back stays in the
+                group.
             members: the number of clients in every alternative.
             known: settings of the recorded life that are not in the log, such as ``heartbeat.interval.ms``.
         """
@@ -568,9 +576,9 @@ class Warehouse:
 
         Args:
             alternative: settings to try by Kafka's names.
-            start: from this time on; each group's first record if None.
-            end: up to this time; the end of the log if None.
-            without_restarts: no restarts: a client that left and came back stays in the group.
+            start: begin of the time range, included; None begins at each group's first record.
+            end: end of the time range, excluded; None ends after the last record of the log.
+            without_restarts: simulate without restarts: a client that left and came back stays in the group.
             members: the number of clients in every group.
             known: settings of the recorded lives that are not in the log.
         """
@@ -609,12 +617,12 @@ class Warehouse:
         A notebook shows it in place; ``save`` writes its figures as a picture, too.
 
         Args:
-            group: the group; all groups at a glance if None.
-            start: from this time on; the start of the log if None.
-            end: up to this time; the end of the log if None.
-            what_if: settings to try, one mapping for each alternative, as ``what_if`` takes them: the page shows the
-                group's recorded life and each of them, on one time axis.
-            known: settings that the recorded life had and the log does not have; only with ``what_if``.
+            group: the group; None for an overview of all groups.
+            start: begin of the time range, included; None begins at the start of the log.
+            end: end of the time range, excluded; None ends after the last record of the log.
+            what_if: settings to try, one mapping for each alternative, see ``what_if``. The page shows the group's
+                recorded life and each alternative on one time axis.
+            known: settings of the recorded life that are not in the log; only with ``what_if``.
             marks: times to mark in all figures, each with a text, such as a deployment.
 
         Raises:
@@ -673,9 +681,9 @@ class Warehouse:
         A group has news if a rebalance or a finding of it is on record in the range.
 
         Args:
-            folder: where to; made if it does not exist.
-            start: from this time on; the start of the log if None.
-            end: up to this time; the end of the log if None.
+            folder: target folder; it is made if it does not exist.
+            start: begin of the time range, included; None begins at the start of the log.
+            end: end of the time range, excluded; None ends after the last record of the log.
             marks: times to mark in all figures, each with a text.
 
         Raises:
@@ -690,9 +698,9 @@ class Warehouse:
         """Return the life of a group, or of the groups with most events, as a trace for Perfetto.
 
         Args:
-            group: the group; those with most events, at most MOST_TRACED_GROUPS, if None.
-            start: from this time on; the start of the log if None.
-            end: up to this time; the end of the log if None.
+            group: the group; None for the groups with most events, at most MOST_TRACED_GROUPS.
+            start: begin of the time range, included; None begins at the start of the log.
+            end: end of the time range, excluded; None ends after the last record of the log.
         """
         since, until = self._time(start), self._end(end)
         names = questions.lively_groups(self._tables, since, until) if group is None else [group]
@@ -716,9 +724,9 @@ class Warehouse:
         """Return the groups at the end of the log as metrics in Prometheus' text format.
 
         Args:
-            now: the time from which the age of the log is counted; the current time if None.
-            groups: regular expression that the whole name of a group matches to get series of its own; all if None.
-            limit: how many groups get them at most, those with most rebalances first; all if None.
+            now: the time at which the age of the log is computed; None for the current time.
+            groups: a regular expression. A group gets series of its own if the whole name matches. None for all groups.
+            limit: largest number of groups with series of their own: those with most rebalances; None for no limit.
             is_openmetrics: OpenMetrics' format in place of Prometheus' own.
             who: conditions on groups; other groups have no series and no findings.
         """
@@ -740,7 +748,10 @@ class Warehouse:
         return self._tables.resolve(moment if isinstance(moment, LogTime) else self._tables.read_time(str(moment)))
 
     def _side(self, moment: Time | None, read: Callable[[Time | None], datetime | None]) -> Side:
-        """Return a point in time, or the end of the log as an audit had read it, for a comparison."""
+        """Return one side of a comparison.
+
+        The side is a point in time or, for a run id, the end of the log that this audit had read.
+        """
         if isinstance(moment, str) and is_run_id(moment):
             return questions.side_of_run(self._tables, moment)
         return questions.Side(self._tables, read(moment))

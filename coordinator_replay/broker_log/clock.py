@@ -26,8 +26,9 @@ class RecordedLine:
 
     Attributes:
         place: number of the line in the file.
-        local_ms: its time.
-        recorded_ms: times of the records that it may be about: all records of this group with this generation or epoch.
+        local_ms: time of the line.
+        recorded_ms: times of the records that the line may be about: all records of the line's group with its
+            generation or epoch.
     """
 
     place: int

@@ -21,7 +21,7 @@ class BrokerEvent(NamedTuple):
     """Event in a line of a group coordinator: columns of table ``broker_log``.
 
     Attributes:
-        event: its kind, one of ``EVENTS``.
+        event: kind of the event, one of ``EVENTS``.
         broker: id of the broker; None if the line does not have it.
         log_partition: partition of ``__consumer_offsets``; None if the line does not have it.
         epoch: generation, group epoch or leader epoch in the line; ``PREPARING_REBALANCE`` has the old one.
@@ -115,7 +115,7 @@ def _event(event: str, text: str, fields: Mapping[str, Any]) -> BrokerEvent:
 
 
 def _numbers(fields: Mapping[str, str | None]) -> dict[str, int]:
-    """Return the numeric groups of a match, without numbers that do not fit any field of Kafka."""
+    """Return the numeric groups of a match; leave out numbers above an int32, the largest field of Kafka."""
     return {
         name: number
         for name in ("broker", *_NUMBERS)

@@ -36,8 +36,8 @@ class LogLine:
     """A line of a log.
 
     Attributes:
-        time_ms: when it was written, in milliseconds since 1970; local time counts as if it were UTC.
-        has_zone: whether its time is in UTC.
+        time_ms: time of the line, in milliseconds since 1970; local time counts as if it were UTC.
+        has_zone: whether the line's time is in UTC.
         message: the message, without level, logger and thread.
         fields: the message as a JSON object, in the rebalancing logs of managed services; else None.
     """
@@ -52,7 +52,7 @@ def parse_line(text: str) -> LogLine | None:
     """Parse a line in any of the layouts.
 
     Args:
-        text: the line, without its end.
+        text: the line, without its line end.
 
     Returns:
         The line; None for other layouts, and for lines of more than ``MOST_CHARACTERS``.

@@ -141,7 +141,7 @@ def who_options(*kinds: str) -> Callable[[Function], Function]:
     """Add conditions on groups to a command, which takes them as ``who``.
 
     Args:
-        kinds: fields of ``Who``; all if none is given.
+        kinds: fields of ``Who``; empty for all fields.
     """
     chosen = kinds or tuple(_WHO_OPTIONS)
 
@@ -212,7 +212,7 @@ def show_part(
         answers: the rows.
         most_lines: largest number of lines of the table.
         what: a word for one row.
-        columns: the columns to print; those of the rows' class if None.
+        columns: the columns to print; None for the columns of the rows' class.
     """
     if not answers:
         return

@@ -324,9 +324,9 @@ def is_failing(common: Common, new: Mapping[str, int], fail_on: str | None, excl
     """Return whether an audit has new findings that --fail-on asks for.
 
     Args:
-        common: with the warehouse that was audited.
+        common: common options, with the warehouse that was audited.
         new: new findings of the audit, by severity.
-        fail_on: the least severity; None for no findings at all.
+        fail_on: the lowest severity that makes the command fail; None for no severity.
         excluded: names of groups whose findings don't count.
     """
     failing = () if fail_on is None else SEVERITIES[: SEVERITIES.index(fail_on) + 1]

@@ -56,9 +56,9 @@ class TextTable:
     """A table ready to print.
 
     Attributes:
-        date: the day or year of all its times; empty if they differ or are shown in full.
+        date: the day or year of all times of the table; empty if the times differ or are shown in full.
         heading: the line of headings.
-        rows: the lines of each row, with those above and below it.
+        rows: the lines of each row, with the lines above and below it.
         left_out: headings of the columns that did not fit.
         is_cut: whether an id was shortened, or a line is not whole.
         is_folded: whether a text takes more than a line.
@@ -224,7 +224,7 @@ class _Fitted:
 
     @property
     def is_needed(self) -> bool:
-        """Return whether its texts go below their rows if it has no room beside other columns."""
+        """Return whether the column's texts go below their rows if the column has no room beside others."""
         return self.rank == 1 or (self.rank < LAST and self.column.is_sentence)
 
     @property
@@ -248,12 +248,12 @@ class _Fitted:
 
     @property
     def is_tight(self) -> bool:
-        """Return whether it has less room than its texts need in one line."""
+        """Return whether the column has less room than its texts need in one line."""
         return self.width < self.longest
 
     @property
     def is_whole_id(self) -> bool:
-        """Return whether it has ids that are never cut, which may stand above the rows."""
+        """Return whether the column has ids that are never cut; such ids may stand above the rows."""
         return self.column.is_id and self.column.least is None and self.rank == 1
 
     def aligned(self, text: str) -> str:
@@ -361,7 +361,7 @@ def lay_out(
     """Fit a table into a terminal.
 
     Args:
-        columns: its columns, each with a heading.
+        columns: columns of the table, each with a heading.
         rows: a cell for each column.
         width: cells of the terminal; None shows everything in full.
         numbers: for each column whether it is aligned to the right.

@@ -50,7 +50,7 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in newer cli
         self._values = values
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> object:
-        """Return the value of a typed text or of a configuration entry, which may be one of TOML's own times."""
+        """Convert what a user typed, or an entry of the configuration file. An entry may be a TOML date or time."""
         if isinstance(value, self._values):
             return value
         try:

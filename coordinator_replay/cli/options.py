@@ -253,7 +253,7 @@ def open_warehouse(common: Common, doing: str = "reading the tables") -> "Wareho
 
     Args:
         common: names the warehouse.
-        doing: what the line on the terminal says while the answer takes its time.
+        doing: what the line on the terminal says while the user waits for the answer.
 
     Raises:
         UsageError: no warehouse was named.
@@ -352,7 +352,7 @@ def command(*shown: str, name: str | None = None) -> Callable[[Function], Comman
 
     Args:
         shown: examples of it, as they are typed.
-        name: what it is called; the function's name if None.
+        name: name of the command; None for the function's name.
     """
     return click.command(name, cls=Command, epilog=_examples(shown) if shown else None)
 
@@ -364,7 +364,7 @@ def warehouse_command(
 
     Args:
         shown: examples of it, as they are typed.
-        name: what it is called; the function's name if None.
+        name: name of the command; None for the function's name.
         needs_warehouse: False for a command that can do without one; then ``common.warehouse`` may be empty.
         compares: whether the command takes two clusters, as ``--cluster A,B``.
     """

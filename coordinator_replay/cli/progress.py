@@ -37,7 +37,7 @@ def shown_progress(spark: Any, *, console: Console | None = None) -> Iterator[Sh
 
     Args:
         spark: the session whose stages become bars.
-        console: where to show it.
+        console: the console that shows the progress.
     """
     console = console or Console(stderr=True)
     if not console.is_terminal:

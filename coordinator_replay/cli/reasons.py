@@ -73,7 +73,7 @@ def _times(reasons: "Sequence[str]") -> "list[tuple[str, int]]":
 
 
 def reason_lines(rebalance: "Rebalance", hold_up: "HoldUp | None" = None) -> list[str]:
-    """Return the lines about one rebalance: the first one names it, the others say why it was and what it cost.
+    """Return the lines about one rebalance: the first line names it, the others give its cause and its costs.
 
     Args:
         rebalance: the rebalance.

@@ -25,11 +25,11 @@ class Anchor(NamedTuple):
     """One record.
 
     Attributes:
-        log_timestamp: None if it has none.
+        log_timestamp: timestamp of the record; None if the record has none.
         hash: hash of key and value, in hexadecimal digits.
-        leader_epoch: leader epoch of its batch; None if the input doesn't have it.
-        is_live: whether it is likely to outlive the next compaction, because no newer record of its key was near or
-            because it has outlived a compaction. Later runs don't get this field.
+        leader_epoch: leader epoch of the record's batch; None if the input does not have leader epochs.
+        is_live: whether the record is likely to outlive the next compaction: no newer record of its key was near, or it
+            has outlived a compaction. Later runs don't get this field.
     """
 
     log_offset: int
@@ -39,7 +39,7 @@ class Anchor(NamedTuple):
     is_live: bool = False
 
     def is_same(self, other: "Anchor") -> bool:
-        """Return whether two anchors at the same offset are of the same record.
+        """Return whether two anchors at the same offset belong to the same record.
 
         Times are compared if both have a time.
         """

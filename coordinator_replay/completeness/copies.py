@@ -17,12 +17,12 @@ class CopyBounds:
     """Bounds of a copy, known before its records are looked at.
 
     Attributes:
-        name: its folder, or the input if it is an export.
-        is_export: whether it was read through a consumer, which sees no control records.
-        covered_from: the lowest offset that the run read in it.
+        name: folder of the copy, or the input if the copy is an export.
+        is_export: whether the copy was read through a consumer, which sees no control records.
+        covered_from: the lowest offset that the run read in the copy.
         cleaned_to: the cleaner may have worked below this offset, because of records after the copy's end.
-        end: the offset after the last one that it covers.
-        gaps: half-open ranges below the end that none of its files covers.
+        end: the offset after the last offset that the copy covers.
+        gaps: half-open ranges below the end that none of the copy's files covers.
     """
 
     log_partition: int
@@ -51,7 +51,7 @@ class Copy:
     """A copy with the offsets that it has.
 
     Attributes:
-        starts: the beginnings of the ranges in which it has every offset, in order.
+        starts: the beginnings, in order, of the ranges in which the copy has every offset.
         stops: the ends of these ranges, not included.
         gap_before: whether a gap lies before each range: a missing offset that no file covers, or whose record can't be
             read.
@@ -106,8 +106,8 @@ def copy_of(run_id: str, bounds: CopyBounds, offsets: CopyOffsets) -> Copy:
     """Return a copy, given the offsets of its records.
 
     Args:
-        run_id: the run that reads it.
-        bounds: its bounds.
+        run_id: the run that reads the copy.
+        bounds: bounds of the copy.
         offsets: offsets of its records.
     """
     # No offset comes after the largest possible one.
@@ -137,7 +137,7 @@ def without(copies: Mapping[int, Sequence[Copy]], lost_from: Mapping[int, int]) 
 
     Args:
         copies: the copies by log partition.
-        lost_from: the first lost offset, for log partitions that were truncated.
+        lost_from: for each truncated log partition, the first lost offset.
     """
     return [
         copy if partition not in lost_from else copy.below(lost_from[partition])

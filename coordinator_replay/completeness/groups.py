@@ -28,7 +28,7 @@ class Break(NamedTuple):
         is_gap: whether no copy had the missing records: they may have been records of any key.
         proven_from: the offset from which the group is proven; None if only its own records prove it.
         proven_ms: the time of ``proven_from``.
-        number: number of the range that begins here.
+        number: number of the range that begins at the break.
     """
 
     offset: int

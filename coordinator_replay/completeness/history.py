@@ -64,7 +64,7 @@ def _exact_from(bounds: CopyBounds, behind: int) -> int | None:
     """Return the offset from which on a copy proves everything; None if it never does.
 
     Args:
-        bounds: of the copy.
+        bounds: bounds of the copy.
         behind: the offset after the last offset that the copy lacks.
     """
     if bounds.cleaned_to > bounds.end:

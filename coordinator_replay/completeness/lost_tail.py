@@ -51,9 +51,9 @@ class Divergence(NamedTuple):
         other: the copy with the other records; None for the records of earlier runs.
         from_offset: both are the same below this offset.
         until_offset: both diverged at this offset at the latest.
-        loser: the branch whose records don't count from there on; NONE if the copy is not of one moment, or if no
-            leader epoch shows which branch counts.
-        leader_epoch: leader epoch of the branch that counts; NO_EPOCH if none does.
+        loser: the branch whose records don't count from ``from_offset`` on. NONE if the copy is not of one moment, or
+            if no leader epoch shows which branch counts.
+        leader_epoch: leader epoch of the branch that counts; NO_EPOCH if no branch is known to count.
     """
 
     log_partition: int
@@ -85,8 +85,9 @@ class LogRecords:
         keys: a hash of each record's key.
         contents: a hash of each record's value.
         times: each record's timestamp; NONE if it has none.
-        decided: the offset from which each record counts: its own, or that of its COMMIT marker. LARGEST_INT64 if there
-            is no marker or an ABORT marker, or if it is not known whether the record is transactional.
+        decided: the offset from which each record counts: its own offset, or the offset of its COMMIT marker.
+            LARGEST_INT64 in three cases: the log has no marker, the marker is ABORT, or it is not known whether the
+            record is transactional.
         lowest_epochs: lower bound of the leader epoch at ``decided``; at the record's own offset if that is
             LARGEST_INT64.
         highest_epochs: upper bound of the same leader epoch.
@@ -106,13 +107,13 @@ class SegmentCopy:
     """A copy of segments that is compared with other records.
 
     Attributes:
-        name: its name; None for the records of earlier runs.
-        copy: its offsets.
-        records: its decoded records.
-        leader_epoch: leader epoch of its last record.
-        is_moment: whether its files were all copied at one point in time, as far as they show it; if not, only its
-            checkpoint counts.
-        starts: the offsets at which leader epochs begin in it.
+        name: name of the copy; None for the records of earlier runs.
+        copy: offsets of the copy.
+        records: decoded records of the copy.
+        leader_epoch: leader epoch of the copy's last record.
+        is_moment: whether the copy's files were all copied at one point in time, as far as they show it; if not, only
+            the copy's checkpoint counts.
+        starts: the offsets at which leader epochs begin in the copy.
         checkpoint: leader epochs and their first offsets.
     """
 
@@ -139,7 +140,7 @@ class _Match(NamedTuple):
     """Other records compared with the records of a copy.
 
     Attributes:
-        are_same: whether the copy has the record.
+        are_same: for each of the other records, whether the copy has it.
         are_replaced: whether the copy has a different record at the offset.
         are_lacking: whether the copy covers the offset and has no record there.
     """
@@ -186,8 +187,8 @@ def last_epoch(copy: Copy, records: LogRecords, named: int) -> EpochBounds:
 
     Args:
         copy: the copy.
-        records: its decoded records.
-        named: the highest leader epoch that its headers, its checkpoint or its anchors name; NO_EPOCH if none does.
+        records: decoded records of the copy.
+        named: the highest leader epoch that the copy's headers, checkpoint or anchors name; NO_EPOCH if they name none.
     """
     lowest = max(named, int(records.lowest_epochs.max(initial=NO_EPOCH)))
     # After the last record, another leader may have written records that the cleaner has removed since.

@@ -21,7 +21,7 @@ class OffsetProofs:
     """Proofs in log partitions with missing records.
 
     Attributes:
-        ranges: the history of each such log partition; nothing is missing in all others.
+        ranges: the history of each log partition with missing records; in all other log partitions, nothing is missing.
         times: timestamps, in microseconds, of the offsets at which ranges begin and from which they are exact.
     """
 

@@ -41,7 +41,7 @@ class LogPartition:
     Attributes:
         complete_from_offset: the offset from which nothing is missing and everything is proven; None if there is no
             such offset before the end.
-        complete_since: the time of that offset; None also after a gap.
+        complete_since: the time of ``complete_from_offset``. None if that is None, and also after a gap.
         missing_offsets: number of offsets below the end without a record: compacted away, or in a gap.
         gaps: ranges of offsets that no file covered.
     """
@@ -94,7 +94,7 @@ class LogPartition:
 
         Args:
             at: the point in time.
-            next_offset: offset of its next record; None if it has none.
+            next_offset: offset of the key's next record; None if the key has no later record.
         """
         proven_from = self.proven_from(at)
         return proven_from is not None and (next_offset is None or next_offset >= proven_from)
@@ -135,7 +135,7 @@ class Completeness:
     """The read parts of all log partitions of a cluster.
 
     Attributes:
-        partitions: by number.
+        partitions: the log partitions, by number.
     """
 
     def __init__(self, partitions: Mapping[int, LogPartition]) -> None:
@@ -163,7 +163,7 @@ class Completeness:
         """Return the time since which some log partitions are complete.
 
         Args:
-            log_partitions: the log partitions; all if None.
+            log_partitions: the log partitions; None for all.
         """
         lacking = [row for row in self.some(log_partitions) if not row.is_whole]
         times = [row.complete_since for row in lacking]
@@ -239,9 +239,9 @@ class CompleteSince:
     """The time since which some log partitions are complete.
 
     Attributes:
-        is_whole: whether nothing is missing in them.
-        since: the latest of the times since which each is complete; None if one of them is complete only at its end, or
-            never.
+        is_whole: whether nothing is missing in these log partitions.
+        since: the latest of the times since which each of these log partitions is complete. None if one of them is
+            complete only at its end, or never.
     """
 
     is_whole: bool

@@ -16,13 +16,15 @@ class CompleteRange:
     """A range without a missing offset, from ``from_offset`` to ``to_offset`` (not included).
 
     Attributes:
-        exact_from_offset: the offset from which everything is proven. Before it, the cleaner may have removed records
-            for later ones of this range. None if nothing is proven.
+        exact_from_offset: the offset from which everything in the range is proven. Below it, the cleaner may have
+            removed records, because the range has later records of their keys. None if nothing is proven.
         begins_at: the first missing offset before the range, which is the end of the range before; 0 for the first
             range.
-        is_gap: whether no copy had the offsets that are missing before it: they may have been records of any key.
+        is_gap: whether no copy had the offsets that are missing before the range. Their records may have been of any
+            key.
         copy: the copy whose records below ``from_offset`` prove something; None for a range from a table.
-        from_timestamp: the running maximum of the records' timestamps at ``from_offset``; None if they have none.
+        from_timestamp: the running maximum of the records' timestamps at ``from_offset``; None if the records have no
+            timestamps.
     """
 
     from_offset: int

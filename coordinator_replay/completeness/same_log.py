@@ -34,8 +34,8 @@ class EarlierLog:
 
     Attributes:
         anchors: anchors, sorted by offset.
-        topic_id: id of the topic; None if no dump had it.
-        end_offset: the offset after the last one that they have read.
+        topic_id: id of the topic; None if no dump had the id.
+        end_offset: the offset after the last offset that earlier runs have read.
     """
 
     anchors: Sequence[Anchor]
@@ -70,9 +70,9 @@ class LogCopy:
 
     Attributes:
         folder: the folder of the files; empty for an export.
-        compared: comparisons of its records with anchors.
-        topic_id: id of the topic, from ``partition.metadata``; None if the dump doesn't have it.
-        epochs: the offsets at which leader epochs begin in its current files.
+        compared: comparisons of the copy's records with anchors.
+        topic_id: id of the topic, from ``partition.metadata``; None if the dump does not have that file.
+        epochs: the offsets at which leader epochs begin in the copy's current files.
         checkpoint: leader epochs and their first offsets, from ``leader-epoch-checkpoint``.
     """
 
@@ -129,7 +129,7 @@ class Truncation(NamedTuple):
     Attributes:
         from_offset: records of earlier runs from this offset on no longer count.
         until_offset: the log diverged at this offset at the latest; equal to ``from_offset`` if that is certain.
-        end_offset: the offset after the last one that earlier runs had read; None if no run has kept it.
+        end_offset: the offset after the last offset that earlier runs had read; None if no run has kept this offset.
         leader_epoch: leader epoch of the elected leader.
     """
 
@@ -158,9 +158,9 @@ class StaleCopy(NamedTuple):
     """A copy from before an election: an older dump, or a replica that had not caught up.
 
     Attributes:
-        place: its place in words.
-        from_offset: its records from this offset on are not part of the log.
-        leader_epoch: leader epoch of the log's records there.
+        place: place of the copy, in words.
+        from_offset: the copy's records from this offset on are not part of the log.
+        leader_epoch: leader epoch of the log's own records at that offset.
     """
 
     place: str
@@ -300,7 +300,7 @@ def check_topic(copy: LogCopy, log: EarlierLog) -> None:
     """Make sure that a copy is of the same topic as the records of earlier runs.
 
     Raises:
-        InputError: its topic has another id.
+        InputError: the copy's topic has another id.
     """
     if copy.topic_id and log.topic_id and copy.topic_id != log.topic_id:
         raise InputError(
@@ -345,7 +345,7 @@ def _divergence(copy: LogCopy, log: EarlierLog) -> Divergence | None:
     """Return where a copy diverges from the records of earlier runs; None if no anchor shows a divergence.
 
     Raises:
-        InputError: the copy is of another log, or no leader epoch shows which of the two counts.
+        InputError: the copy is of another log, or no leader epoch shows which of the two histories counts.
     """
     diverged = copy.diverged or _replaced(copy, log)
     if diverged is None:
@@ -391,7 +391,7 @@ def _check_same_log(copy: LogCopy, log: EarlierLog, diverged: Comparison) -> Non
     """Make sure that a copy that differs from earlier runs was the same log once.
 
     Raises:
-        InputError: it is of another log.
+        InputError: the copy is of another log.
     """
     is_same_topic = copy.topic_id is not None and copy.topic_id == log.topic_id
     if copy.matched == _NO_OFFSET and not is_same_topic:

@@ -16,8 +16,9 @@ class ExactSpan(NamedTuple):
     """A part of a log partition in which everything is proven.
 
     Attributes:
-        after_ms: the time of its first record; other records of this time may be missing. -1 for the log's start.
-        to_ms: the time of its last record.
+        after_ms: the time of the span's first record. Other records of this time may be missing. -1 for the start of
+            the log.
+        to_ms: the time of the span's last record.
     """
 
     log_partition: int
@@ -30,7 +31,7 @@ def spans_of(partition: int, ranges: Sequence[CompleteRange]) -> Iterator[ExactS
 
     Args:
         partition: the log partition.
-        ranges: its complete ranges, with their times.
+        ranges: complete ranges of the log partition, with their times.
     """
     if not ranges or (len(ranges) == 1 and ranges[0].exact_from_offset == 0 == ranges[0].from_offset):
         return
@@ -46,9 +47,9 @@ def is_begin_proven(spans: Sequence[ExactSpan], at_ms: int | None, *, recurs: bo
     """Return whether something first seen at a time is proven not to have begun earlier.
 
     Args:
-        spans: the spans of its log partition; none if no record is missing.
+        spans: the spans of the log partition; empty if no record is missing.
         at_ms: the time; None if no record has it.
-        recurs: whether it may have occurred before, with an end in between.
+        recurs: whether it may have occurred before, and ended in between.
         joins_ms: an earlier occurrence within this time would count as the same.
 
     >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]
@@ -69,7 +70,7 @@ def is_all_proven(spans: Sequence[ExactSpan], first_ms: int | None, last_ms: int
     """Return whether no record is missing about something that lasted from one time to another.
 
     Args:
-        spans: the spans of its log partition; none if no record is missing.
+        spans: the spans of the log partition; empty if no record is missing.
         first_ms: the first time; None if no record has it.
         last_ms: the last time; None if no record has it.
         joins_ms: an earlier occurrence within this time would count as the same.
@@ -89,7 +90,7 @@ def is_end_proven(spans: Sequence[ExactSpan], at_ms: int | None) -> bool:
     """Return whether something last seen at a time is proven to have been over then.
 
     Args:
-        spans: the spans of its log partition; none if no record is missing.
+        spans: the spans of the log partition; empty if no record is missing.
         at_ms: the time; None if no record has it.
 
     >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]

@@ -34,10 +34,10 @@ class ClassicGroup:
     Attributes:
         state_timestamp_ms: when the group entered its state; None if the record has no time.
         protocol_type: the protocol type; None until the first member gives it.
-        protocol: the chosen protocol, None while there is none.
+        protocol: the chosen protocol; None while no protocol is chosen.
         members: members by id. ``subscription.protocols`` has only the chosen protocol, because Kafka writes no other.
-        is_simple: the group has committed offsets but never had a ``GroupMetadata`` record.
-        missing: ``missing_before`` of the record the group was loaded from.
+        is_simple: whether the group has committed offsets but never had a ``GroupMetadata`` record.
+        missing: ``missing_before`` of the record from which the group was loaded.
     """
 
     group_type = GroupType.CLASSIC

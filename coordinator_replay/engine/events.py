@@ -92,8 +92,8 @@ class Event(NamedTuple):
     Attributes:
         kind: what happened.
         group_type: the group's type after the event (before it, when the group was removed).
-        from_state: state of the group before the event, None when there was no group.
-        to_state: state after it, ``Dead`` when the group was removed.
+        from_state: state of the group before the event; None if the group did not exist.
+        to_state: state of the group after the event; ``Dead`` if the group was removed.
         epoch: generation or group epoch after the operation.
         assignment_epoch: epoch of the target assignment; None in a classic group.
         member_count: members after the operation.
@@ -102,8 +102,9 @@ class Event(NamedTuple):
         partition: log partition of the record that the event rests on.
         offset: offset of that record.
         timestamp_ms: timestamp of that record; None if the record has none.
-        member: the member concerned, after the operation; if it was removed, as it was before.
-        before: the same member before the operation; None if it did not exist.
+        member: the member concerned, as it was after the operation. If the member was removed, as it was before the
+            operation.
+        before: the same member before the operation; None if the member did not exist.
         members: all members concerned, if the event is about several.
         changes: changed fields of the group, each as ``[old, new]``.
         is_state_exact: whether the group is proven after the operation: no missing record can change its state.

@@ -69,9 +69,9 @@ class Record(NamedTuple):
             (``subscriptionFields``, ``assignmentFields``, ``metadataFields``).
         partition: the log partition.
         offset: the position in the log.
-        timestamp_ms: the record's own timestamp; None if it is absent or outside the calendar.
-        missing_before: number of all missing offsets of the log partition below this one. If it rises between two
-            records of a group, records of the group may be missing between them.
+        timestamp_ms: the record's own timestamp; None if the timestamp is absent or outside the calendar.
+        missing_before: number of all missing offsets of the log partition below this record. If the number rises
+            between two records of a group, records of the group may be missing between them.
         value_version: the version of the value; None if unknown.
         producer_id: the batch's producer id, -1 for none.
         is_readable: False if the record has a value that can't be read.
@@ -116,8 +116,8 @@ class Subscription(NamedTuple):
     """A member's own description: its subscription, its client and its timeouts.
 
     Attributes:
-        topics: topics subscribed to by name; None if they can't be known.
-        regex: the regular expression subscribed to; None if there is none.
+        topics: topics to which the member subscribes by name; None if they can't be known.
+        regex: the regular expression to which the member subscribes; None if it uses none.
         rebalance_timeout_ms: the record's own value; None in version 0 of a classic group's value, which has no such
             field. See ``loaded_rebalance_ms`` and ``least_rebalance_ms``.
         protocols: protocols of a classic member in its order of preference; a loaded member has just the chosen one.
@@ -164,12 +164,12 @@ class Current(NamedTuple):
     Attributes:
         epoch: member epoch; the generation in a classic group.
         state: None in a classic group.
-        assigned: partitions that it may consume (active tasks in a streams group); None if a classic assignment can't
-            be read.
-        pending: partitions it still owns and must give up.
+        assigned: partitions that the member may consume (active tasks in a streams group); None if a classic assignment
+            can't be read.
+        pending: partitions that the member still owns and must give up.
         assigned_epochs: epoch at which each partition in ``assigned`` was assigned, in the same order; empty if the
             record has no epochs.
-        missing: ``missing_before`` of its record.
+        missing: ``missing_before`` of the assignment's record.
     """
 
     epoch: int = 0

@@ -49,7 +49,7 @@ def note_modern(
 
 
 def _static_member_was_away(notes: Sequence[Note]) -> bool:
-    """Return whether a static member left or came back: it makes a Stable group Reconciling at the same epoch."""
+    """Return whether a static member left or came back. Either makes a Stable group Reconciling at the same epoch."""
     return any(note.kind in STATIC_MEMBER_KINDS for note in notes)
 
 

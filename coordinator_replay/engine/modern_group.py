@@ -47,10 +47,10 @@ class ReconcilingGroup(ABC):
     """A group whose members reconcile their current assignment with their target.
 
     Attributes:
-        states: its possible states, with their conditions.
-        group_type: its type.
-        protocol_type: the broker's name of its members' protocol.
-        reconciliation: its epochs, members and targets.
+        states: possible states of the group, with their conditions.
+        group_type: type of the group.
+        protocol_type: the broker's name for the protocol of the group's members.
+        reconciliation: epochs, members and targets of the group.
     """
 
     states: ClassVar[Sequence[StateRule]]

@@ -30,7 +30,7 @@ class StoredOffset:
     Attributes:
         committed_offset: the next offset to consume.
         leader_epoch: leader epoch of the record; None if the record has none.
-        expire_timestamp_ms: explicit time of expiry (value version 1); None if there is none.
+        expire_timestamp_ms: explicit time of expiry (value version 1); None if the record has none.
         log_offset: log offset of the commit's record; of two commits, the one with the lower offset is older.
         producer_id: -1 for a plain commit.
     """

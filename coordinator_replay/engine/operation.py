@@ -95,16 +95,16 @@ class Operation:
 
     Attributes:
         phase: the place of the last record in the order.
-        is_exact: False if records may be missing before or inside the operation, or if it broke a rule that only
-            missing records explain.
-        missing: ``missing_before`` of its last record.
-        before: the group before the operation; None if there was none.
-        members: the members it touched.
+        is_exact: False in two cases: records may be missing before or inside the operation, or the operation broke a
+            rule that only missing records explain.
+        missing: ``missing_before`` of the operation's last record.
+        before: the group before the operation; None if the group did not exist.
+        members: the members that the operation touched.
         at: offset of the last record about each field of the group itself, e.g. ``epoch``, ``removed``.
         changes: old values of the group's own fields, by the names in ``at``.
         damage: rules that a single record broke: name, detail, offset.
-        wrote_subscription: whether it wrote or removed a member's subscription, or created a member.
-        wrote_target: whether it wrote or removed a member's target assignment.
+        wrote_subscription: whether the operation wrote or removed a member's subscription, or created a member.
+        wrote_target: whether the operation wrote or removed a member's target assignment.
     """
 
     partition: int

@@ -43,9 +43,9 @@ def operation_events(
 
     Args:
         operation: the operation.
-        group: the group after it, None when it was removed.
-        final: the group's state after it.
-        is_state_exact: the group is proven after it.
+        group: the group after the operation; None if the group was removed.
+        final: the group's state after the operation.
+        is_state_exact: whether the group is proven after the operation.
     """
     before = operation.before
     if before is None and group is None:

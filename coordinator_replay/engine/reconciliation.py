@@ -35,12 +35,12 @@ class Reconciliation:
     """Epochs, members and targets of one group, kept as its records come.
 
     Attributes:
-        birth_missing: ``missing_before`` when the group began; None if its beginning is not in the log.
-        epoch_missing: ``missing_before`` of the record with the group epoch; None without such a record.
+        birth_missing: ``missing_before`` when the group began; None if the group's beginning is not in the log.
+        epoch_missing: ``missing_before`` of the record with the group epoch; None if no such record was seen.
         assignment_missing: ``missing_before`` of the record with the assignment epoch.
         early_targets: target assignments of members that have no other record.
         unreconciled: members that are not at their target.
-        incomplete: members of which one record has not been seen.
+        incomplete: members for which one of their records has not been seen.
         owners: owner by topic and partition, after the last operation.
         target_owners: owner by topic and partition in the target assignments.
         is_rebalancing: whether some members have not reached the new epoch yet; None if missing records may have
@@ -213,7 +213,7 @@ def assign_partitions(
 
     Args:
         owners: owner by topic and partition; changed in place.
-        changes: member id, what it owned, what it owns.
+        changes: tuples of three: member id, the member's partitions before, and its partitions after.
 
     Returns:
         Partitions that were assigned while another member owned them: topic, partition, owner, new owner.

@@ -86,17 +86,17 @@ class StateReplay:
     """The life of one group.
 
     Attributes:
-        group_id: its name.
-        group: the group after the last record; None if it does not exist.
-        offsets: its committed offsets, from the commits that ``apply`` received.
+        group_id: name of the group.
+        group: the group after the last record; None if the group does not exist.
+        offsets: the group's committed offsets, from the commits that ``apply`` received.
         proven_from: log offset from which every key of the group is proven, or LARGEST_INT64 for never; None if
             unknown.
             is_cleaned: the offsets missing after the group's last record are known to have been compacted away.
-        is_contested: records of the group are also written to another log partition at the same time, so no record
-            proves its state.
+        is_contested: whether records of the group are also written to another log partition at the same time. Then no
+            record proves the group's state.
         open_keys: keys with an unreadable value and no later record.
-        is_state_exact: the group is proven after the last finished operation. An unreadable value counts as a missing
-            record.
+        is_state_exact: whether the group is proven after the last finished operation. An unreadable value counts as a
+            missing record.
     """
 
     group_id: str

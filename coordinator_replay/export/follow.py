@@ -58,7 +58,7 @@ class Following:
     """Options of a follower.
 
     Attributes:
-        every_ms: interval at which it asks for new records.
+        every_ms: interval at which the follower asks for new records.
         stopped: set to end the follower.
         log: function that gets a line for each batch and each other event.
     """

@@ -48,9 +48,9 @@ class ExportOptions:
         bootstrap_servers: addresses of the cluster.
         out: folder or URI of the dump, which all exports of one cluster share.
         client: settings of Kafka's clients by their own names, above all security.
-        partitions: partition count of the topic; the cluster is asked if None.
-        min_partitions: read with at least this number of tasks; one for each log partition if None.
-        again: read the whole topic; the next export continues from the same offsets as without it.
+        partitions: partition count of the topic; None asks the cluster.
+        min_partitions: smallest number of tasks that read; None for one task for each log partition.
+        again: whether to read the whole topic. The next export continues from the same offsets as without this option.
     """
 
     bootstrap_servers: str
@@ -83,8 +83,8 @@ class Exported:
     """Result of an export.
 
     Attributes:
-        folders: the folders that it wrote, in order; two after an export that was killed.
-        from_offsets: the first offset that it asked for, by log partition.
+        folders: the folders that the export wrote, in order; two folders after an export that was killed.
+        from_offsets: by log partition, the first offset that the export asked for.
         to_offsets: the end of the log, where the next export continues, by log partition.
         records: number of records.
         first_offsets: the offset of the first record that was read, by log partition.
@@ -311,7 +311,7 @@ def _extent(spark: SparkSession, folder: str) -> list[tuple[int, int, int]]:
 
 
 def _sum_up(progress: Sequence[Any], exported: Exported) -> None:
-    """Add up the progress of the stream's batches; there are as many as folders."""
+    """Add up the progress of the stream's batches. Each batch has one folder."""
     for batch in progress:
         progressed = json.loads(batch.json)
         exported.records += progressed["numInputRows"]

@@ -21,8 +21,8 @@ class EpochStart(NamedTuple):
 
     Attributes:
         leader_epoch: leader epoch of the batch.
-        after: the last offset of the batch before it; -1 if the file begins with it.
-        first: its own first offset.
+        after: the last offset of the batch before; -1 if this batch is the first of the file.
+        first: the first offset of this batch.
     """
 
     leader_epoch: int

@@ -37,7 +37,7 @@ class DumpFile:
     Attributes:
         uri: a local path, or a URI that pyarrow's filesystems know.
         log_partition: partition of the offsets topic, for a segment.
-        size: in bytes.
+        size: size in bytes.
         is_current: False for a file that is no longer, or not yet, part of the log.
     """
 
@@ -51,8 +51,8 @@ class FileStamp(NamedTuple):
     """A file's size and time of its last change, by which a later listing shows a change.
 
     Attributes:
-        size: in bytes.
-        modified_ns: in nanoseconds since 1970; None if the filesystem has no such time.
+        size: size in bytes.
+        modified_ns: time of the last change, in nanoseconds since 1970; None if the filesystem has no such time.
     """
 
     size: int
@@ -64,7 +64,7 @@ class DumpSearch(NamedTuple):
 
     Attributes:
         inputs: files, folders, globs or URIs.
-        form: the form that the user named; None to recognise it from the files.
+        form: the form that the user named; None recognises the form from the files.
         include_deleted: whether ``.log.deleted`` files count.
     """
 
@@ -84,13 +84,13 @@ class Dump:
     """Inputs of a run, sorted by form.
 
     Attributes:
-        format: the one form they all have.
+        format: the common form of all inputs.
         segments: the files to read, for segments.
         paths: the paths for Spark, for the other forms.
         notes: a sentence for each skipped file.
         indexed: base offsets of segments that have an index or a snapshot in a folder, by folder.
         companions: files in the folders of segments that describe the log: the topic's id, the leader epochs.
-        search: how it was found; None if it was not found in files.
+        search: the arguments with which the dump was found; None if it was not found in files.
         stamps: the size and time of each file to read, by URI.
     """
 
@@ -129,10 +129,10 @@ class _Listed(NamedTuple):
     """A file as the filesystem lists it.
 
     Attributes:
-        uri: in the form of the input that it was found under.
+        uri: the URI, in the form of the input under which the file was found.
         named: whether the user named the file itself.
-        leads_out: whether it is a link to a file outside the folder.
-        modified_ns: when it was last written to; None if the filesystem does not say it.
+        leads_out: whether the file is a link to a file outside the folder.
+        modified_ns: time of the last write; None if the filesystem does not say it.
     """
 
     uri: str
@@ -371,7 +371,7 @@ def find_dump(inputs: Sequence[str], *, form: Format | None = None, include_dele
 
     Args:
         inputs: files, folders, globs or URIs.
-        form: the form that the user named; None to recognise it from the files.
+        form: the form that the user named; None recognises the form from the files.
         include_deleted: read ``.log.deleted`` files too, for records that compaction has dropped.
 
     Raises:

@@ -21,9 +21,9 @@ class ExportFolder:
     """The parts of a folder's name.
 
     Attributes:
-        first: number of its first batch.
-        last: number of its last batch; equal to ``first`` if it has one batch.
-        hour: the hour in which its batches began, as ``20261123T22``, UTC.
+        first: number of the folder's first batch.
+        last: number of the folder's last batch; equal to ``first`` if the folder has one batch.
+        hour: the hour in which the folder's batches began, as ``20261123T22``, UTC.
     """
 
     first: int

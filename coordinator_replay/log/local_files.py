@@ -19,10 +19,10 @@ class LocalFile(NamedTuple):
 
     Attributes:
         path: path by which it was found, relative to the folder.
-        size: in bytes.
+        size: size in bytes.
         is_regular: False for a pipe, a socket or a device, which must not be opened.
         leads_out: True for a link that leads out of the folder; its target is not looked at.
-        modified_ns: when it was last written to, in nanoseconds since 1970.
+        modified_ns: time of the last write, in nanoseconds since 1970.
     """
 
     path: str
@@ -72,7 +72,7 @@ def files_below(path: str, within: str | None = None) -> Iterator[LocalFile]:
 
     Args:
         path: the file or folder; it may be a link itself.
-        within: no link is followed out of this folder; the folder of the path if None.
+        within: no link is followed out of this folder; None for the folder of the path.
 
     Raises:
         InputError: the path does not exist, or a folder can't be read.

@@ -26,7 +26,7 @@ class BucketContext:
     """Context for the work on every bucket.
 
     Attributes:
-        place: where rows go.
+        place: the folders for the rows that are written.
         replay: the context of every group's replay.
         offsets: the context for deriving the offsets of every bucket.
         derives: whether derived rows are written; if False, only records are.
@@ -84,7 +84,7 @@ def reasons_to_rebuild(share: BucketShare, names: Mapping[str, str], renamed: Co
     Args:
         share: the bucket, whose staged records follow the records of its tables.
         names: topic name by id.
-        renamed: ids of topics whose name was learned, or changed, since the last run.
+        renamed: ids of topics whose names are new or have changed since the last run.
     """
     files = BucketFiles(share.bucket, share.is_rebuild, share.files)
     reasons = groups_not_to_continue(files, names, renamed)

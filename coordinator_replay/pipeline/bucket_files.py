@@ -18,7 +18,7 @@ class Place:
     Attributes:
         warehouse: path or URI of the warehouse.
         cluster: the cluster of the rows.
-        folder: where staged files go.
+        folder: the folder for staged files.
         purges: the rows that tables no longer accept because they were purged, by table.
     """
 
@@ -37,7 +37,7 @@ class TableWriter:
     """Writes rows of tables and staged rows of one task.
 
     Args:
-        place: where they go.
+        place: the folders for the rows.
         bucket: the bucket of the rows; None for tables without buckets.
     """
 
@@ -101,8 +101,8 @@ class BucketFiles:
     """A bucket with its files and their changes, as it goes from one stage to the next.
 
     Attributes:
-        bucket: its number.
-        is_rebuild: whether its rows are derived from the first record on.
+        bucket: number of the bucket.
+        is_rebuild: whether the bucket's rows are derived from the first record on.
         existing: files that the tables have, by table.
         added: files to add.
         removed: files to remove.

@@ -28,21 +28,22 @@ class BucketShare:
     """A bucket to work on.
 
     Attributes:
-        bucket: its number.
-        staged: its staged files, in the order of the dump.
-        files: its files of every table that has buckets, by table.
+        bucket: number of the bucket.
+        staged: the bucket's staged files, in the order of the dump.
+        files: the bucket's files of every table that has buckets, by table.
         ranges: positions that earlier runs have read, by log partition.
-        ends: the first offset that earlier runs have not read, by log partition.
-        positions: number of offsets below that end that hold a record, by log partition.
-        last: time of the last record that this run read of each log partition.
-        copies: the copies of its log partitions that this run reads.
-        logs: facts of each log partition with which the next dump is compared.
-        lost_from: the first offset in the tables that an election truncated, for truncated log partitions.
-        moves: moves of groups into or out of its log partitions.
-        divisors: a number for each log partition that every possible partition count divides.
+        ends: by log partition, the first offset that earlier runs have not read.
+        positions: by log partition, the number of offsets below its entry in ``ends`` that hold a record.
+        last: by log partition, the time of the last record that this run read.
+        copies: the copies of the bucket's log partitions that this run reads.
+        logs: facts of each log partition, with which the next dump is compared.
+        lost_from: for each truncated log partition, the first offset in the tables that an election truncated.
+        moves: moves of groups into or out of the bucket's log partitions.
+        divisors: by log partition, a common multiple of all partition counts that would put its groups there; 0 if it
+            has no groups.
         are_late: whether staged records may lie between records of the tables.
-        action: whether its derived rows are continued or rebuilt.
-        reasons: sentences on why.
+        action: whether the bucket's derived rows are continued or rebuilt.
+        reasons: sentences on why this action was chosen.
     """
 
     bucket: int
@@ -68,7 +69,7 @@ class BucketShare:
 
     @property
     def records(self) -> int:
-        """Return how many staged rows it has."""
+        """Return the number of staged rows of the bucket."""
         return sum(file.rows for _, _, file, _ in self.staged)
 
     @property

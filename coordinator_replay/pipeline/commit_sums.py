@@ -71,11 +71,11 @@ class SumsRange:
 
     Attributes:
         since: the time from which all commits are added up again; None for all commits.
-        until: minutes before this time are over: later runs need not add them up again.
-        hot: number of commits of each partition in a minute that is too many.
+        until: all minutes before this time are over, so no later run adds them up again.
+        hot: the number of commits of a partition in one minute from which the minute counts as hot.
         pause_ms: the time without a commit that counts as a pause.
-        patience: the factor by which a pause must exceed the usual time between the commits before it, in minutes that
-            are over; 0 if earlier runs have added up commits before these.
+        patience: in minutes that are over, a pause must also last at least ``patience`` times the usual time between
+            the commits before it. 0 if earlier runs have added up commits before these.
     """
 
     since: datetime | None
@@ -171,7 +171,7 @@ def commit_sums(
     Args:
         commits: at least the columns of COMMIT.
         evidence: rows of ``group_evidence`` of the same groups, in STATES.
-        wanted: which minutes are over, and the limits.
+        wanted: the minutes that are over, and the limits.
 
     Yields:
         GROUP_SUMS and MINUTE_SUMS.
@@ -297,8 +297,8 @@ def pauses(rows: pa.RecordBatch, pause_ms: int, end: datetime | None = None) -> 
 
     Args:
         rows: rows of the history.
-        pause_ms: how long is long.
-        end: the end of the log; None leaves out offsets that are still in force then.
+        pause_ms: the shortest time that counts as long.
+        end: the end of the log; None leaves out offsets that are still in force at the end.
     """
     begin, ended = (rows.column(name).cast(TIMESTAMP) for name in ("valid_from", "valid_to"))
     if end is not None:

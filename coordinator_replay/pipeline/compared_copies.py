@@ -79,10 +79,10 @@ class ComparedCopy:
     """A copy of a dump.
 
     Attributes:
-        source: its name in the staged files.
-        bounds: its bounds, in offsets.
-        is_moment: whether all its files were copied at one point in time, as far as they show it.
-        starts: the offsets at which leader epochs begin in it.
+        source: name of the copy in the staged files.
+        bounds: bounds of the copy, in offsets.
+        is_moment: whether all files of the copy were copied at one point in time, as far as they show it.
+        starts: the offsets at which leader epochs begin in the copy.
         checkpoint: leader epochs and their first offsets.
     """
 
@@ -99,9 +99,9 @@ class CopiesShare:
 
     Attributes:
         copies: the copies in the dump.
-        staged: staged files of its bucket.
+        staged: staged files of the log partition's bucket.
         tables: files of the bucket, by table; none if no earlier run has read the log partition.
-        log: what earlier runs have kept of the log partition.
+        log: facts about the log partition that earlier runs have kept.
     """
 
     log_partition: int
@@ -129,10 +129,10 @@ def share_of(
     Args:
         partition: the log partition.
         copies: the copies in the dump, read from their beginning.
-        parts: facts of their headers and checkpoints, by folder.
+        parts: by folder, facts from the headers and checkpoints of the copies.
         staged: staged files of the bucket.
         tables: files of the bucket.
-        log: what earlier runs have kept; None if no earlier run has read the log partition.
+        log: facts about the log partition that earlier runs have kept; None if no earlier run has read it.
     """
     by_table: dict[str, list[str]] = {}
     for file in tables:
@@ -180,7 +180,7 @@ def _segment_copy(compared: ComparedCopy, offsets: CopyOffsets, records: LogReco
 
 
 def _newest_stored(share: CopiesShare, log: EarlierLog, stored: LogRecords) -> SegmentCopy | None:
-    """Return the stored copy that reaches farthest; None if it is an export."""
+    """Return the stored copy that reaches farthest; None if that copy is an export."""
     copies = read_copies(share.tables.get(COPIES, ())).get(share.log_partition, [])
     copy = max(copies, key=lambda copy: copy.bounds.end, default=None)
     if copy is None or copy.bounds.is_export or copy.bounds.cleaned_to > copy.bounds.end:

@@ -53,11 +53,11 @@ class Deduplicated:
     """Records of a bucket that were written, and their counts.
 
     Attributes:
-        written: number of records that are new to the tables, by sort.
-        kinds: number of these by Kafka's name of their kind, or by error class.
+        written: by sort of record, the number of records that are new to the tables.
+        kinds: number of these records, by Kafka's name of their kind or by error class.
         duplicates: number of further copies, which were dropped.
         already: number of records that the tables had already.
-        positions: number of positions of each log partition that hold a record now.
+        positions: by log partition, the number of positions that hold a record now.
     """
 
     written: Counter[str] = field(default_factory=Counter)
@@ -72,10 +72,10 @@ class _Rows:
     """Staged rows of a bucket by number: file by file, in the order of the dump.
 
     Attributes:
-        starts: the number of each file's first row, and after the last file, the number of rows.
+        starts: the number of each file's first row. A last entry has the number of all rows.
         has_place: which rows have a log partition and an offset.
         has_key: which rows have a known key.
-        identity: the identity of each piece of damage, by row; other rows are not in it.
+        identity: by row, the identity of a piece of damage; rows that are no damage are left out.
     """
 
     partitions: Numbers
@@ -259,7 +259,7 @@ class Deduplication:
 
     Attributes:
         share: the bucket.
-        files: its files of the record tables.
+        files: the bucket's files of the record tables.
     """
 
     share: BucketShare
@@ -317,7 +317,7 @@ class Deduplication:
         }
 
     def _missing(self, partitions: Numbers, offsets: Numbers, numbers: Mapping[int, Numbers]) -> Numbers:
-        """Return the number of offsets below each record without a record."""
+        """Return, for each record, how many lower offsets of its log partition have no record."""
         missing = np.zeros(len(offsets), np.int64)
         for partition in np.unique(partitions).tolist():
             [own] = np.nonzero(partitions == partition)

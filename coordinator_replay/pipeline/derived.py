@@ -50,11 +50,11 @@ class Log:
     """Facts of the whole log, known when every bucket is done.
 
     Attributes:
-        end: timestamp of its last record.
-        sums: which commits the buckets have added up.
+        end: timestamp of the log's last record.
+        sums: the commits that the buckets have added up, and the limits of the sums.
         topics: the cluster's topics.
         history: facts of earlier runs over the cluster.
-        coordinators: changes of the coordinators of its partitions.
+        coordinators: changes of the coordinators of the log's partitions.
         moves: moves of groups to other log partitions.
     """
 

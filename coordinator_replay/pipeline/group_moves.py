@@ -87,15 +87,16 @@ class GroupMove(NamedTuple):
 
     Attributes:
         number: number of the move among the group's moves, from 1 on.
-        log_partition: the log partition that it left.
+        log_partition: the log partition that the group left.
         end_offset: records of the group in the old log partition at or after this offset don't count.
-        to_log_partition: the log partition that it moved to.
-        begin_offset: offset of its first record in the new log partition.
-        moved_at: time of that record; None if none of its records there has a time.
-        overlaps_until: the time up to which brokers with the old and the new partition count wrote; None if they didn't
-            overlap.
-        exact_from_offset: offset of the first record in the new log partition after that time; None if there is none.
-        exact_from_timestamp: time of that record.
+        to_log_partition: the log partition to which the group moved.
+        begin_offset: offset of the group's first record in the new log partition.
+        moved_at: time of that record; None if no record of the group in the new log partition has a time.
+        overlaps_until: the time up to which brokers with the old partition count and brokers with the new one both
+            wrote; None if these times do not overlap.
+        exact_from_offset: offset of the first record in the new log partition after ``overlaps_until``; None if no
+            record comes after it.
+        exact_from_timestamp: time of the record at ``exact_from_offset``.
     """
 
     group_id: str
@@ -116,8 +117,8 @@ class GroupMoves:
 
     Attributes:
         moves: the moves, by group and then by number.
-        ends: the move by which a group left a log partition.
-        begins: the move by which a group came into a log partition.
+        ends: by group and log partition, the move by which the group left it.
+        begins: by group and log partition, the move by which the group came into it.
     """
 
     moves: Sequence[GroupMove] = ()
@@ -133,7 +134,7 @@ class GroupMoves:
         """Return which rows come after the move of their group out of their log partition.
 
         Args:
-            rows: with group_id and log_partition.
+            rows: rows with group_id and log_partition.
             columns: offsets of the rows.
         """
         ends = self.ends_of(rows)
@@ -155,8 +156,8 @@ class GroupMoves:
         """Return which rows begin while brokers with the old partition count also wrote.
 
         Args:
-            rows: with group_id and log_partition.
-            column: the offset that a row begins at.
+            rows: rows with group_id and log_partition.
+            column: name of the column with the offset at which a row begins.
         """
         until = {
             key: LARGEST_INT64 if begin.exact_from_offset is None else begin.exact_from_offset
@@ -200,10 +201,11 @@ class MovesShare:
     Attributes:
         staged: files of commits and group records that this run has staged.
         records: files of ``offset_commits`` and ``group_records``.
-        groups: files of ``group_state`` and open ones of ``offset_history``: every group that the tables have.
+        groups: files of ``group_state`` and open files of ``offset_history``. These have every group that the tables
+            know.
         known: the moves that earlier runs found.
-        partition_count: partition count of ``__consumer_offsets``; None if no metadata has it.
-        is_all: whether all moves are looked for again.
+        partition_count: partition count of ``__consumer_offsets``; None if no cluster metadata shows it.
+        is_all: whether the moves of all groups are looked for again.
     """
 
     staged: Sequence[str]
@@ -219,8 +221,9 @@ class FoundMoves:
     """Moves that were found, and what the groups show about the partition count.
 
     Attributes:
-        moves: by group, then by number.
-        divisors: a number for each log partition that every possible partition count divides.
+        moves: the moves, by group and then by number.
+        divisors: by log partition, a common multiple of all partition counts that would put its groups there; 0 if it
+            has no groups.
     """
 
     moves: Sequence[GroupMove]

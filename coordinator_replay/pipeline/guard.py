@@ -29,8 +29,8 @@ class GroupFailure(NamedTuple):
         step: the step that failed.
         error: the exception, shortened.
         where: the place in this package that raised it.
-        log_partition: log partition of the record at hand; None if there is no record.
-        log_offset: log offset of that record.
+        log_partition: log partition of the record at hand; None if the step is not about a record.
+        log_offset: log offset of the record at hand; None if the step is not about a record.
     """
 
     step: str

@@ -40,7 +40,7 @@ class Job:
         store: the warehouse.
         snapshots: snapshots of its tables at the begin of the run.
         buckets: number of buckets.
-        place: where rows go.
+        place: the folders for the rows that are written.
     """
 
     stages: Stages
@@ -61,7 +61,7 @@ class Job:
         return [*kept, *(file.path for file in changes.added if file.table == table)]
 
     def upkeep_note(self, changes: Changes) -> str | None:
-        """Return a note that upkeep is due; None if it is not due, or if a follower does it."""
+        """Return a note that upkeep is due; None if upkeep is not due, or if a follower does it."""
         if self.options.follow is not None:
             return None
         removed = {file.uri for file in changes.removed}

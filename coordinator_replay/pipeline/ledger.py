@@ -34,13 +34,13 @@ class Run:
 
     Attributes:
         settings: the options of the run.
-        log_end: timestamp of the last record that it or an earlier run read.
-        positions: number of offsets below the end that hold a record, for log partitions that it read.
+        log_end: timestamp of the last record that this run or an earlier run read.
+        positions: for each log partition that the run read, the number of offsets below the end that hold a record.
         groups_failed: number of groups that could not be evaluated.
-        lost_from: the first offset that an election truncated although earlier runs had read it, for truncated log
-            partitions.
-        broker_logs: brokers' logs that it read, see the column.
-        stages: what each of its stages read and wrote, see the column.
+        lost_from: for each truncated log partition, the first offset that an election truncated although earlier runs
+            had read it.
+        broker_logs: brokers' logs that the run read, see the column.
+        stages: data that each stage of the run read and wrote, see the column.
     """
 
     run_id: str
@@ -76,7 +76,7 @@ class Run:
         Args:
             cluster: the cluster whose dump it reads.
             inputs: the inputs as the user named them.
-            settings: its options.
+            settings: options of the run.
             last_id: id of the newest finished run; ids rise, even if this machine's clock is behind.
         """
         now = datetime.now(UTC)
@@ -100,8 +100,8 @@ class Run:
         """Extend the offsets of the run to the ends of its files, including parts that were audited before.
 
         Args:
-            extents: the offsets that its files cover.
-            ends: the ends of earlier runs, by log partition; after these, only records that were read count.
+            extents: the offsets that the run's files cover.
+            ends: by log partition, the end of earlier runs. After this end, only records that were read count.
         """
         for extent in extents:
             if extent.skipped:
@@ -166,7 +166,7 @@ def finished_runs(ledger: Snapshot, cluster: str) -> list[Run]:
 
     Args:
         ledger: table ``audit_runs``.
-        cluster: whose runs.
+        cluster: name of the cluster.
     """
     rows = (
         row
@@ -189,8 +189,8 @@ def audited_ranges(runs: Sequence[Run], form: str | None = None) -> dict[int, li
     These are few numbers, whatever the size of the log and the number of audits.
 
     Args:
-        runs: from ``finished_runs``, the newest first.
-        form: only runs that read this form of dump.
+        runs: the runs, as ``finished_runs`` returns them, the newest first.
+        form: only runs that read a dump in this form.
     """
     ranges: dict[int, list[tuple[int, int]]] = {}
     for run in reversed(runs):
@@ -215,7 +215,7 @@ def lost_ranges(runs: Sequence[Run]) -> Iterator[tuple[int, int, int]]:
     """Yield ranges read by earlier runs that an election truncated: log_partition, from, to (not included).
 
     Args:
-        runs: from ``finished_runs``, the newest first.
+        runs: the runs, as ``finished_runs`` returns them, the newest first.
     """
     ends: dict[int, int] = {}
     for run in reversed(runs):
@@ -245,7 +245,7 @@ class History:
 
     Attributes:
         runs: the finished runs, newest first.
-        lost_from: the first offset that no longer counts, for log partitions that an election has truncated since.
+        lost_from: for each log partition that an election has truncated since, the first offset that no longer counts.
     """
 
     runs: Sequence[Run]
@@ -301,8 +301,8 @@ def unread(earlier: Ranges, run: Run) -> list[tuple[int, int, int]]:
     """Return ranges between the offsets of earlier runs and of this run that none has read: log_partition, from, to.
 
     Args:
-        earlier: from ``audited_ranges``.
-        run: this run, its input read.
+        earlier: the offsets of earlier runs, as ``audited_ranges`` returns them.
+        run: this run, after its input was read.
     """
     read = {partition: list(ranges) for partition, ranges in earlier.items()}
     for partition, read_partition in _read_by(run):

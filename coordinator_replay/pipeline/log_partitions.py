@@ -32,7 +32,7 @@ class _Times(NamedTuple):
     """Timestamps around an offset, in microseconds.
 
     Attributes:
-        before_us: the latest time of the records below the offset; None if none has a time.
+        before_us: the latest time of the records below the offset; None if no such record has a time.
         at_us: the earliest time from which records at or after the offset come; None if there is none.
     """
 
@@ -82,7 +82,7 @@ class PartitionStep:
 
     Attributes:
         share: the bucket.
-        files: its files, which include new records already.
+        files: files of the bucket, which include new records already.
         completeness: what the copies prove.
         positions: number of offsets that hold a record, for log partitions that this run read.
         old: the rows of the table, by log partition; times are milliseconds, except in lists.
@@ -122,7 +122,7 @@ class PartitionStep:
         return are_longer(ranges_of(old["complete_ranges"]), ranges)
 
     def reached_ms(self) -> int:
-        """Return the latest time up to which earlier runs have read one of the log partitions; 0 if there is none."""
+        """Return the latest time up to which an earlier run has read one of the log partitions; 0 if none has."""
         return max((row["end_timestamp"] or 0 for row in self.old.values()), default=0)
 
     def times(self) -> Mapping[Needed, _Times]:

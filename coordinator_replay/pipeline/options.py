@@ -20,10 +20,11 @@ class ExpiryOptions:
     """Options of expiry.
 
     Attributes:
-        as_of: the time that expiry is evaluated at; None for the end of the log.
-        retention_ms: offsets.retention.minutes of the brokers; None to infer it, or else to take Kafka's default.
-        horizon_ms: how far ahead to look for expiring offsets.
-        history_every_ms: keep only the last commit of each interval of this length; None for all.
+        as_of: the time at which expiry is evaluated; None for the end of the log.
+        retention_ms: offsets.retention.minutes of the brokers. None infers the retention, or takes Kafka's default if
+            it can't be inferred.
+        horizon_ms: offsets that expire within this duration are looked for.
+        history_every_ms: keep only the last commit of each interval of this length; None keeps all commits.
     """
 
     as_of: datetime | None = None
@@ -82,13 +83,14 @@ class Summary:
 
     Attributes:
         kinds: number of records new to the tables, by Kafka's name of their kind.
-        quarantined: number of these that could not be decoded, by error class.
+        quarantined: by error class, the number of these records that could not be decoded.
         groups: number of groups at the end of the log, by type and state.
         rebalances: number of the cluster's rebalances in the tables.
         causes: number of these rebalances, by cause.
         expired: number of offsets that expired, are past retention, or expire within the horizon, by status.
         findings: number of findings in the tables, by severity.
-        new_findings: number of these first stored by the last run that read new records, or later.
+        new_findings: by severity, the number of these findings that were first stored by the last run that read new
+            records, or later.
         new_quarantined: number of records that the last run that read new records could not decode.
     """
 

@@ -53,7 +53,8 @@ class Moves:
     Attributes:
         known: the moves that earlier runs found.
         now: the moves that this run found.
-        divisors: a number for each log partition that every possible partition count divides.
+        divisors: by log partition, a common multiple of all partition counts that would put its groups there; 0 if it
+            has no groups.
     """
 
     known: Sequence[GroupMove] = ()
@@ -71,7 +72,7 @@ class Plan:
     Attributes:
         shares: the buckets, each with its action and the reasons.
         derives: whether derived tables have to change.
-        is_rebuild: whether all buckets are rebuilt, because all rows would now be derived differently.
+        is_rebuild: whether all buckets are rebuilt, because this run derives all rows differently from the runs before.
         moves: moves of groups to other log partitions.
     """
 
@@ -88,7 +89,7 @@ class Plan:
         """Return the plan with some more buckets rebuilt.
 
         Args:
-            reasons: the reasons by bucket; none for a bucket whose action stays as it is.
+            reasons: the reasons by bucket; no reasons for a bucket whose action stays as it is.
         """
         shares = [
             replace(share, action=Action.REBUILD, reasons=more) if (more := reasons.get(share.bucket)) else share
@@ -220,7 +221,7 @@ def sums_range(
         tally: counts of the records that the run has read.
         totals: files of ``commit_totals``.
         end: timestamp of the last record of the log; None if no record has a time.
-        is_rebuild: whether sums of earlier runs don't count.
+        is_rebuild: whether all commits are added up again, because sums of earlier runs don't count.
         limits: the thresholds for too many commits in a minute and for a pause.
     """
     if end is None:

@@ -40,11 +40,11 @@ class Earlier:
     """Facts of earlier runs on the log.
 
     Attributes:
-        history: the ranges that they have read.
+        history: the ranges that earlier runs have read.
         logs: facts of each log partition with which the next dump is compared.
         complete: half-open ranges of offsets without a missing record, by log partition.
         tables: files of all tables that have buckets.
-        is_read_again: whether records that they have read are read again.
+        is_read_again: whether this run reads records again that earlier runs have read.
     """
 
     history: History
@@ -68,12 +68,12 @@ class Reading:
     """Result of reading a dump.
 
     Attributes:
-        decoded: the files of the dump, decoded, in its order.
-        tally: counts of all their records.
+        decoded: the decoded files of the dump, in the dump's order.
+        tally: counts of all records in these files.
         copies: the copies of log partitions that the dump has.
         history: the ranges that earlier runs have read and the log has not lost since.
         logs: facts of each log partition with which the next dump is compared.
-        lost_from: the first lost offset, for log partitions that were truncated.
+        lost_from: for each truncated log partition, the first lost offset.
         gaps: ranges that no file covers: log partition, from, to (not included).
         extents: the offsets that the files of the dump cover.
         notes: sentences about the dump for the user.
@@ -188,7 +188,7 @@ class _SegmentsRead:
     Attributes:
         unread: the parts that had to be read.
         decoded: the decoded files of the dump.
-        comparison: which records don't count.
+        comparison: which records don't count, as the comparison of copies has found.
         earlier: facts of earlier runs on the log, without offsets that were lost since.
         extents: the offsets that the files cover.
         copies: the copies of log partitions.
@@ -260,8 +260,9 @@ def _read_copies(
         decoding: the stage that decodes.
         dump: the dump.
         earlier: facts of earlier runs on the log.
-        comparison: which records don't count.
-        first: the parts decoded already; None if they include records that don't count.
+        comparison: which records don't count, as the comparison of copies has found.
+        first: the parts that were decoded before copies were compared. None if these have records that don't count, so
+            that all parts must be decoded again.
     """
     earlier = earlier.without(comparison.lost_from) if comparison.is_branched else earlier
     unread, decoded = first or _decode_unread(decoding, dump, earlier, comparison)

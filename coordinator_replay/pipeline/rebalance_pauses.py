@@ -65,8 +65,9 @@ class EarlierPauses:
     """Pauses that earlier runs have computed, in the order of the rebalances.
 
     Attributes:
-        longest_ms: the pauses; -1 for none, NOT_COMPUTED if this run has to compute it.
-        are_at_least: which pauses are lower bounds.
+        longest_ms: the longest pause around each rebalance: -1 if there was none, NOT_COMPUTED if this run has to
+            compute it.
+        are_at_least: for each pause, whether it is a lower bound.
     """
 
     longest_ms: Numbers
@@ -99,9 +100,10 @@ class CommitPauses:
 
     Args:
         rebalances: rows of ``rebalances``.
-        ownership: rows of ``partition_ownership`` of the same groups: group_id, topic, partition, owned_from.
+        ownership: rows of ``partition_ownership`` of the groups in ``rebalances``: group_id, topic, partition,
+            owned_from.
         spans: the exact spans of log partitions with missing records.
-        earlier: pauses that earlier runs have computed; None if there are none.
+        earlier: pauses that earlier runs have computed; None if earlier runs have computed none.
     """
 
     def __init__(
@@ -218,7 +220,7 @@ class CommitPauses:
         self.is_cut["taken"][rebalances[is_taken & is_cut]] = True
 
     def pauses(self) -> tuple[pa.Array, pa.Array]:
-        """Return the pause of each rebalance in milliseconds, and whether it is a lower bound.
+        """Return the pause of each rebalance in milliseconds, and whether that pause is a lower bound.
 
         Both are in the order of the rows. A pause is null if it is unknown.
         """
@@ -406,7 +408,7 @@ class PauseStep:
 
         Args:
             writer: takes the rows.
-            awaits_logs: whether additions of brokers' logs come before the rows go to the table.
+            awaits_logs: whether the stage that adds lines of brokers' logs writes the rows to the table later.
         """
         rows = self.pauses.rows
         if not rows.num_rows:

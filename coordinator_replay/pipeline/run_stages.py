@@ -62,7 +62,7 @@ class Work:
 
     Attributes:
         has_logs: whether this run has brokers' logs, or the tables have lines of such logs.
-        sums: which commits are added up; None if no record has a time.
+        sums: the commits that this run adds up, and the limits of the sums; None if no record has a time.
         results: results of the buckets.
         changes: files that tables gain and lose, except the files of buckets.
     """
@@ -101,10 +101,10 @@ class RunStage:
     """A stage of a run.
 
     Attributes:
-        name: its name in the progress display.
-        perform: the function that does its work.
-        is_done: whether the run performs it; if not, it is skipped.
-        why: a clause on why it is performed or skipped.
+        name: name of the stage in the progress display.
+        perform: the function that does the work of the stage.
+        is_done: whether the run performs the stage; if not, the run skips it.
+        why: a clause on why the run performs or skips the stage.
     """
 
     name: str

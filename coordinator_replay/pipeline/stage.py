@@ -71,11 +71,11 @@ class Stages(Protocol):
         """Run a stage whose shares are not files of an input, such as a stage by bucket: a grouped map.
 
         Args:
-            name: its name for people.
+            name: name of the stage, for people.
             shares: the work.
             stage: the function; it may run twice for a share, and only one of its results counts.
-            size: a rough measure of a share's work. The largest share begins first, so that no core waits for it at the
-                end.
+            size: function that returns a rough measure of a share's work. The largest share begins first. Otherwise
+                cores would wait for it at the end.
 
         Returns:
             the results, in the order of the shares.
@@ -275,7 +275,7 @@ def together(shares: Sequence[Share], size: Callable[[Share], int]) -> list[list
 
     Args:
         shares: one share for each file.
-        size: the bytes of a share's file.
+        size: function that returns the size of a share's file in bytes.
     """
     costs = [size(share) + OPEN_COST_BYTES for share in shares]
     limit = min(TASK_BYTES, max(sum(costs) // _TASKS, FEWEST_BYTES))

@@ -35,7 +35,7 @@ class TopicLives:
     """Look-up of the id that a topic had at a commit.
 
     Args:
-        lives: of all topics.
+        lives: lives of all topics.
     """
 
     def __init__(self, lives: Iterable[TopicLife]) -> None:

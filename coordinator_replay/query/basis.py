@@ -23,12 +23,12 @@ class Basis:
 
     Attributes:
         cluster: the cluster of the question.
-        log_end: the latest timestamp in its log; None if no record has a timestamp.
-        complete_since: the time since which the log of the answer is complete; None if nothing is missing, or if only
-            the end of the log is complete.
+        log_end: the latest timestamp in the cluster's log; None if no record has a timestamp.
+        complete_since: the time since which the log of the answer is complete. None in two cases: nothing is missing,
+            or only the end of the log is complete.
         is_complete: whether no record is missing from the time of the question on.
         of_one_group: whether the answer is about one group.
-        moved: a clause on moves to another log partition; empty if there are none.
+        moved: a clause on moves of groups to another log partition; empty if there are no moves.
     """
 
     cluster: str
@@ -45,7 +45,7 @@ class Basis:
         """Return the basis in one line.
 
         Args:
-            now: the time from which the log's age is counted; left out if None.
+            now: the time at which the log's age is computed; None leaves out the age.
         """
         end = "log without times" if self.log_end is None else f"log up to {shown_second(self.log_end)}"
         age = "" if now is None or self.log_end is None else _age(self.log_end, now)
@@ -65,7 +65,7 @@ def basis_at(warehouse: Tables, at: datetime, *, group: str | None = None) -> Ba
     Args:
         warehouse: the tables.
         at: the point in time.
-        group: the group that it is about; all if None.
+        group: the group that the answer is about; None if it is about all groups.
     """
     history = warehouse.completeness
     chosen = _chosen(warehouse, group)
@@ -79,8 +79,8 @@ def basis_from(warehouse: Tables, start: datetime | None = None, *, group: str |
 
     Args:
         warehouse: the tables.
-        start: where the range begins; the start of the log if None.
-        group: the group that it is about; all if None.
+        start: begin of the time range; None for the start of the log.
+        group: the group that the answer is about; None if it is about all groups.
     """
     since = warehouse.completeness.since(_chosen(warehouse, group))
     return _basis(warehouse, since, group, is_complete=_has_all_from(warehouse, since, group, start))

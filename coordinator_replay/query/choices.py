@@ -31,10 +31,10 @@ def chosen(word: str, words: Sequence[str], what: str) -> str:
     Args:
         word: the word.
         words: the allowed words.
-        what: what they are called.
+        what: the name of the allowed things, for the message.
 
     Raises:
-        UsageError: it is not one of the allowed words.
+        UsageError: the word is not one of the allowed words.
     """
     if word not in words:
         raise UsageError(f"there is no {what} {word!r}: there are {', '.join(words)}")

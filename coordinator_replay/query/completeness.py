@@ -20,8 +20,8 @@ def undecoded_note(warehouse: Tables, group: str | None = None) -> str | None:
 
     Args:
         warehouse: the tables.
-        group: only records that are or may be of this group; of all groups if None. A record whose key can't be read
-            may be of this group, unless the group is known to be in another log partition.
+        group: only records that are or may be of this group; None for all groups. A record whose key can't be read may
+            be of this group, unless the group is known to be in another log partition.
     """
     [(count,)] = warehouse.rows(
         _UNDECODED, group=group, partitions=[] if group is None else log_partitions_of(warehouse, group)

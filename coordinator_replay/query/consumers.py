@@ -30,20 +30,22 @@ class TopicConsumer:
     """A client of a group that read a topic, or a group that only commits show to have read it.
 
     Attributes:
-        how: how it is known to have read the topic. ``subscribed``: by name. ``regex``: by regular expression.
-            ``share``, ``streams``: as a member of such a group. ``assigned``: under a classic protocol whose topics are
-            not in the log. ``commits``: by commits alone, which come from a consumer that uses ``assign()``, from a
-            tool, or from members that are not on record.
-        client_id: None for ``commits``, whose records name no client, and for a static member if the client id on
-            record may be that of an earlier process.
-        client_host: None in the same cases.
+        how: the evidence that the client read the topic. ``subscribed``: it subscribed by name. ``regex``: by regular
+            expression. ``share``, ``streams``: it was a member of such a group. ``assigned``: it was a member under a
+            classic protocol whose topics are not in the log. ``commits``: only commits show it. These come from a
+            consumer that uses ``assign()``, from a tool, or from members that are not on record.
+        client_id: None for ``commits``, whose records name no client. Also None for a static member if the client id on
+            record may belong to an earlier process.
+        client_host: None in the same two cases as ``client_id``.
         instance_id: ``group.instance.id`` of a static member.
         member_ids: number of member ids that the client had; each restart of a dynamic member adds one.
-        partitions: partitions of the topic that it owned or committed in the time range; empty if it only subscribed.
-        first_at: when it began to read; for ``commits``, the first commit. None if that was before the first record
-            with a time.
-        last_at: when it stopped; for ``commits``, the last commit. None for a member still there at the end of the log.
-        is_exact: whether the log proves this and has every record of the group in the time range.
+        partitions: partitions of the topic that the client owned or committed in the time range; empty if it only
+            subscribed.
+        first_at: the time at which the client began to read; for ``commits``, the time of the first commit. None if the
+            client began before the first record with a time.
+        last_at: the time at which the client stopped; for ``commits``, the time of the last commit. None for a member
+            that is still there at the end of the log.
+        is_exact: whether the log proves this row and has every record of the group in the time range.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)
@@ -146,8 +148,8 @@ def consumers_of(
     Args:
         warehouse: the tables.
         topic: the topic's name or id.
-        start: leave out members gone by this time and earlier commits; None for no limit.
-        end: leave out members that joined at or after this time, and commits from then on; None for no limit.
+        start: leave out members that were gone by this time, and earlier commits; None leaves out none.
+        end: leave out members that joined at this time or later, and commits from this time on; None leaves out none.
 
     Raises:
         UsageError: no record names the topic, or the tables have no record of that time range.

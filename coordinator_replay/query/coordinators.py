@@ -27,7 +27,7 @@ class GroupCoordinatorChange:
     """A change of a group's coordinator: a row of ``coordinator_changes``.
 
     Attributes:
-        broker_before: id of the broker that led the log partition before; None if unknown.
+        broker_before: id of the broker that led the log partition before the change; None if unknown.
         by_log_alone: whether only a broker's log shows the change.
     """
 
@@ -85,9 +85,9 @@ def group_coordinator_changes(
 
     Args:
         warehouse: the tables.
-        group: only of this group; of all groups if None.
-        start: only changes from this time on; all if None.
-        end: only changes before this time; all if None.
+        group: only changes of this group's coordinator; None for all groups.
+        start: only changes at this time or later; None for no lower bound.
+        end: only changes before this time; None for no upper bound.
     """
     if not warehouse.has_rows("coordinator_changes"):
         return []

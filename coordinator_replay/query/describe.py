@@ -47,29 +47,32 @@ class DescribedMember:
     """A member at a point in time.
 
     Attributes:
-        partition_count: number of partitions that it owns.
+        partition_count: number of partitions that the member owns.
         target_epoch: epoch of the group's target assignment.
-        current_assignment: partitions that it owns, including those it must give up.
-        pending_revocation: owned partitions that it must give up.
-        target_assignment: partitions that it is meant to get; None if no target is on record.
+        current_assignment: partitions that the member owns, including partitions that it must give up.
+        pending_revocation: partitions that the member owns and must give up.
+        target_assignment: partitions that the member is meant to get; None if no target is on record.
         session_timeout_ms: the value that the member sent; None on protocols without it.
-        rebalance_timeout_ms: the value in its record; None if the record's version or protocol has no such field.
-        since: when it came into this state.
-        is_client_inherited: client id and host may be those of an earlier process of this static member.
-        is_begin_open: whether it may have been in this state before ``since``; the log lacks the records before it.
-        is_upgraded: whether it uses the consumer protocol; None outside of consumer groups.
-        process_id: process id of a streams member. This field and those below are None in other groups, and if the
-            member's record is missing.
-        member_topology_epoch: the topology epoch that it sent.
-        active_tasks: tasks that it runs, without those that it must give up, as the broker describes it.
-        standby_tasks: likewise.
-        warmup_tasks: likewise.
-        active_tasks_pending_revocation: tasks that it must give up and has not given up yet.
-        standby_tasks_pending_revocation: likewise.
-        warmup_tasks_pending_revocation: likewise.
-        target_active_tasks: tasks that it is meant to get.
-        target_standby_tasks: likewise.
-        target_warmup_tasks: likewise.
+        rebalance_timeout_ms: the value in the member's record; None if the record's version or protocol has no such
+            field.
+        since: the time at which the member came into this state.
+        is_client_inherited: whether client id and host may belong to an earlier process of this static member.
+        is_begin_open: whether the member may have been in this state before ``since``, because records before ``since``
+            are missing.
+        is_upgraded: whether the member uses the consumer protocol; None outside of consumer groups.
+        process_id: process id of a streams member. This field and all fields below it are None in other groups, and if
+            the member's record is missing.
+        member_topology_epoch: the topology epoch that the member sent.
+        active_tasks: active tasks that the member runs. Tasks that it must give up are left out, as in the broker's
+            describe.
+        standby_tasks: standby tasks, as for ``active_tasks``.
+        warmup_tasks: warm-up tasks, as for ``active_tasks``.
+        active_tasks_pending_revocation: active tasks that the member must give up and still has.
+        standby_tasks_pending_revocation: standby tasks that the member must give up and still has.
+        warmup_tasks_pending_revocation: warm-up tasks that the member must give up and still has.
+        target_active_tasks: active tasks that the member is meant to get.
+        target_standby_tasks: standby tasks that the member is meant to get.
+        target_warmup_tasks: warm-up tasks that the member is meant to get.
     """
 
     group_id: str = column("GROUP", LAST, is_id=True)
@@ -133,13 +136,14 @@ class DescribedGroup:
     """A group at a point in time, with facts from its members' records; see ``Group``.
 
     Attributes:
-        coordinator: the broker that led the group's log partition then; None if that is not on record.
-        assignor: the assignor or protocol that distributes the partitions; None if there is none.
+        coordinator: the broker that led the group's log partition at the time asked for; None if that broker is not on
+            record.
+        assignor: the assignor or protocol that distributes the partitions; None if the group has none.
         topology_epoch: topology epoch of a streams group.
         validated_topology_epoch: the topology epoch that the coordinator has validated against the topics; None if it
-            validated none. Kafka 4.1 does not record it.
+            has validated none. Kafka 4.1 does not record this epoch.
         initialized_topics: partitions of a share group whose state the share coordinator has initialized.
-        initializing_topics: partitions that wait for initialization.
+        initializing_topics: partitions of a share group that wait for this initialization.
         deleting_topics: topics whose state is being deleted.
     """
 
@@ -168,7 +172,7 @@ class Description:
 
     Attributes:
         group: the group.
-        members: its members.
+        members: the group's members.
         not_ready: what a streams group that is NotReady waits for.
     """
 
@@ -261,7 +265,7 @@ def describe_at(warehouse: Tables, group: str, at: datetime | None = None) -> De
         at: the point in time; the end of the log if None.
 
     Raises:
-        UsageError: the tables don't know the group, or it did not exist then.
+        UsageError: the tables don't know the group, or the group did not exist at that time.
     """
     described = group_at(warehouse, group, at)
     members = () if described.state == UNKNOWN else members_at(warehouse, described, at)

@@ -32,8 +32,8 @@ class Change:
             ``over`` if seen at the first time and ended before the second. Between two audits, a finding is new if the
             second audit had stored it and the first had not.
         name: name of the client, partition, cause or rule that changed.
-        before: its value at the first time; None if it did not exist.
-        after: its value at the second time; None if it did not exist.
+        before: the value at the first time; None if the thing did not exist.
+        after: the value at the second time; None if the thing did not exist.
         number: the difference of two offsets, the number of rebalances, or how many more members there are.
         is_exact: whether the log proves both sides; if not, something may have existed that is not on record.
     """
@@ -71,7 +71,7 @@ class Side:
     """A point in time of a cluster; the end of its log if ``at`` is None.
 
     Attributes:
-        run: the audit that had read the log up to then; None if a time was asked for.
+        run: the audit whose end of the log this is; None if a time was asked for.
     """
 
     warehouse: Tables
@@ -252,7 +252,7 @@ def changes_between(before: Side, after: Side) -> list[Change]:
 
     Args:
         before: the first time, or cluster.
-        after: the second one, of the same warehouse.
+        after: the second time, or another cluster of the same warehouse.
     """
     old, new = (groups_at(side.warehouse, side.at) for side in (before, after))
     asked = {

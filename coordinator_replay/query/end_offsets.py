@@ -47,8 +47,8 @@ def read_end_offsets(path: Path, at: datetime | None = None) -> dict[TopicPartit
 
     Args:
         path: the file.
-        at: the point in time. If a partition has several offsets, the last one up to this time counts; if None, the
-            last of all. An offset without a time counts for all times.
+        at: the point in time. If the file has several offsets of a partition, the last offset up to this time counts.
+            None: the last offset of all counts. An offset without a time counts for all times.
 
     Raises:
         InputError: the file can't be read; the message names the line.

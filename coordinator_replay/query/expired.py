@@ -49,9 +49,9 @@ def expiring_rows(warehouse: Tables, group: str | None, within: timedelta, colum
 
     Args:
         warehouse: the tables.
-        group: only of this group; of all if None.
-        within: how far ahead of the end of the log to look.
-        columns: which columns of ``expired_offsets``.
+        group: only offsets of this group; None for all groups.
+        within: the horizon: a duration after the end of the log.
+        columns: the columns of ``expired_offsets`` to return.
     """
     [(unknown,)] = warehouse.rows(_WITHOUT_RULE, group=group)
     if unknown:
@@ -83,7 +83,7 @@ def looked_until(warehouse: Tables, within: timedelta | None) -> datetime | None
 
     Args:
         warehouse: the tables.
-        within: how far ahead of the end of the log; None for as far as the last audit looked.
+        within: a duration after the end of the log; None for the duration that the last audit used.
     """
     if within is not None:
         return later(warehouse.coverage.last, round(within.total_seconds() * 1000))
@@ -152,8 +152,8 @@ def expired_offsets(
 
     Args:
         warehouse: the tables.
-        group: only of this group; of all if None.
-        statuses: only these; all if empty.
+        group: only offsets of this group; None for all groups.
+        statuses: only offsets with one of these statuses; empty for all statuses.
         within: only offsets in force that expire within this duration after the end of the log, however far ahead the
             audit looked. None for all rows that the audit wrote, including expired offsets.
 

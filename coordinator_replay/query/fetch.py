@@ -60,10 +60,10 @@ def ended_after(connection: duckdb.DuckDBPyConnection, most: timedelta | None) -
 
     Args:
         connection: the connection on which the block runs its statements.
-        most: the longest time that they may take; None for no limit.
+        most: the longest time that the statements may take; None for no limit.
 
     Raises:
-        UsageError: they took longer and were ended.
+        UsageError: the statements took longer and were ended.
     """
     if most is None:
         yield
@@ -104,7 +104,7 @@ def fetch(
     Args:
         connection: the engine, which knows the tables that the statement names.
         statement: SQL.
-        parameters: a value for each of its ``$names``.
+        parameters: a value for each ``$name`` of the statement.
 
     Returns:
         Names of the columns, and the rows; no columns if the statement returns nothing.

@@ -23,11 +23,12 @@ class Finding:
     """A finding: a row of ``findings``.
 
     Attributes:
-        detail: the facts as an object, as ``TimelineEvent`` has them.
-        is_begin_open: whether it may have begun before ``first_seen``, because records are missing.
-        is_end_open: whether it may have gone on after ``ended_at``, because records are missing.
-        is_at_least: whether it may have occurred more than ``occurrences`` times, because records are missing.
-        is_proven: False if it rests on commits that may have been aborted: the input has no transaction markers.
+        detail: the facts of the finding as an object, see ``TimelineEvent``.
+        is_begin_open: whether the finding may have begun before ``first_seen``, because records are missing.
+        is_end_open: whether the finding may have gone on after ``ended_at``, because records are missing.
+        is_at_least: whether the finding may have occurred more than ``occurrences`` times, because records are missing.
+        is_proven: False if the finding rests on commits that may have been aborted, because the input has no
+            transaction markers.
     """
 
     severity: str = column("SEVERITY", 1)
@@ -78,9 +79,9 @@ def findings_of(
 
     Args:
         warehouse: the tables.
-        severity: only this severity and more severe findings; all if None.
-        rules: only findings of these rules; of all rules if empty.
-        group: only about this group.
+        severity: only findings of this severity or a more severe one; None for all severities.
+        rules: only findings of these rules; empty for all rules.
+        group: only findings about this group; None for all findings.
         start: only findings last seen at this time or later.
         end: only findings first seen before this time.
         is_new: only findings first stored by the last run that read new records, or later.

@@ -153,8 +153,8 @@ def fleet_of(warehouse: Tables, start: datetime | None = None, end: datetime | N
 
     Args:
         warehouse: the tables.
-        start: from this time on; from the first record if None.
-        end: up to this time; to the end of the log if None.
+        start: begin of the time range, included; None begins at the first record that was read.
+        end: end of the time range, excluded; None ends after the last record of the log.
 
     Raises:
         UsageError: the tables don't know the cluster, or have no record of that time range.
@@ -186,7 +186,7 @@ def groups_with_news(warehouse: Tables, start: datetime | None = None, end: date
 
     Args:
         warehouse: the tables.
-        start: the first time; no bound if None.
-        end: the first time after the range; no bound if None.
+        start: begin of the time range, included; None for no lower bound.
+        end: end of the time range, excluded; None for no upper bound.
     """
     return {group for (group,) in warehouse.rows(_GROUPS_WITH_NEWS, start=start, end=end)}

@@ -25,8 +25,8 @@ def in_log_order(rows: str, offset: str = "from_offset") -> str:
     """Return SQL that sorts a group's rows in log order: by the order of its log partitions, then by offset.
 
     Args:
-        rows: alias of the rows; they have a cluster, a group and a log partition.
-        offset: their column of log offsets, or an expression.
+        rows: alias of the rows; the rows have a cluster, a group and a log partition.
+        offset: the rows' column of log offsets, or an expression.
     """
     return f"""(coalesce((
         SELECT max(number) FROM group_moves
@@ -41,8 +41,9 @@ class GroupMove:
 
     Attributes:
         number: number of the move among the group's moves, from 1 on.
-        moved_at: the time of its first record in the new log partition; None if no record there has a time.
-        overlaps_until: the time up to which both log partitions got records, so that the group's state is unproven.
+        moved_at: the time of the group's first record in the new log partition; None if no record there has a time.
+        overlaps_until: the time up to which both log partitions got records. The group's state is unproven until this
+            time.
     """
 
     group_id: str
@@ -102,7 +103,7 @@ def moves_line(moves: Moves, group: str | None) -> str:
 
     Args:
         moves: the moves of all groups.
-        group: the group that the answer is about; all if None.
+        group: the group that the answer is about; None if it is about all groups.
     """
     why = "the partition count of __consumer_offsets was raised, or the files are of two clusters"
     own = [] if group is None else moves_of(moves, group)

@@ -64,7 +64,7 @@ class GroupTopology:
     """The topology of a streams group.
 
     Attributes:
-        epoch: its epoch.
+        epoch: epoch of the topology.
         validated_epoch: the topology epoch that the coordinator has validated against the topics; None if it has
             validated none. Kafka 4.1 does not record it.
         source_topics: topics that the application reads.
@@ -162,7 +162,7 @@ def not_ready_note(warehouse: Tables, topology: GroupTopology | None, at: dateti
 
     Args:
         warehouse: the tables.
-        topology: its topology.
+        topology: the group's topology.
         at: the point in time; the end of the log if None.
     """
     if topology is None:

@@ -177,15 +177,15 @@ class Group:
     Attributes:
         group_type: ``Unknown`` if the group is not on record at that time.
         protocol_type: ``consumer``, ``share``, ``streams``, or any name that the clients of a classic group chose.
-            Empty for a group that only stores offsets. None if it is not on record at that time.
-        protocol: the assignor that a classic group chose; None if it has none, and for all other types.
-        state: in Kafka's spelling; ``Unknown`` if the records that decide it are no longer in the log: the group may
-            not even have existed.
+            Empty for a group that only stores offsets. None if the group is not on record at that time.
+        protocol: the assignor that a classic group chose. None if the group has chosen none, and for all other types.
+        state: the state in Kafka's spelling. ``Unknown`` if the records that decide the state are no longer in the log:
+            the group may not even have existed.
         member_count: None if the state is not known.
-        since: time of the group's last event; None for a group that only stores offsets. In a rebalance that a broker's
-            log shows, it is the time when the group came into this state.
-        is_exact: whether the log proves all of this; False if missing records could say otherwise.
-        log_partition: the partition of ``__consumer_offsets`` that its records are from.
+        since: time of the group's last event; None for a group that only stores offsets. If a broker's log shows a
+            rebalance in progress, the time at which the group came into this state.
+        is_exact: whether the log proves the whole row; False if missing records could say otherwise.
+        log_partition: the partition of ``__consumer_offsets`` with the group's records.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)
@@ -205,8 +205,9 @@ class LastState(NamedTuple):
     """State of a group at a point in time.
 
     Attributes:
-        state: in Kafka's spelling; ``Dead`` if it had been deleted.
-        deletion: a sentence on its deletion, with the time if that is on record; None if it was not deleted.
+        state: the state in Kafka's spelling; ``Dead`` if the group had been deleted.
+        deletion: a sentence on the group's deletion, with the time if the time is on record; None if the group was not
+            deleted.
     """
 
     group_id: str
@@ -266,7 +267,7 @@ def groups_at(
     Args:
         warehouse: the tables.
         at: the point in time; the end of the log if None.
-        group: only this one.
+        group: only this group; None for all groups.
         types: only groups of these types, in any case, and groups of unknown type; all if empty.
         states: only groups in these states, in any case; all if empty.
     """
@@ -298,9 +299,9 @@ def _recorded_groups(
     Args:
         warehouse: the tables.
         at: the point in time; the end of the log if None.
-        group: only this one.
-        only_own: only groups that have records of their own by then; leave out groups that only offsets or later
-            records show.
+        group: only this group; None for all groups.
+        only_own: leave out groups that have no record of their own by this time: only commits or later records show
+            them.
     """
     history = warehouse.completeness
     proven, proven_from, proven_to = history.proofs(at or END)
@@ -363,8 +364,8 @@ def check_group(warehouse: Tables, group: str) -> None:
     """Make sure that the tables know a group, at any time.
 
     Raises:
-        UsageError: they don't know it. The message says whether audits may have missed its log partition, and names the
-            most similar groups.
+        UsageError: the tables don't know the group. The message says whether audits may have missed the group's log
+            partition, and names the most similar groups.
     """
     if warehouse.rows(_GROUP_NAMES, group=group):
         return
@@ -388,7 +389,7 @@ def outcomes_at(warehouse: Tables, at: datetime | None = None, *, group: str | N
     Args:
         warehouse: the tables.
         at: the point in time; the end of the log if None.
-        group: only this one.
+        group: only this group; None for all groups.
     """
     alive = [
         LastState(present.group_id, present.group_type, present.state)
@@ -412,7 +413,7 @@ def group_at(warehouse: Tables, group: str, at: datetime | None = None) -> Group
     """Return a group as it was at a point in time.
 
     Raises:
-        UsageError: the tables don't know the group, or it did not exist then.
+        UsageError: the tables don't know the group, or the group did not exist at that time.
     """
     # The timeline is small. Only a group that is not in it makes a search through all offsets necessary.
     groups = _read_groups(warehouse, at, group, only_own=True) or groups_at(warehouse, at, group=group)

@@ -68,7 +68,7 @@ class Wait:
     Attributes:
         held_up_by: the member that revoked them.
         member_id: the member that took them.
-        waited_ms: how long it waited within the rebalance.
+        waited_ms: how long the member waited within the rebalance.
         partitions: the partitions, as ``topic-partition``.
     """
 
@@ -86,7 +86,7 @@ class HoldUp:
     """A member that was the last to revoke partitions that others had been assigned.
 
     Attributes:
-        waits: who waited, for which partitions and how long, the longest wait first.
+        waits: the waiting members, each with the partitions and the duration; the longest wait comes first.
     """
 
     rebalance_id: str
@@ -116,7 +116,7 @@ def hold_ups(warehouse: Tables, group: str | None = None) -> dict[str, HoldUp]:
 
     Args:
         warehouse: the tables.
-        group: only of this group; of all if None.
+        group: only rebalances of this group; None for all groups.
     """
     waits: dict[str, list[Wait]] = {}
     for wait in warehouse.answers(Wait, _HOLD_UPS, group=group):

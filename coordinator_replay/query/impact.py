@@ -27,12 +27,12 @@ class GroupImpact:
             subscribed to their topic (column ``unowned`` of ``partition_ownership``).
         unowned_ms: milliseconds without an owner within the range, summed over partitions, as far as the log proves
             them.
-        stopped_at: when the last member left, if the group has no member at the end of the range. From then on, its
-            partitions don't count as partitions without an owner.
+        stopped_at: the time at which the last member left, if the group has no member at the end of the range. From
+            this time on, the group's partitions don't count as partitions without an owner.
         commit_pause_ms: the longest pause of commits around one of the rebalances.
         is_pause_at_least: whether commits may have paused for longer, because commits are missing from the log.
-        is_at_least: whether the numbers are lower bounds: a classic join phase leaves no record, and records of that
-            time may be missing.
+        is_at_least: whether the numbers are lower bounds, because a classic join phase leaves no record or records of
+            that time may be missing.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)
@@ -56,9 +56,10 @@ class CommonTrait:
     that led it are left out if the coordinator is known not to have changed in the range.
 
     Attributes:
-        trait: what the groups have in common. ``host``, ``client``: of a member. ``topic``: that a member subscribes to
-            or owns. ``log partition``: of __consumer_offsets. ``coordinator``: the broker that led it. ``coordinator
-            change``: it was elected in the range. The last two need brokers' logs or the cluster metadata.
+        trait: what the groups have in common. ``host``, ``client``: the host or client of a member. ``topic``: a topic
+            that a member subscribes to or owns. ``log partition``: the partition of __consumer_offsets.
+            ``coordinator``: the broker that led this partition. ``coordinator change``: this broker was elected in the
+            range. The last two need brokers' logs or the cluster metadata.
         concerned: number of groups concerned with this trait, of ``concerned_groups``.
         others: number of other groups with this trait, of ``other_groups`` that had members in that time.
     """
@@ -79,7 +80,7 @@ class Impact:
         groups: the groups concerned, most costly first.
         group_count: number of groups with members in that time, groups concerned included.
         traits: common traits of the groups concerned, most significant first.
-        is_complete: whether no record of that time is missing from the log, and all could be decoded.
+        is_complete: whether no record of that time is missing from the log, and all records could be decoded.
     """
 
     start: datetime
@@ -282,8 +283,8 @@ def impact_of(warehouse: Tables, start: datetime | None = None, end: datetime | 
 
     Args:
         warehouse: the tables.
-        start: of the range; the start of the log if None.
-        end: not included; the end of the log, included, if None.
+        start: begin of the time range, included; None begins at the start of the log.
+        end: end of the time range, excluded; None ends after the last record of the log.
 
     Raises:
         UsageError: the tables have no record of that time range.
@@ -321,8 +322,8 @@ def traits_of(
     Args:
         warehouse: the tables.
         names: the groups concerned.
-        start: of the range; the start of the log if None.
-        end: not included; the end of the log, included, if None.
+        start: begin of the time range, included; None begins at the start of the log.
+        end: end of the time range, excluded; None ends after the last record of the log.
     """
     if len(names) < 2:
         return ()
@@ -343,8 +344,9 @@ def _is_significant(trait: CommonTrait, compared: int) -> bool:
     the limit of 5 % is divided by the number of values (Bonferroni).
 
     Args:
-        trait: the trait, with its counts of groups.
-        compared: number of values that at least two groups have.
+        trait: the trait, with the numbers of groups that have it.
+        compared: number of compared values: each is a value of at least two groups. The limit of 5 % is divided by this
+            number.
     """
     groups, drawn = trait.concerned_groups + trait.other_groups, trait.concerned_groups
     having = trait.concerned + trait.others

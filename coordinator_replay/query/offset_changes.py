@@ -18,16 +18,16 @@ class OffsetChange:
     """One committed offset, from its commit to what ended it: a row of ``offset_history``.
 
     Attributes:
-        topic_id: id of the topic; None if it is not known.
-        delta: difference from the offset before; negative if the group went back. None if there was no offset before,
-            if one of the two is negative, or if the topic may have been created again between them.
+        topic_id: id of the topic; None if the id is not known.
+        delta: difference from the offset before; negative if the group went back. None in three cases: there was no
+            offset before, one of the two offsets is negative, or the topic may have been created again between them.
         ended_by: COMMIT, EXPIRED, DELETED, GROUP_DELETED, TOMBSTONE, GROUP_MOVED (to another log partition), or
-            RECORDS_MISSING (the end is not on record); None while it is in force.
+            RECORDS_MISSING (the end is not on record); None while the offset is in force.
         owner_member_id: member that owned the partition at the commit; None if nobody did or the owner is not known.
-        commits_merged: commits before it that ``audit --history-every`` left out.
+        commits_merged: number of commits before this one that ``audit --history-every`` left out.
         is_proven: False if the commit may have been aborted, because the input has no transaction markers.
-        is_exact: whether the log proves that it was in force in the whole interval.
-        is_begin_open: whether there may have been earlier commits that are not on record.
+        is_exact: whether the log proves that the offset was in force in the whole interval.
+        is_begin_open: whether the partition may have had earlier commits that are not on record.
     """
 
     group_id: str
@@ -79,12 +79,12 @@ def offset_changes(
         warehouse: the tables.
         group: the group.
         topic: the topic.
-        partition: only this one; all of the topic if None.
-        start: from then on; None: from the start of the log.
-        end: up to then, not included; None: to the end of the log.
+        partition: only this partition; None for all partitions of the topic.
+        start: leave out offsets that had ended by this time; None leaves out none.
+        end: leave out offsets that were committed at this time or later; None leaves out none.
 
     Raises:
-        UsageError: the tables don't know the group or the time range, or it never committed such an offset.
+        UsageError: the tables don't know the group or the time range, or the group never committed such an offset.
     """
     warehouse.check_range(start, end)
     rows = warehouse.rows(

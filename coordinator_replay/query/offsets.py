@@ -143,24 +143,24 @@ class CommittedOffset:
     """A committed offset at a point in time.
 
     Attributes:
-        committed_offset: None if the partition is unstable and stable offsets were asked for, or if the log does not
-            have the offset of that time.
-        valid_from: when it came into force.
+        committed_offset: None in two cases: the partition is unstable and stable offsets were asked for, or the log
+            does not have the offset of that time.
+        valid_from: the time at which the offset came into force.
         owner_member_id: member that owned the partition at the commit; None if nobody did or the owner is not known.
         group_state: the group's state at the commit.
         is_proven: False if the commit may have been aborted, because the input has no transaction markers.
-        is_exact: whether the log proves that this offset was in force in its whole interval; False if the log does not
+        is_exact: whether the log proves that this offset was in force in its whole interval. False if the log does not
             have the offset of that time.
-        is_begin_open: whether there may have been earlier commits that are not on record.
+        is_begin_open: whether the partition may have had earlier commits that are not on record.
         is_stable: whether the log proves that no transactional commit of the partition was pending.
-        is_topic_current: False if the topic was deleted since, or may have been created again.
+        is_topic_current: False if the topic was deleted after the commit, or may have been created again.
         is_unstable: whether a transactional commit of the partition was pending; False if the question did not ask for
             stable offsets.
-        producer_id: producer whose commit was pending for longest; None if no commit was pending.
-        pending_since: since when that commit was pending.
+        producer_id: producer of the commit that was pending for longest; None if no commit was pending.
+        pending_since: the time since which that commit was pending.
         lag: distance to the end offset of the partition; None if no end offset was given.
-        client_host: host of the owner; None if it is not on record, or may be that of an earlier process.
-        client_id: client id of the owner, in the same way.
+        client_host: host of the owner; None if the host is not on record, or may belong to an earlier process.
+        client_id: client id of the owner; None in the same cases as ``client_host``.
     """
 
     group_id: str = column("GROUP", LAST, is_id=True)
@@ -229,7 +229,7 @@ def pending_commits(warehouse: Tables, group: str, at: datetime | None = None) -
     Args:
         warehouse: the tables.
         group: the group.
-        at: the time; the end of the log if None.
+        at: the point in time; the end of the log if None.
     """
     return warehouse.answers(PendingCommit, _PENDING, group=group, at=at or END)
 
@@ -245,7 +245,7 @@ def pending_notes(
     Args:
         pending: the pending commits.
         stored: the group's offsets.
-        topics: only of these topics; all if empty.
+        topics: only offsets of these topics; empty for all topics.
     """
     committed = {(offset.topic, offset.partition) for offset in stored}
     shown_stable = {(offset.topic, offset.partition) for offset in stored if not offset.is_unstable}
@@ -293,7 +293,7 @@ def check_topics(warehouse: Tables, topics: Sequence[str], group: str) -> None:
     """Make sure that the tables have committed offsets of a group for topics.
 
     Raises:
-        UsageError: the tables have none for one of the topics.
+        UsageError: the tables have no committed offset for one of the topics.
     """
     committed = committed_topics(warehouse, group)
     for topic in topics:
@@ -341,7 +341,7 @@ def _is_removed(
     Args:
         partition: the log partition of the group.
         at: the point in time.
-        tombstone: a row of ``_TOMBSTONES``; empty if no tombstone is on record by then.
+        tombstone: a row of ``_TOMBSTONES``; empty if the log has no tombstone up to that time.
         kept: ranges of the log partition, see ``_kept``.
     """
     if partition is None or not tombstone:
@@ -420,12 +420,12 @@ def offsets_at(
         warehouse: the tables.
         group: the group.
         at: the point in time; the end of the log if None.
-        topics: only these topics, or these partitions of them (``orders:0,1``); all if empty.
+        topics: only offsets of these topics. ``orders:0,1`` names single partitions of a topic. Empty for all topics.
         require_stable: show partitions with a pending transactional commit as unstable, without an offset.
-        pending: the group's pending commits at that time, if the caller has them already.
+        pending: the group's pending commits at that time, if the caller has read them already.
 
     Raises:
-        UsageError: the tables don't know the group, or it never committed an offset of a topic asked for.
+        UsageError: the tables don't know the group, or the group never committed an offset of a topic asked for.
     """
     moment = at or END
     rows = warehouse.rows(_OFFSETS, group=group, at=moment)
@@ -493,7 +493,7 @@ class _TopicLives(NamedTuple):
         last_id: last topic id in the group's commits; None if commits carry none.
         ids: number of topic ids in the group's commits; None if there are none.
         created_at: when the last of these topics was created; None if no cluster metadata has it.
-        is_there: whether one of these topics still exists; None if no source names them.
+        is_there: whether one of these topics still exists; None if no source names the topics.
     """
 
     last_id: str | None
@@ -605,10 +605,10 @@ def write_reset_file(
         offsets: the offsets.
         path: the file.
         include_unproven: write also offsets that are not proven, or not stable.
-        has_groups: write the group into each line; Kafka's tool needs it for more than one group.
+        has_groups: whether each line names its group; Kafka's tool needs the name for more than one group.
 
     Raises:
-        UsageError: there is nothing to write, or the file can't be written.
+        UsageError: no offset can be written, or the file can't be written.
     """
     rows: list[tuple[str | int | None, ...]] = []
     left_out: dict[str, list[TopicPartition]] = {}

@@ -41,19 +41,20 @@ class Ownership:
     """One ownership of a partition: a row of ``partition_ownership``.
 
     Attributes:
-        client_id: client id of the member at that point in time, or its last one in a time range; None if the member
-            had left by then.
-        client_host: host of the member, in the same way.
-        is_client_inherited: whether client id and host may be those of an earlier process of this static member.
-        is_exact: whether the log proves that the member owned the partition at the time asked about; for the ownerships
-            before and after it, in the whole interval.
-        is_begin_open: whether the member may have owned it before ``owned_from``, too; the log lacks the records before
-            it.
-        rebalance_id: the rebalance in which it ended; None while it lasts, or if it ended outside a rebalance.
-        is_owner: False for the last owner before and the next owner after a time without a known owner.
-        from_offset: log offset of the record that began it.
-        to_offset: log offset of the record that ended it; None while it lasts. ``owned_to`` is also None if neither
-            that record nor any earlier record has a time.
+        client_id: client id of the member at that point in time; in a time range, the member's last client id. None if
+            the member had left by then.
+        client_host: host of the member, chosen as ``client_id``.
+        is_client_inherited: whether client id and host may belong to an earlier process of this static member.
+        is_exact: whether the log proves that the member owned the partition at the time asked about. For the ownerships
+            before and after that time, whether the log proves the whole interval.
+        is_begin_open: whether the member may have owned the partition before ``owned_from``, because records before
+            that time are missing.
+        rebalance_id: the rebalance in which the ownership ended; None while it lasts, or if it ended outside a
+            rebalance.
+        is_owner: False for the last owner before, and the next owner after, a time without a known owner.
+        from_offset: log offset of the record that began the ownership.
+        to_offset: log offset of the record that ended the ownership; None while it lasts. ``owned_to`` is also None if
+            neither that record nor any earlier record has a time.
     """
 
     group_id: str = column("GROUP", LAST, is_id=True)
@@ -110,13 +111,15 @@ class Owners:
     """Owners of a partition at a point in time.
 
     Attributes:
-        owners: the owners; several in share groups, or if the log shows two owners at once; none if nobody owned it or
-            no owner is on record.
-        before: the last ownership that had ended by that time.
-        after: the first ownership that began later.
-        is_exact: whether the log proves that there were these owners and no others.
-        is_before_exact: without an owner, whether the log proves that nobody owned it since ``before``.
-        is_after_exact: without an owner, whether the log proves that nobody owned it until ``after``.
+        owners: the owners; several in share groups, or if the log shows two owners at once. Empty if nobody owned the
+            partition or no owner is on record.
+        before: the last ownership that had ended by the time asked for.
+        after: the first ownership that began after the time asked for.
+        is_exact: whether the log proves that the partition had these owners and no others.
+        is_before_exact: if the partition had no owner: whether the log proves that nobody owned it since ``before``
+            ended.
+        is_after_exact: if the partition had no owner: whether the log proves that nobody owned it until ``after``
+            began.
     """
 
     owners: tuple[Ownership, ...]
@@ -216,7 +219,7 @@ def owners_at(warehouse: Tables, group: str, topic: str, partition: int, at: dat
         at: the point in time; the end of the log if None.
 
     Raises:
-        UsageError: the tables don't know the group, or it never owned that partition.
+        UsageError: the tables don't know the group, or the group never owned that partition.
     """
     moment = at or END
     asked = {"group": group, "topic": topic, "partition": partition, "at": moment}
@@ -244,7 +247,7 @@ def _by_time(
 ) -> tuple[list[Ownership], list[Ownership], list[Ownership]]:
     """Return intervals in three lists.
 
-    The lists have the intervals that ended by a point in time, those current at that time, and those that begin later.
+    The lists have the intervals that ended by a point in time, the intervals current then, and the later ones.
     """
     ended: list[Ownership] = []
     current: list[Ownership] = []
@@ -277,11 +280,11 @@ def owners_between(
         group: the group.
         topic: the topic's name or id.
         partition: the partition.
-        start: only ownerships not over by this time; all if None.
-        end: only ownerships that began before this time; all if None.
+        start: leave out ownerships that were over by this time; None leaves out none.
+        end: leave out ownerships that began at this time or later; None leaves out none.
 
     Raises:
-        UsageError: as ``owners_at``, or the tables have no record of that time range.
+        UsageError: see ``owners_at``; or the tables have no record of that time range.
     """
     warehouse.check_range(start, end)
     asked = {"group": group, "topic": topic, "partition": partition, "start": start, "end": end}

@@ -28,17 +28,17 @@ class Rebalance:
     """A rebalance: a row of table ``rebalances``.
 
     Attributes:
-        began_by: the latest time at which it can have begun: its start, or for a classic group the end of the join
-            phase.
-        is_end_open: whether ``completed_at`` is only the latest time at which it can have been over.
+        began_by: the latest time at which the rebalance can have begun: its start, or for a classic group the end of
+            the join phase.
+        is_end_open: whether the rebalance may have been over before ``completed_at``.
         is_pause_at_least: whether commits may have paused for longer, because commits are missing from the log.
-        completed_offset: log offset of the record that completed it; None while it is in progress. ``completed_at`` is
-            also None if neither that record nor an earlier one of the group carries a time.
+        completed_offset: log offset of the record that completed the rebalance; None while it is in progress.
+            ``completed_at`` is also None if neither that record nor an earlier one of the group carries a time.
         reasons: the reasons that the coordinator logged, in order; None without a broker's log.
         facts: the facts that the sentences of ``evidence`` state, see docs/reasons-table.md.
         client_reasons: the reasons that clients gave (KIP-800).
-        matched_by: if causes were asked for, ``cause`` if one of them is its cause, ``alternative`` if one is only an
-            alternative.
+        matched_by: if causes were asked for: ``cause`` if the rebalance has one of them as its cause, ``alternative``
+            if it has one only as an alternative.
     """
 
     started_at: datetime | None = column("STARTED-AT", 4)
@@ -121,7 +121,7 @@ class Rebalance:
 
     @property
     def limit_ms(self) -> int | None:
-        """Return the upper bound of its duration; None if it is no less than the default max.poll.interval.ms."""
+        """Return the upper bound of the duration; None if this bound is not below the default max.poll.interval.ms."""
         is_bound = self.duration_ms_max is not None and self.duration_ms_max < _MAX_POLL_INTERVAL_MS
         return self.duration_ms_max if is_bound else None
 
@@ -165,13 +165,14 @@ def rebalances_of(
 
     Args:
         warehouse: the tables.
-        group: only of this group; of all if None.
-        start: only rebalances not over before this time.
-        end: only rebalances that began before this time.
-        causes: only rebalances with one of these causes, in any case, as cause or as alternative; all if empty.
+        group: only rebalances of this group; None for all groups.
+        start: leave out rebalances that were over before this time; None leaves out none.
+        end: leave out rebalances that began at this time or later; None leaves out none.
+        causes: only rebalances with one of these causes, in any case, as cause or as alternative; empty for all
+            rebalances.
 
     Raises:
-        UsageError: the tables don't know the group or have no record of that time range, or there is no such cause.
+        UsageError: the tables don't know the group, have no record of that time range, or know no such cause.
     """
     check_causes(causes)
     warehouse.check_range(start, end)
@@ -193,12 +194,13 @@ def rebalances_at(warehouse: Tables, group: str | None, at: datetime, *, causes:
 
     Args:
         warehouse: the tables.
-        group: only of this group; if None, of all groups, and then only rebalances that had certainly begun.
+        group: only rebalances of this group. None for all groups; then only rebalances that had certainly begun are
+            returned.
         at: the point in time.
-        causes: as for ``rebalances_of``.
+        causes: see ``rebalances_of``.
 
     Raises:
-        UsageError: as for ``rebalances_of``.
+        UsageError: see ``rebalances_of``.
     """
     rebalances = rebalances_of(warehouse, group, causes=causes)
     begun = [rebalance for rebalance in rebalances if (by := rebalance.began_by) is None or by <= at]

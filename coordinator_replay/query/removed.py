@@ -123,14 +123,14 @@ class DeletedGroup:
     """A group that existed before a point in time, but no longer at that time.
 
     Attributes:
-        deleted_at: when it was deleted; None if the log does not prove it.
-        absent_from: the time from which it certainly did not exist, if the log proves only that.
-        reason: why its last offsets were removed: EXPIRED if the broker's cleanup removed the group with them,
-            GROUP_DELETED for DeleteGroups, DELETED for DeleteOffsets in a group that only stored offsets. None if it
+        deleted_at: the time at which the group was deleted; None if the log does not prove that time.
+        absent_from: the time from which the group certainly did not exist, if the log proves no more than this.
+        reason: why the group's last offsets were removed. EXPIRED: the broker's cleanup removed the group with them.
+            GROUP_DELETED: DeleteGroups. DELETED: DeleteOffsets in a group that only stored offsets. None if the group
             had no offsets: then the log does not distinguish DeleteGroups from the broker's cleanup of empty groups.
         offsets_removed: partitions whose offsets were removed and never committed again.
-        last_member_at: when it last had a member; None for a group that only stored offsets.
-        is_exact: whether the log proves when it was deleted.
+        last_member_at: the time at which the group last had a member; None for a group that only stored offsets.
+        is_exact: whether the log proves when the group was deleted.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)
@@ -146,7 +146,7 @@ class DeletedGroup:
 
     @property
     def deletion(self) -> str:
-        """Return a sentence on its deletion, with the time if it is on record."""
+        """Return a sentence on the group's deletion, with the time if the time is on record."""
         if self.deleted_at is not None:
             return f"deleted at {moment_text(self.deleted_at)}"
         before = "" if self.absent_from is None else f" before {moment_text(self.absent_from)}"
@@ -159,7 +159,7 @@ def removed_offsets(warehouse: Tables, group: str, at: datetime | None = None) -
     Args:
         warehouse: the tables.
         group: the group.
-        at: the time; the end of the log if None.
+        at: the point in time; the end of the log if None.
     """
     return warehouse.answers(RemovedOffsets, _OFFSETS, group=group, at=at or END)
 
@@ -173,8 +173,8 @@ def deleted_groups(
 
     Args:
         warehouse: the tables.
-        at: the time; the end of the log if None.
-        group: only this group.
+        at: the point in time; the end of the log if None.
+        group: only this group; None for all groups.
         types: only groups of these types, in any case; all if empty.
     """
     deleted = warehouse.answers(DeletedGroup, _GROUPS, at=at or END, group=group)
@@ -191,8 +191,8 @@ def removal_notes(
 
     Args:
         removed: the removed offsets.
-        topics: only of these topics; all if empty.
-        but: partitions to leave out, because another note says that their offset is not on record.
+        topics: only offsets of these topics; empty for all topics.
+        but: partitions to leave out, because another note says that the log does not have their offset.
     """
     excepted = frozenset(but)
     wanted = [
@@ -212,7 +212,7 @@ def before_removal_note(removed: Sequence[RemovedOffsets], topics: Sequence[str]
 
     Args:
         removed: the removed offsets.
-        topics: only of these topics; all if empty.
+        topics: only offsets of these topics; empty for all topics.
     """
     times = [
         deletion.ended_at

@@ -31,8 +31,8 @@ def resubscription_note(
     Args:
         warehouse: the tables.
         group: the group.
-        start: only from this time on; from the first record if None.
-        end: only before this time; to the last record if None.
+        start: begin of the time range, included; None begins at the first record.
+        end: end of the time range, excluded; None ends after the last record.
     """
     found = warehouse.rows(_UNANSWERED, group=group, start=start, end=end)
     if not found:

@@ -22,13 +22,14 @@ class Rollout:
     """Restarts of members of a group that follow each other.
 
     Attributes:
-        first_at: when the first of these members left, or its successor joined if that was earlier.
-        last_at: when the last of them joined again.
+        first_at: the time at which the first of these members left; or at which its successor joined, if that was
+            earlier.
+        last_at: the time at which the last of these members joined again.
         restarts: number of members that restarted.
         rebalances: number of rebalances from ``first_at`` to a minute after ``last_at``.
-        unowned_ms_total: milliseconds without an owner, summed over partitions; None if that is not on record.
-        commit_pause_ms_total: the longest pauses of commits around each of these rebalances, summed; None if none is on
-            record.
+        unowned_ms_total: milliseconds without an owner, summed over partitions; None if these times are not on record.
+        commit_pause_ms_total: the sum over these rebalances of the longest pause of commits around each; None if no
+            pause is on record.
         clients: number of client ids of the members that joined.
         hosts: number of hosts of these members.
         some_clients: the first of the client ids.
@@ -73,9 +74,9 @@ def rollouts_of(
 
     Args:
         warehouse: the tables.
-        start: only rollouts that ended at this time or later; all if None.
-        end: only rollouts that began before this time; all if None.
-        group: only of this group; of all if None.
+        start: leave out rollouts that ended before this time; None leaves out none.
+        end: leave out rollouts that began at this time or later; None leaves out none.
+        group: only rollouts of this group; None for all groups.
     """
     query = saved_query(QUERY)
     asked = query.defaults(warehouse) | {"from": start, "to": end, "group": group, "most": LARGEST_INT64}

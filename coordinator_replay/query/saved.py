@@ -37,8 +37,8 @@ class Parameter:
 
     Attributes:
         type: ``text``, ``number`` or ``time``.
-        default: its value if none is given, as it would be typed; None for null.
-        about: what it does.
+        default: the value that is used if none is given, as a user would type it; None for null.
+        about: the effect of the parameter.
     """
 
     name: str
@@ -138,7 +138,7 @@ def saved_query(name: str) -> SavedQuery:
     """Return the saved query of a name, or of a unique part of a name: ``storms`` for rebalance-storms.
 
     Raises:
-        UsageError: there is none.
+        UsageError: no query has that name.
     """
     queries = saved_queries()
     name = name.strip().lower().replace("_", "-")
@@ -169,15 +169,15 @@ def run_saved_query(
     Args:
         warehouse: the tables.
         name: name of the query.
-        values: values of its parameters, as they are typed; other parameters have their defaults.
-        timeout: the longest that it may take; no limit if None.
+        values: values of the query's parameters, as a user types them; other parameters have their defaults.
+        timeout: the longest time that the statement may take; None for no limit.
 
     Returns:
         Names of the columns, and the rows.
 
     Raises:
-        UsageError: there is no such query, it takes no such parameter, or a value is not of the parameter's type,
-            or it takes longer than the timeout.
+        UsageError: no query has that name, the query has no such parameter, a value is not of the parameter's type, or
+            the query takes longer than the timeout.
         WarehouseError: a table is missing or damaged.
     """
     query = saved_query(name)

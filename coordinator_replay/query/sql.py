@@ -94,11 +94,13 @@ def run_sql(
 
     Args:
         warehouse: the tables.
-        statement: in DuckDB's SQL.
-        parameters: values for the other ``$names`` in it.
-        allow_files: let it read and write files, attach databases and load extensions, with the caller's rights.
-        timeout: the longest that it may take; no limit if None.
-        bounds: values of columns: files without any of these rows need not be read; all files if None.
+        statement: the statement in DuckDB's SQL.
+        parameters: values for the statement's ``$names``, except ``$cluster``.
+        allow_files: let the statement read and write files, attach databases and load extensions, with the caller's
+            rights.
+        timeout: the longest time that the statement may take; None for no limit.
+        bounds: values that the wanted rows have, by column. Files that can't have such rows need not be read. None
+            reads all files.
 
     Returns:
         Names of the columns, and the rows; no columns if the statement returns nothing.

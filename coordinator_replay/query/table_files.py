@@ -83,8 +83,8 @@ def select_files(
         name_files: see ``Engine``.
         table: the open table.
         snapshot: the files of the same table.
-        bounds: values that the wanted rows have in these columns. Files without them are left out; the remaining files
-            may have other rows, too.
+        bounds: values that the wanted rows have in these columns. Files that can't have such rows are left out; the
+            remaining files may have other rows, too.
 
     Raises:
         WarehouseError: the table uses features of Delta that can't be read from its files alone.

@@ -81,7 +81,7 @@ class LogTime:
 
     @property
     def is_log_end(self) -> bool:
-        """Return whether it is the end of the log itself."""
+        """Return whether the time is the end of the log itself."""
         return self.back == timedelta()
 
     def resolve(self, end: datetime) -> datetime:

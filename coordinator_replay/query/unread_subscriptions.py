@@ -53,7 +53,7 @@ def unread_in(description: Description) -> list[Unread]:
 
 
 def unexpiring_note(unread: Iterable[Unread]) -> str | None:
-    """Return a note on the offsets of the groups of such members; None if there are none."""
+    """Return a note on the offsets of groups with an unreadable subscription; None if all can be read."""
     by_group = _by_group(unread)
     if not by_group:
         return None
@@ -65,7 +65,7 @@ def unexpiring_note(unread: Iterable[Unread]) -> str | None:
 
 
 def unnamed_topics_note(unread: Iterable[Unread]) -> str | None:
-    """Return a note for a question about the readers of a topic; None without such a member."""
+    """Return a note for a question about the readers of a topic; None if all subscriptions can be read."""
     by_group = _by_group(unread)
     if not by_group:
         return None

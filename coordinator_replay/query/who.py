@@ -95,7 +95,7 @@ def groups_in_range(
     Args:
         warehouse: the tables.
         who: the conditions.
-        start: where the range begins; the start of the log if None.
+        start: begin of the time range; None for the start of the log.
         end: where it ends; the end of the log if None.
 
     Raises:

@@ -23,9 +23,9 @@ class Clock:
     Times become milliseconds since the start of the page, within its range, or words in the page's zone.
 
     Args:
-        start: where the page begins.
-        end: where it ends.
-        zone: the zone in which it shows times.
+        start: begin of the page's time range.
+        end: end of the page's time range.
+        zone: the zone of the times that the page shows.
     """
 
     def __init__(self, start: datetime, end: datetime, zone: tzinfo = UTC) -> None:

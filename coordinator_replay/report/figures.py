@@ -53,7 +53,7 @@ class Axis:
     """Time axis that all figures of a page share.
 
     Attributes:
-        times: the range that they show.
+        times: the range that the figures show.
         pointer: the line of the crosshair.
         brush: the time range that the reader has chosen.
         marks: times that the reader has marked.
@@ -75,9 +75,9 @@ def time_figure(name: str, axis: Axis, *, height: int, **options: Any) -> figure
     """Return an empty figure over time.
 
     Args:
-        name: name by which the page finds it, and the name of its element.
+        name: name of the figure. The page finds the figure and its element by this name.
         axis: the time axis that all figures share.
-        height: in pixels; the width is the page's.
+        height: height in pixels; the width is the page's.
         options: further options of Bokeh's ``figure``.
     """
     drawn = figure(
@@ -121,7 +121,7 @@ def time_figure(name: str, axis: Axis, *, height: int, **options: Any) -> figure
 
 
 def rows_figure(name: str, axis: Axis, **options: Any) -> figure:
-    """Return an empty figure over time with named rows; the page's script makes as many rows as needed."""
+    """Return an empty figure over time with named rows; the page's script adds the rows that it needs."""
     drawn = time_figure(name, axis, height=100, y_range=Range1d(start=0.6, end=-0.6), **options)
     drawn.yaxis.ticker = FixedTicker(ticks=[])
     # Names without room are hidden until there is room.
@@ -137,7 +137,7 @@ def bars(drawn: figure, name: str, names: Sequence[str], *, height: float | str 
         drawn: the figure.
         name: the name of the bars' data in the page's script.
         names: the columns of the data.
-        height: height of a bar, or the column with the height; a row has height 1.
+        height: height of a bar, or the name of the column that has the height; a row has height 1.
         look: colours and the like, as Bokeh's ``hbar`` takes them.
     """
     return drawn.hbar(left="left", right="right", y="row", height=height, source=source(name, names), **look)
@@ -150,8 +150,8 @@ def unowned_bars(drawn: figure, name: str, names: Sequence[str], *, fill_alpha: 
         drawn: a figure of rows.
         name: the name of the bars' data in the page's script.
         names: the columns of the data.
-        fill_alpha: how solid a bar is.
-        hatch_alpha: how solid its hatching is.
+        fill_alpha: opacity of a bar.
+        hatch_alpha: opacity of a bar's hatching.
     """
     return bars(
         drawn,

@@ -139,9 +139,9 @@ class Lane:
     """A row.
 
     Attributes:
-        page: the way to the group's own page, where there is one.
+        page: link to the group's own page, if it has a page.
         paths: colour, name and SVG path of each state that occurs, and of rollouts.
-        usual_cause: the most frequent cause of its rebalances, or all that are equally frequent.
+        usual_cause: the most frequent cause of the group's rebalances; all such causes if several are equally frequent.
         ticks: rebalances as an SVG path.
         times: when rebalances began, in milliseconds since the start; thinned out beyond ``MOST_TIMES``.
         findings: number of findings, by severity.
@@ -183,7 +183,7 @@ def lane_of(
         clock: clock of the page's range.
         findings: findings about the group.
         page: link to its own page.
-        is_complete: no record of the range is missing; otherwise there may have been other rebalances.
+        is_complete: whether no record of the range is missing; if not, there may have been other rebalances.
     """
     scale = UNITS / max(clock.length, 1)
     times = sorted(clock.left(moment) for rebalance in life.rebalances if (moment := began(rebalance)) is not None)
@@ -216,7 +216,7 @@ def _usual_cause(causes: Mapping[str, int]) -> str:
 
 
 def _paths(bands: Sequence[StateBand], clock: Clock, scale: float) -> list[tuple[str, str, str]]:
-    """Return states as SVG paths, as many as the lane can show; transient states are drawn over resting ones."""
+    """Return the states that the lane can show, as SVG paths. Transient states are drawn over resting ones."""
     drawn: dict[str, list[str]] = {}
     reached: dict[str, int] = {}
     for band in bands:
@@ -257,8 +257,8 @@ class FleetPage:
 
     Args:
         warehouse: the tables.
-        start: from then on; the first record read if None.
-        end: before then; after the last record of the log read if None.
+        start: begin of the time range, included; None begins at the first record that was read.
+        end: end of the time range, excluded; None ends after the last record that was read.
         marks: times to mark.
 
     Raises:
@@ -293,8 +293,8 @@ class FleetPage:
         """Add a group: its states and rebalances.
 
         Args:
-            life: the group's.
-            page: the way to the group's own page, where there is one.
+            life: the group's states and rebalances.
+            page: link to the group's own page, if it has a page.
         """
         is_complete = basis_of_group(self._warehouse, self._start, life.group, life.log_partition).is_complete
         findings = self._findings.get(life.group, ())
@@ -430,8 +430,8 @@ def fleet_page(
 
     Args:
         warehouse: the tables.
-        start: from then on; the first record read if None.
-        end: before then; after the last record of the log read if None.
+        start: begin of the time range, included; None begins at the first record that was read.
+        end: end of the time range, excluded; None ends after the last record that was read.
         marks: times to mark.
 
     Raises:

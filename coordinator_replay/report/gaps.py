@@ -17,8 +17,8 @@ class Gap(NamedTuple):
     """A time in which nobody owned a partition, in milliseconds since 1970.
 
     Attributes:
-        before: the ownership before it.
-        is_lower_bound: it was longer, by a time that is not on record.
+        before: the ownership that ended before the gap.
+        is_lower_bound: whether the gap was longer, by a time that is not on record.
     """
 
     since_ms: int
@@ -31,8 +31,8 @@ def gaps_of(holdings: Iterable[OwnedInterval], end_ms: int) -> Iterator[Gap]:
     """Yield the times in which a partition had no owner.
 
     Args:
-        holdings: of one partition; several may hold at the same time.
-        end_ms: where the picture ends, and with it a time that has not ended.
+        holdings: ownerships of one partition; several may hold at the same time.
+        end_ms: where the picture ends; a gap that has not ended ends there.
     """
     last: OwnedInterval | None = None
     for holding in sorted(holdings, key=lambda holding: _ALWAYS if holding.from_ms is None else holding.from_ms):

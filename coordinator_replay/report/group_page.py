@@ -160,9 +160,9 @@ def life_drawing(
     """Return the figures of a life.
 
     Args:
-        warehouse: the tables that it is from.
-        life: the group's.
-        start: from when on it was asked about; all of it if None.
+        warehouse: the tables with the life.
+        life: the group's life.
+        start: begin of the time range that the user asked for; None if the user named none.
         marks: times to mark.
     """
     return _drawing_of(warehouse, life, start, marks, MemberIdentities(life))
@@ -222,8 +222,8 @@ def group_page(
     Args:
         warehouse: the tables.
         group: the group.
-        start: from then on; its first record if None.
-        end: before then; after the last record of the log read if None.
+        start: begin of the time range, included; None begins at the group's first record.
+        end: end of the time range, excluded; None ends after the last record that was read.
         marks: times to mark.
 
     Raises:
@@ -244,11 +244,11 @@ def life_page(
     """Return the page of a life as HTML.
 
     Args:
-        warehouse: the tables that it is from.
-        life: the group's.
-        start: from when on it was asked about; all of it if None.
-        assets: the way to the folder of shared files; None where the page has all in itself.
-        ways: the ways to other pages, where there are some.
+        warehouse: the tables with the life.
+        life: the group's life.
+        start: begin of the time range that the user asked for; None if the user named none.
+        assets: link to the folder of shared files; None if the page has everything in itself.
+        ways: links to other pages; None if there are none.
         marks: times to mark.
     """
     members = MemberIdentities(life)

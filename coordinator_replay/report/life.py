@@ -88,10 +88,11 @@ class OffsetLine(NamedTuple):
     """The committed offsets of a partition, in log order. Times are milliseconds since the start of the life.
 
     Attributes:
-        at: when each offset came into force.
+        at: times at which the offsets came into force, one for each offset.
         offsets: the offsets.
-        until: when each offset ended, if the next commit did not replace it, or has no comparable offset; else None.
-        last_until: when the last offset ended; the end of the life if it is still in force.
+        until: for each offset, the time of its end if no next commit replaced it or the next commit has no comparable
+            offset; else None.
+        last_until: the time at which the last offset ended; the end of the life if this offset is still in force.
         marked: offsets that went backwards or were removed within the life. Each has ``at``, ``until`` and
             ``committed_offset``. ``back_from`` is the higher offset before it, or None. ``removed_by`` says what
             removed it, or is None. ``lost_offset`` is the offset before a negative one, which means no offset.
@@ -110,9 +111,9 @@ class FirstRecords(NamedTuple):
     """Position of the first records of a group.
 
     Attributes:
-        at: time of the first record; None if it has none.
-        offset: its log offset.
-        own_offset: log offset of the group's first own record, which is not of an offset; None if there is none.
+        at: time of the first record; None if the record has no time.
+        offset: log offset of the first record.
+        own_offset: log offset of the group's first record that is not a commit; None if the group has only commits.
         is_begin_exact: whether the group is proven from its first own record on.
     """
 
@@ -137,14 +138,14 @@ class GroupLife:
     """Life of a group from one time to another, by time.
 
     Attributes:
-        start: where the pictures begin.
-        end: where they end.
-        log_partition: the partition of ``__consumer_offsets`` that its records are from.
-        lines: offsets that were in force at some time in the range, as many as figures need.
-        commit_count: commits on record that were written in the range.
-        first: where its records begin.
+        start: begin of the pictures.
+        end: end of the pictures.
+        log_partition: the partition of ``__consumer_offsets`` with the group's records.
+        lines: offsets that were in force at some time in the range; thinned out to as many as figures need.
+        commit_count: number of commits on record that were written in the range.
+        first: position of the group's first records.
         outcome: state or deletion of the group at the end of the range.
-        notes: sentences on omitted parts.
+        notes: sentences on what the pictures leave out.
     """
 
     group: str

@@ -73,10 +73,11 @@ class Span:
     """Time range in which pictures of a group show it.
 
     Attributes:
-        log_partition: the log partition that its records are from.
-        first_at: time of the first record; None if it has none.
-        first_offset: its log offset.
-        first_own_offset: log offset of the group's first own record, which is not of an offset; None if there is none.
+        log_partition: the log partition with the group's records.
+        first_at: time of the group's first record; None if the record has no time.
+        first_offset: log offset of the group's first record.
+        first_own_offset: log offset of the group's first record that is not a commit; None if the group has only
+            commits.
     """
 
     group: str
@@ -109,9 +110,9 @@ def spans_of(
 
     Args:
         warehouse: the tables.
-        group: the group; every group that existed in the range if None.
-        start: from then on; the group's first record if None.
-        end: before then; after the last record of the log if None.
+        group: the group; None for every group that existed in the range.
+        start: begin of the time range, included; None begins at the group's first record.
+        end: end of the time range, excluded; None ends after the last record of the log.
 
     Raises:
         UsageError: the tables don't know the group, or have no record of that range.
@@ -146,10 +147,10 @@ def life_of(
     Args:
         warehouse: the tables.
         group: the group.
-        start: from then on; its first record if None.
-        end: before then; after the last record of the log if None.
-        detail: how much is read.
-        limits: how much is kept.
+        start: begin of the time range, included; None begins at the group's first record.
+        end: end of the time range, excluded; None ends after the last record of the log.
+        detail: which parts of the life are read.
+        limits: how many marks of the life are kept.
 
     Raises:
         UsageError: the tables don't know the group, or have no record of that range.
@@ -172,10 +173,10 @@ def lives_of(
     Args:
         warehouse: the tables.
         spans: the groups, in the order of their names, as ``spans_of`` gives them.
-        start: from then on; no bound if None.
-        end: before then; no bound if None.
-        detail: how much is read.
-        limits: how much is kept of each group.
+        start: begin of the time range, included; None for no lower bound.
+        end: end of the time range, excluded; None for no upper bound.
+        detail: which parts of each life are read.
+        limits: how many marks of each life are kept.
     """
     group = spans[0].group if len(spans) == 1 else None
     expirations: dict[str, list[ExpiredOffset]] = defaultdict(list)

@@ -24,7 +24,7 @@ class MemberIdentities:
     process that joined first.
 
     Args:
-        life: the group's.
+        life: the group's life.
     """
 
     def __init__(self, life: GroupLife) -> None:

@@ -112,11 +112,13 @@ def metrics_of(
 
     Args:
         warehouse: the tables.
-        now: the time from which the age of the log is counted.
-        groups: regular expression (RE2) that the whole name of a group matches to get series of its own; all if None.
-        limit: how many groups get them at most, those with most rebalances first, then by name; all if None.
+        now: the time at which the age of the log is computed.
+        groups: a regular expression (RE2). A group gets series of its own if the whole name matches. None for all
+            groups.
+        limit: largest number of groups with series of their own: those with most rebalances, then by name; None for no
+            limit.
         is_openmetrics: OpenMetrics' format in place of Prometheus' own.
-        names: only these groups, and findings about no other; all if None.
+        names: only these groups have series, and findings about other groups are left out; None for all groups.
 
     Raises:
         UsageError: the regular expression is invalid, or the tables don't know the cluster.

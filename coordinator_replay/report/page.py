@@ -133,7 +133,7 @@ def render_page(template: str, drawing: Drawing, assets: str | None = None, **co
     Args:
         template: a file of the templates folder; it has an element ``draw-NAME`` for each figure.
         drawing: the figures.
-        assets: link to the folder of shared files, such as ``assets/``; None if the page has all in itself.
+        assets: link to the folder of shared files, such as ``assets/``; None if the page has everything in itself.
         context: values that the template names.
     """
     scripts = [_library(), _figures_script(drawing.make), _script()] if assets is None else []
@@ -162,7 +162,7 @@ def plain_page(template: str, zone: tzinfo = UTC, **context: object) -> str:
 
     Args:
         template: a file of the templates folder.
-        zone: the zone in which it shows times.
+        zone: the zone of the times that the page shows.
         context: values that the template names.
     """
     style = Markup(_asset("page.css"))  # noqa: S704 - a file of this package

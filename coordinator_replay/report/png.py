@@ -32,7 +32,7 @@ def write_png(svg: str, path: Path) -> None:
     """Write an SVG picture as PNG.
 
     Raises:
-        UsageError: there is no Chromium, it fails, or the file can't be written.
+        UsageError: no Chromium is installed, Chromium fails, or the file can't be written.
     """
     browser = find_chromium()
     if browser is None:

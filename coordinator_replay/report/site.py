@@ -41,7 +41,7 @@ def pages_beside(
     Args:
         folder: the folder of another page.
         groups: the groups.
-        between: the time range that the pages must show; any if None.
+        between: the time range that the pages must show; None accepts any range.
     """
     shown = "" if between is None else f"#from={moment_text(between[0])}&to={moment_text(between[1])}"
     ways = {group: f"{GROUPS}/{page_name(group)}" for group in groups}
@@ -95,8 +95,8 @@ def write_site(
     Args:
         warehouse: the tables.
         folder: target folder; made if it does not exist. Pages that an earlier report left there are replaced.
-        start: from then on; the first record read if None.
-        end: before then; after the last record of the log read if None.
+        start: begin of the time range, included; None begins at the first record that was read.
+        end: end of the time range, excluded; None ends after the last record that was read.
         marks: times to mark.
 
     Returns:

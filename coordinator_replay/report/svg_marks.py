@@ -20,9 +20,9 @@ class Frame:
     """The part of a picture in which a figure's marks are, in pixels.
 
     Attributes:
-        length: milliseconds from the left edge to the right one.
+        length: milliseconds from the left edge to the right edge.
         bottom: the number at the lower edge.
-        top: the number at the upper one.
+        top: the number at the upper edge.
     """
 
     left: float
@@ -58,10 +58,10 @@ def drawn_marks(glyph: Any, values: Values, frame: Frame, hatching: str) -> Iter
     """Yield the marks of a glyph, all of one look as one path.
 
     Args:
-        glyph: Bokeh's, with a number or a column for each property.
+        glyph: a glyph of Bokeh, with a number or a column for each property.
         values: the columns.
-        frame: where to.
-        hatching: the id of a pattern, followed by the colour's digits.
+        frame: the part of the picture that gets the marks.
+        hatching: the begin of the ids of patterns; an id ends with the digits of the pattern's colour.
     """
     count = len(next(iter(values.values()), ()))
     own = partial(_own, glyph, values, count)

@@ -98,7 +98,7 @@ def _clients_text(member_ids: Iterable[str] | None, by_member: Mapping[str, str]
 
 
 def places_of(answer: WhatIf) -> list[Place]:
-    """Return the rows of owners: for each life the same first partitions, as many as fit."""
+    """Return the rows of owners: for each life, the same first partitions, up to the number that fits."""
     partitions = sorted({(row["topic"] or "", row["partition"]) for life in answer.lives for row in _ownerships(life)})
     most = max(MOST_ROWS // len(answer.lives), 1)
     return [(number, *partition) for number in range(len(answer.lives)) for partition in partitions[:most]]

@@ -110,8 +110,8 @@ def what_if_all(
     Args:
         warehouse: the tables.
         alternative: settings to try.
-        start: from this time on; from each group's first record if None.
-        end: up to this time, not included; to the end of the log if None.
+        start: begin of the time range, included; None begins at each group's first record.
+        end: end of the time range, excluded; None ends after the last record of the log.
         known: settings of the recorded lives that the log does not have.
 
     Returns:
@@ -238,12 +238,12 @@ def what_if(
         warehouse: the tables.
         group: the group.
         alternatives: settings to try.
-        start: from this time on; from the group's first record if None.
-        end: up to this time, not included; to the end of its records if None.
+        start: begin of the time range, included; None begins at the group's first record.
+        end: end of the time range, excluded; None ends after the group's last record.
         known: settings of the recorded life that the log does not have.
 
     Raises:
-        UsageError: the tables don't know the group, it can't be simulated, or a setting is unknown.
+        UsageError: the tables don't know the group, the group can't be simulated, or a setting is unknown.
     """
     warehouse.check_range(start, end)
     return _simulation(start, end, known)(recorded_of(warehouse, group), alternatives)

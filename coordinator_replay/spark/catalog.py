@@ -79,7 +79,7 @@ class Database:
 
         Args:
             spark: a session that knows Delta.
-            warehouse: where the tables lie.
+            warehouse: path or URI of the tables.
             cluster: the cluster that the saved queries are about.
 
         Raises:

@@ -30,7 +30,7 @@ def log_rows(records: pa.RecordBatch, schema: pa.Schema, *, with_bytes: bool) ->
     """Return log records, decoded, as rows of the data source.
 
     Args:
-        records: a batch in ``LOG_RECORD``.
+        records: a batch of records in ``LOG_RECORD``.
         schema: some of the fields of LOG_ROW.
         with_bytes: whether key and value of records that could be decoded are kept as well.
     """

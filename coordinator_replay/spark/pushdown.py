@@ -51,7 +51,7 @@ class PositionFilter:
 
     Attributes:
         log_partitions: the partitions, from first to last.
-        chosen: the only partitions asked for; None if no list was given.
+        chosen: the only partitions asked for; None if the query has no list of partitions.
         log_offsets: the offsets.
     """
 

@@ -116,7 +116,7 @@ def replay_groups(
             twice.
         cluster: the cluster's name in the results.
         topic_names: topic name by id, for KIP-848, share and streams groups, whose records name topics by id alone.
-        tasks: number of tasks over which the groups are spread; ``spark.sql.shuffle.partitions`` if None.
+        tasks: number of tasks over which the groups are spread; None for ``spark.sql.shuffle.partitions``.
 
     Raises:
         InputError: the DataFrame lacks a column, or has one of another type. A record that comes twice ends the job

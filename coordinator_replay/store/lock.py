@@ -126,7 +126,7 @@ class Lease:
     Args:
         uri: the warehouse.
         this: the process that asks.
-        lasts: how long it is valid without renewal.
+        lasts: how long the lease is valid without renewal.
     """
 
     def __init__(self, uri: str, this: Holder, lasts: timedelta = LEASE_LASTS) -> None:
@@ -149,7 +149,7 @@ class Lease:
         return True
 
     def holder(self) -> Holder | None:
-        """Return the holder of the lease; None if there is no lease or it has run out."""
+        """Return the holder of the lease; None if the warehouse has no lease or the lease has run out."""
         lease = self._read()
         return Holder.read(lease) if lease is not None and float(lease.get("until", 0)) > time.time() else None
 
@@ -226,7 +226,7 @@ def one_at_a_time(
         command: the command, named for others that have to wait.
         wait: how long to wait for a run that is at work.
         say: called with a sentence that names the run waited for.
-        guard: the guard; chosen by the store of the warehouse if None.
+        guard: the guard; None chooses the guard by the store of the warehouse.
 
     Raises:
         LockedError: another run works on the warehouse, or took it over because this run seemed dead.

@@ -60,7 +60,7 @@ class Size:
     Attributes:
         files: files that the table consists of now.
         size: their bytes.
-        stored_files: data files in its folder, including earlier versions.
+        stored_files: number of data files in the table's folder, including files of earlier versions.
         stored: their bytes.
     """
 
@@ -127,7 +127,7 @@ class _Upkeep:
         """Do all upkeep of a table.
 
         Raises:
-            WarehouseError: it is damaged, or can't be written.
+            WarehouseError: the table is damaged, or can't be written.
         """
         try:
             return self._table(name)
@@ -246,14 +246,14 @@ def run_maintain(
     Args:
         upkeep: the options.
         report: called with each step that begins.
-        now: the time from which ages are counted; the clock if None.
+        now: the time from which ages are counted; None for the current time.
 
     Returns:
         The results, table by table; intermediate files of dead runs last.
 
     Raises:
         UsageError: the options could harm readers.
-        WarehouseError: there is no warehouse, or it is of another release, or somebody else changed it.
+        WarehouseError: no warehouse exists at the path, another release has written it, or somebody else changed it.
     """
     check_upkeep(upkeep)
     work = _Upkeep(upkeep, now or datetime.now(UTC))

@@ -47,7 +47,7 @@ def open_table(path: str, version: int | None = None) -> DeltaTable | None:
 
     Args:
         path: the table's folder, as a path or URI.
-        version: the newest if None.
+        version: the version to open; None for the newest.
 
     Raises:
         WarehouseError: the folder can't be read as a Delta table, or another release has made it.

@@ -28,7 +28,7 @@ def read_paths(
     Args:
         uris: the files, as paths or URIs.
         columns: the columns to read; all columns of a file if None.
-        where: condition on rows; a row group is not read if its bounds prove that it has no such row.
+        where: condition on rows. A row group is not read if its bounds prove that no row of it meets the condition.
         dictionaries: text columns that come as dictionaries.
 
     Raises:

@@ -18,8 +18,8 @@ class TableFile:
         table: the table's name.
         uri: the file, as a path or URI.
         action_path: its name in Delta's log: relative to the table, encoded like a URL's path.
-        size: its bytes.
-        rows: number of its rows; None if the log does not say it.
+        size: size in bytes.
+        rows: number of the file's rows; None if the log does not say it.
         cluster: value of the partition column ``cluster``.
         bucket: value of the partition column ``bucket``; None for a table without buckets.
         is_open: value of the partition column ``is_open``; None for a table that does not separate open rows.
@@ -49,11 +49,11 @@ class Snapshot:
     """A table as of one version.
 
     Attributes:
-        table: its name.
-        uri: its folder.
+        table: name of the table.
+        uri: folder of the table.
         version: Delta's version.
         properties: the table's properties.
-        every: all of its files.
+        every: all files of the table.
     """
 
     table: str
@@ -68,7 +68,7 @@ class Snapshot:
 
         Args:
             name: the table's name.
-            uri: its folder.
+            uri: folder of the table.
             opened: the table at some version.
         """
         return cls(name, uri, opened.version(), properties_of(opened), tuple(_files_of(name, uri, opened)))

@@ -39,8 +39,8 @@ class Finished(NamedTuple):
     """The newest finished run, of any cluster.
 
     Attributes:
-        run_id: its id; ids rise with time.
-        versions: the version of every table when it ended; empty if no run has finished yet.
+        run_id: id of the run; ids rise with time.
+        versions: the version of every table at the end of the run; empty if no run has finished yet.
     """
 
     run_id: str
@@ -62,7 +62,7 @@ class TableState:
 
     Attributes:
         name: the table.
-        newest: its newest version; None if it is missing.
+        newest: the table's newest version; None if the table is missing.
         counts: the newest version that has only data of finished runs.
         is_ahead: whether an unfinished run has committed after that.
         damage: a sentence that names the table and its damage; empty if there is none.
@@ -122,14 +122,14 @@ def state_of(
     """Return the state of a table, compared with the ledger.
 
     Args:
-        connection: reads its log.
+        connection: the connection that reads the table's log.
         path: the table's folder.
-        name: its name.
+        name: name of the table.
         newest: its newest version; None if the table is missing.
         last: the newest finished run.
 
     Raises:
-        WarehouseError: its log can't be read.
+        WarehouseError: the table's log can't be read.
     """
     audited = last.versions.get(name)
     if newest is None:
@@ -177,7 +177,7 @@ def refuse(state: TableState) -> None:
         state: the state of the table.
 
     Raises:
-        WarehouseError: it is damaged; the message says what to do.
+        WarehouseError: the table is damaged; the message says what to do.
     """
     if not state.damage:
         return

@@ -69,7 +69,7 @@ class Store:
             buckets: how many buckets the warehouse has.
 
         Raises:
-            WarehouseError: something else is in its folder, or a table of an older release that can't be used.
+            WarehouseError: the folder has something else, or a table of an older release that can't be used.
         """
         table, opened = declared(name), self.open(name)
         if opened is None:
@@ -112,12 +112,12 @@ class Store:
         """Add files to a table and remove others, in one commit.
 
         Args:
-            snapshot: the table as it was opened; if somebody has changed it since, the commit is refused.
+            snapshot: the table as it was opened. If somebody has changed the table since, the commit is refused.
             added: files that were written into the table's folder.
             removed: files of the snapshot.
             info: entries for the commit's information: the run, or the kind of upkeep. After upkeep, audits continue
                 from the new version as from the one before.
-            changes_data: False if the same rows only move to other files.
+            changes_data: False if the commit only moves the same rows to other files.
 
         Returns:
             The table's version after the commit; the snapshot's version if there is nothing to commit.

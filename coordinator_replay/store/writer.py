@@ -42,10 +42,10 @@ class DataFile:
 
     Attributes:
         part: the name of the part that it belongs to.
-        table: the table that it is meant for; None for a staged file.
+        table: the table that the file is meant for; None for a staged file.
         path: the file, as a path or URI.
-        rows: number of its rows.
-        size: its bytes.
+        rows: number of the file's rows.
+        size: size in bytes.
         stats: number of rows, bounds and nulls of its columns, in the JSON of Delta's log.
         partition: values of the table's partition columns, as Delta's log writes them.
     """
@@ -73,7 +73,7 @@ class Purge(NamedTuple):
     final: str | None
 
     def out_of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch without such rows."""
+        """Return a batch without the purged rows."""
         at = rows.column(self.over)
         is_over = pc.less(at, pa.scalar(self.before, at.type)).fill_null(False)
         if self.final is not None:
@@ -86,9 +86,9 @@ class Part:
     """A destination of rows: a folder and the columns of its files.
 
     Attributes:
-        name: its name, unique in a writer.
+        name: name of the part, unique in a writer.
         folder: a path or URI.
-        schema: the columns of its files.
+        schema: the columns of the part's files.
         bounded: columns whose bounds help readers to skip a file.
         required: columns that must not have nulls.
         compression: compression of its files; staged files need none.
@@ -117,9 +117,9 @@ def table_part(table: Table, folder: str, values: Mapping[str, Any], purge: Purg
     """Return the destination of rows of a table.
 
     Args:
-        table: its definition.
+        table: definition of the table.
         folder: the table's folder.
-        values: values of its partition columns.
+        values: values of the table's partition columns.
         purge: old rows that the table no longer accepts.
     """
     schema = table.file_schema().remove_metadata()

@@ -71,7 +71,7 @@ class Column:
     """One column.
 
     Attributes:
-        type: as Spark SQL writes it.
+        type: the type as Spark SQL writes it.
         about: meaning, unit, and what null means; the column's comment in the table.
         is_required: whether every row has a value.
     """
@@ -99,7 +99,7 @@ class Table:
         keys: columns that together identify a row.
         clustering: columns that upkeep orders the rows of a partition by; empty for small tables.
         partitioned_by: columns whose values are in Delta's log instead of in the files.
-        is_internal: whether only audits use it, so that its form may change with any release.
+        is_internal: whether only audits use the table, so that its form may change with any release.
     """
 
     name: str
@@ -131,7 +131,7 @@ class Table:
         """Return the columns as an Arrow schema.
 
         Args:
-            names: only these columns, in this order; all columns if None.
+            names: only these columns, in this order; None for all columns.
         """
         columns = self.columns if names is None else [self.column(name) for name in names]
         return pa.schema([column.arrow_field() for column in columns])

@@ -37,7 +37,7 @@ def check_version(version: int, place: str) -> None:
     """Make sure that this release knows the version of a table.
 
     Args:
-        version: from ``version_of``.
+        version: the version, as ``version_of`` returns it.
         place: where the table lies.
 
     Raises:

@@ -185,10 +185,21 @@ def _compacted(verdicts: Sequence[Verdict]) -> list[str]:
     certain = [one for one in told if one.row is not None and one.row["confidence"] == "certain"]
     logged = sum(one.truth is not None for one in cut)
     return [
-        f"From the compacted sample, {len(rows)} of {logged} rebalances are still found. Of the causes named",
-        f"{_share(sum(one.is_right for one in told), len(told))} are right, the other {len(rows) - len(told)} are",
-        f"`UNKNOWN`; `certain`: {_share(sum(one.is_exact for one in certain), len(certain))}.",
+        f"From the compacted sample, {len(rows)} of {logged} rebalances are still found. {len(told)} of them have a",
+        f"cause, and {_right_of(told)} right. The other {len(rows) - len(told)} are `UNKNOWN`.",
+        _certain_causes(certain),
     ]
+
+
+def _right_of(told: Sequence[Verdict]) -> str:
+    right = sum(verdict.is_right for verdict in told)
+    return f"all {right} are" if right == len(told) else f"{right} of these are"
+
+
+def _certain_causes(certain: Sequence[Verdict]) -> str:
+    if not certain:
+        return "No cause is `certain`."
+    return f"Of the `certain` causes, {_share(sum(verdict.is_exact for verdict in certain), len(certain))} are right."
 
 
 def _by_protocol(verdicts: Sequence[Verdict]) -> list[str]:

@@ -315,14 +315,15 @@ def _calibration(verdicts: Sequence[Verdict]) -> str:
 
 PAGE = f"""## Compared with the simulated coordinator
 
-The simulated coordinator knows which request or timer set off each rebalance (`simulate --truth`). Random lives of
-groups on it have the settings, clients and events of `scripts/world/`, in two mixes that were fixed before any rule was
-looked at: *uniform* draws every kind of event equally often, *fleet* as often as we guess that it happens in
-production. The seeds are held out: nobody looked at these lives while the rules were changed. {PAGE_REBALANCES}
+The simulated coordinator knows which request or timer set off each rebalance (`simulate --truth`).
+`scripts/world/` makes random lives of groups on this coordinator, in two mixes. *uniform* draws each kind of event
+equally often; *fleet* draws it as often as we guess for production. Both mixes were fixed before anybody looked at a
+rule. The seeds are held out: nobody looked at these lives while the rules were changed. {PAGE_REBALANCES}
 rebalances of each mix are judged here; `scripts/judge-reasons --lives N` judges more.
 
-The true cause is the first trigger of the join phase or epoch. Right: the row names it, or says the same in other words
-(a client that came back within the rebalance that its departure began, say). UNKNOWN claims nothing. A fact is not true
+The true cause is the first trigger of the join phase or epoch. A row is right if it names
+the true cause or an equivalent one. Example: a client leaves, which begins a rebalance, and is back before it ends; the
+row may name the return. UNKNOWN claims nothing. A fact is not true
 if it says something else than what happened: who sent which request, which timer removed a member, which client it was.
 """
 

@@ -175,7 +175,7 @@ def test_what_are_all_offsets_asked_of_files_alone(audited: Path):
     name = "group-lifecycles"
     statement = (
         "SELECT group_id, topic, partition, committed_offset FROM offset_history "
-        "WHERE cluster = $cluster AND valid_to IS NULL"
+        "WHERE cluster = $cluster AND to_offset IS NULL"
     )
     rows = typed_alone(audited, "sql", statement, "--cluster", name)
     assert {(row["group_id"], f"{row['topic']}-{row['partition']}"): row["committed_offset"] for row in rows} == {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coordinator_replay import Warehouse
-from tests.query.small_warehouse import write_small_warehouse
+from tests.query.small_warehouse import offset, write_rows, write_small_warehouse
 
 PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
 QUESTIONS = ("causes", "offsets", "owners", "longest", "open_findings")
@@ -17,7 +17,11 @@ QUESTIONS = ("causes", "offsets", "owners", "longest", "open_findings")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_small_warehouse(tmp_path_factory.mktemp("engines"))
+    folder = write_small_warehouse(tmp_path_factory.mktemp("engines"))
+    # Its end has no time, as no record before the missing ones has.
+    ended = offset("orders", 2, 40, "02:03", to_offset=90, ended_by="RECORDS_MISSING", is_exact=False)
+    write_rows(folder, "offset_history", [ended])
+    return folder
 
 
 def tried(engine: str) -> str:
@@ -49,7 +53,7 @@ def expected(folder: Path) -> dict[str, Counter[tuple[Any, ...]]]:
     statements = {
         "causes": "SELECT group_id, cause, count(*) FROM rebalances WHERE cluster = $cluster GROUP BY ALL",
         "offsets": "SELECT group_id, topic, partition, committed_offset FROM offset_history "
-        "WHERE cluster = $cluster AND valid_to IS NULL",
+        "WHERE cluster = $cluster AND to_offset IS NULL",
         "owners": "SELECT group_id, topic, partition, member_id FROM current_owners WHERE cluster = $cluster",
         "longest": "SELECT topic, max(unowned_ms) FROM partition_ownership "
         "WHERE cluster = $cluster AND unowned_ms IS NOT NULL GROUP BY topic",

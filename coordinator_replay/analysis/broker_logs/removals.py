@@ -90,11 +90,12 @@ class Removed(NamedTuple):
     """Facts of a line on a removal.
 
     Attributes:
-        at_ms: when it was logged.
-        log_partition: None if the line names none.
-        names: the topics, partitions or groups that it names; single offsets of a group as ``GROUP/TOPIC-PARTITION``.
+        at_ms: time of the line.
+        log_partition: log partition in the line; None if the line names none.
+        names: the topics, partitions or groups that the line names; single offsets of a group as
+            ``GROUP/TOPIC-PARTITION``.
         number: number of tombstones, or of offsets.
-        brokers: the brokers with these lines.
+        brokers: the brokers that logged it.
         sentence: the line as evidence.
     """
 

@@ -35,8 +35,8 @@ class LastRecord(NamedTuple):
     """Facts of the last record of a classic group.
 
     Attributes:
-        epoch: its generation.
-        members: number of its members.
+        epoch: generation in the record.
+        members: number of members in the record.
         at_ms: time of the record.
         log_partition: log partition of the record.
         log_offset: log offset of the record.
@@ -55,7 +55,7 @@ def unrecorded_rebalance(
     """Return the rebalance of a classic group in progress, as a row of ``rebalances``; None if there is none.
 
     Args:
-        scope: whose row it is.
+        scope: the group's cluster and name.
         last: the group's last record.
         lines: lines about the group on its log partition, by time: ``BEGIN`` and ``ENDS``.
         loaded_ms: when a coordinator last loaded that partition; None if no log says it.

@@ -132,7 +132,7 @@ def searched_from_ms(row: Row) -> int:
     """Return the earliest time of lines that may belong to a finished rebalance.
 
     Args:
-        row: of table ``rebalances``, times in milliseconds since 1970.
+        row: a row of table ``rebalances``, times in milliseconds since 1970.
     """
     longest_ms = LONGEST_MS if row["duration_ms_max"] is None else min(row["duration_ms_max"], LONGEST_MS)
     return int(row["completed_at"] - longest_ms - SLACK_MS)
@@ -152,7 +152,7 @@ def by_records(row: Row) -> dict[str, Any]:
     """Return a rebalance as the records alone show it.
 
     Args:
-        row: of table ``rebalances``.
+        row: a row of table ``rebalances``.
     """
     recorded = {**row, **dict.fromkeys((*LOG_COLUMNS, BY_RECORDS))}
     if row["group_type"] == "classic":
@@ -166,8 +166,8 @@ def with_broker_log(row: Row, lines: Sequence[GroupLogLine]) -> dict[str, Any]:
     """Return a rebalance with the additions of brokers' logs.
 
     Args:
-        row: of table ``rebalances``, times in milliseconds since 1970.
-        lines: of its group on its log partition, by time.
+        row: a row of table ``rebalances``, times in milliseconds since 1970.
+        lines: lines about the row's group on its log partition, by time.
 
     Returns:
         The row. It depends only on the records and these lines, not on the lines that earlier runs knew.
@@ -219,7 +219,7 @@ def _back_from(lines: Sequence[GroupLogLine], end: int, row: Row, contradicting:
     """Return lines that give a reason or remove a member, from the generation before to the end of a rebalance.
 
     Args:
-        lines: of the group.
+        lines: lines about the group.
         end: index of the line about the end of the rebalance.
         row: the rebalance.
         contradicting: indices of lines that are not used.

@@ -332,7 +332,7 @@ class TopicCommits:
         last_offset: log offset of the last commit.
         first_ms: time of the first commit.
         last_ms: time of the last commit.
-        topic_id: topic id of the last commit that has one; None if none has.
+        topic_id: topic id of the last commit that has one; None if no commit has one.
         partitions: number of partitions with a committed offset.
         metadata_bytes: length of the longest commit metadata.
         is_last_known: whether no commit can be missing after the last one of any partition.

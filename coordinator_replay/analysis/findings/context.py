@@ -59,10 +59,10 @@ class GroupContext:
 
     Attributes:
         end_ms: the end of the log.
-        commits: the sum of all commits on record (``totals.GROUP``); None if there are none.
+        commits: the sum of all commits on record (``totals.GROUP``); None if no commit is on record.
         status: the group at its last record; None for a group that only has offsets.
         owned: the owner of each partition at the end of the log.
-        released: the last owner of each partition that has none.
+        released: the last owner of each partition that has no owner now.
         committed: partitions of ``owned`` with a committed offset.
         rebalances: begin and id of the last rebalances.
         largest: the largest record near the topic's limit.

@@ -92,7 +92,7 @@ class Evaluator:
             group_id: the group.
             end_ms: the end of the log.
             limits: the thresholds of findings.
-            commits: the sum of all commits of the group (``totals.GROUP``); None if it has none.
+            commits: the sum of all commits of the group (``totals.GROUP``); None if the group has no commit.
             spans: the exact spans of log partitions with missing records.
         """
         self.spans = spans

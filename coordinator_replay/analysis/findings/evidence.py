@@ -1,8 +1,9 @@
 """Evidence: rows of plain data from which a group's findings and metrics are made. Each row has a kind.
 
 The evidence of a group comes in the order of its kinds: rebalances by time, partitions by topic, observations by
-finding. So rules keep sums and not the rows. Evidence from a group's own records is kept in the internal table
-``group_evidence``. Every run makes the evidence about offsets again from the tables of offsets.
+finding. Because of this order, a rule can add rows up as they come and need not keep them. Evidence from a group's own
+records is kept in the internal table ``group_evidence``. Every run makes the evidence about offsets again from the
+tables of offsets.
 """
 
 from collections.abc import Mapping
@@ -68,9 +69,9 @@ def evidence_row(
 
     Args:
         scope: the group.
-        kind: its tag.
-        content: the evidence, fit for JSON; None if its name is all.
-        at: its time, the first sort key of rows of a kind; rows without a time come first.
+        kind: kind of the evidence.
+        content: the evidence, fit for JSON; None if the evidence has nothing but its name.
+        at: time of the evidence, the first sort key of the rows of a kind; rows without a time come first.
         name: the second sort key.
         seq: the last sort key.
     """
@@ -96,8 +97,8 @@ def state_row(scope: Scope, group_type: GroupType, state: GroupState, *, at: int
 
     Args:
         scope: the group.
-        group_type: the group's type from then on.
-        state: its state.
+        group_type: type of the group while it has this state.
+        state: the state that the group entered.
         at: time in milliseconds; None before the group's first record with a time.
         seq: number of the state among the group's states.
     """

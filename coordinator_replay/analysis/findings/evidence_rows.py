@@ -23,12 +23,12 @@ class LastStatus(TypedDict):
     """The group at its last record: ``Evidence.STATUS``.
 
     Attributes:
-        members_from: when its first member joined; None if no record has it.
+        members_from: time at which the group's first member joined; None if no record has that time.
         subscribed: topics that members subscribe to; none if a subscription can't be read.
         owned: the owner of each partition.
         released: the last owner of each partition that has none.
-        proven_from: the time from which no record is missing; None if none is missing.
-        has_gap: whether there is a gap, whose records may have been anything.
+        proven_from: the time from which no record is missing; None if no record is missing at all.
+        has_gap: whether the log has a gap, whose records may have been anything.
     """
 
     group_type: str
@@ -53,9 +53,9 @@ class RebalanceTimes(TypedDict):
     """One rebalance: ``Evidence.REBALANCE``.
 
     Attributes:
-        at: when it was over; when it began if it is not over.
-        started_at: when it began, or the latest time at which it can have begun.
-        metadata_delay_ms: how long a change of topics waited for it; None if that is not proven.
+        at: the end of the rebalance; its begin if it has not ended.
+        started_at: the begin of the rebalance, or the latest time at which it can have begun.
+        metadata_delay_ms: time from the change of topics to the rebalance; None if that time is not proven.
     """
 
     at: int | None
@@ -121,10 +121,10 @@ class PastStall(TypedDict):
     """A time in which a partition was not committed although its owner stayed.
 
     Attributes:
-        at: the last commit before it.
-        until: the next commit, or the end of the ownership.
-        pause: the commits before and after.
-        went_on_ms: how long the group went on committing.
+        at: time of the partition's last commit before the stall.
+        until: time of the partition's next commit, or of the end of the ownership.
+        pause: two times: ``at``, and the end of that committed offset (the end of the log if the offset has not ended).
+        went_on_ms: how long after ``at`` the group still committed other partitions, in milliseconds.
     """
 
     status: Literal["STALL"]
@@ -143,9 +143,9 @@ class PastExpiry(TypedDict):
     """A time in which an offset was to expire, was past retention, or its topic was left.
 
     Attributes:
-        at: when it was to expire.
-        since: begin of this time.
-        until: end of this time.
+        at: the time at which the offset was to expire.
+        since: begin of the period in which the offset had this status.
+        until: end of that period.
     """
 
     status: Literal["EXPIRING", "DUE", "ABANDONED"]
@@ -165,12 +165,12 @@ class PartitionCommits(TypedDict):
     Columns that begin with ``empty_`` are about commits to the group while it was Empty.
 
     Attributes:
-        from_offset: log offset of the newest commit, which has ``committed_offset`` and ``topic_id``.
+        from_offset: log offset of the newest commit; ``committed_offset`` and ``topic_id`` come from this commit.
         is_lost: whether the end of the newest commit is not on record.
         has_offset: whether the partition has a committed offset.
         is_last_known: whether no commit can be missing after the newest one.
         past: past stalls and expiries.
-        lowest: the lowest committed offset; an earlier release kept sums without this and the next.
+        lowest: the lowest committed offset. Sums of an earlier release lack ``lowest`` and ``longest_step``.
         longest_step: the longest step from one commit to the next while the group was not Empty. It is a list: the
             step's length, its negated log offset, the committed offset after it, and its time.
     """
@@ -231,7 +231,7 @@ class Jump(TypedDict):
     """A commit that advanced its partition much further than other commits do.
 
     Attributes:
-        usual: how far the other commits advanced it on average.
+        usual: the mean distance by which the other commits advanced the partition.
     """
 
     partition: int
@@ -262,7 +262,7 @@ class Burst(TypedDict):
 
     Attributes:
         furthest: the largest distance by which a commit went back.
-        partitions: their numbers.
+        partitions: numbers of the partitions.
     """
 
     log_partition: int
@@ -280,8 +280,8 @@ class Rewinds(Burst):
 
     Attributes:
         is_empty: whether the group was Empty or had no records of its own.
-        with_leader_epoch: of the last commit's partition: the number of commits with a leader epoch; None if no sum has
-            it.
+        with_leader_epoch: for the partition of the last commit, the number of its commits with a leader epoch; None if
+            no sum has this number.
     """
 
     topic: str
@@ -304,9 +304,9 @@ class LongTransaction(TypedDict):
     """A transaction whose commits waited long for its marker: ``Evidence.PENDING``.
 
     Attributes:
-        ended_at: when a marker ended it; None if none has.
-        partitions: number of partitions that it committed.
-        topic: the topic that it committed; None if there are several.
+        ended_at: time of the marker that ended the transaction; None if no marker has ended it.
+        partitions: number of partitions that the transaction committed.
+        topic: the topic that the transaction committed; None if it committed several.
     """
 
     producer_id: int
@@ -324,8 +324,9 @@ class OffsetExpiry(TypedDict):
     """An offset that expired, is past retention or expires next: ``Evidence.EXPIRY``.
 
     Attributes:
-        at: when it expired or is to expire.
-        since: begin of a past time in which it was to expire; ``until`` is its end.
+        at: the time at which the offset expired or is to expire.
+        since: begin of an earlier period in which the offset was near expiry, past retention or left behind; ``until``
+            is the end of that period. Rows about the present have neither.
     """
 
     topic: str
@@ -354,8 +355,8 @@ class ObservationRow(TypedDict):
     """An observation of a rule in columns of ``findings``, with further times: ``Evidence.OBSERVATION``.
 
     Attributes:
-        needed_ms: see ``observation.Observation`` for this time and the next two.
-        is_open: whether it still holds at the group's last record.
+        needed_ms: see ``observation.Observation`` for ``needed_ms`` and for the two columns after it.
+        is_open: whether the observation still holds at the group's last record.
     """
 
     cluster: str
@@ -385,8 +386,8 @@ class Found(ObservationRow):
     """A finding by the group's evidence alone.
 
     Attributes:
-        ended_at: when it was over; None if it still holds.
-        is_proven: False if it rests on commits that may have been aborted.
+        ended_at: the end of the finding; None if the finding still holds.
+        is_proven: False if the finding rests on commits that may have been aborted.
     """
 
     ended_at: int | None
@@ -397,7 +398,7 @@ class FindingRow(Found):
     """A finding with the effects of missing records.
 
     Attributes:
-        is_at_least: whether it may have occurred more often.
+        is_at_least: whether the finding may have occurred more often.
     """
 
     is_at_least: bool
@@ -407,7 +408,7 @@ class DatedFinding(FindingRow):
     """A row of ``findings``.
 
     Attributes:
-        found_in_run: the run that first stored it; None if a release without this column stored it.
+        found_in_run: the run that first stored the finding; None if a release without this column stored it.
     """
 
     found_in_run: str | None
@@ -469,9 +470,9 @@ class MovedGroups(TypedDict):
 
     Attributes:
         moves: some of the moves.
-        groups: how many groups moved.
-        overlaps_until: the time up to which brokers with the old and the new partition count wrote; None if they didn't
-            overlap.
+        groups: number of groups that moved.
+        overlaps_until: the time up to which brokers with the old partition count and brokers with the new one both
+            wrote; None if these times do not overlap.
     """
 
     moves: list[NamedMove]

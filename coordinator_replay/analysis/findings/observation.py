@@ -24,14 +24,15 @@ class Observation(NamedTuple):
 
     Attributes:
         subject: identifies the finding among others of the rule in the group: a topic, an instance id, a position.
-        first_ms: its begin; None if no record has it.
-        last_ms: its end; None if it still holds, or if no record has the end.
+        first_ms: begin of the observation; None if no record has it.
+        last_ms: end of the observation; None if it still holds, or if no record has the end.
         needed_ms: how long an open observation must have lasted at the end of the log to be a finding.
-        goes_on_ms: how long it holds after ``last_ms`` if no later record ends it; None if for ever.
+        goes_on_ms: how long the observation holds after ``last_ms`` if no later record ends it; None means for ever.
         detail: numbers and names for the message, fit for JSON.
-        joins_ms: an observation that ended within this time before it would be part of the same finding.
-        is_begin_open: whether it may have begun earlier, because records of the group are missing.
-        is_end_open: whether it may have gone on, because records of the group are missing.
+        joins_ms: an earlier observation that ended less than this time before the begin of this one belongs to the same
+            finding.
+        is_begin_open: whether the observation may have begun earlier, because records of the group are missing.
+        is_end_open: whether the observation may have gone on, because records of the group are missing.
     """
 
     subject: tuple[Any, ...]

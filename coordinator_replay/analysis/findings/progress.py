@@ -322,10 +322,10 @@ def _without_churn(count: int, quiet: int, moved: int, assignor: str | None) -> 
     """Return a clause on a storm in which mostly no member came or left.
 
     Args:
-        count: number of its rebalances.
+        count: number of the storm's rebalances.
         quiet: number of rebalances in which no member joined, was removed or changed.
         moved: number of these rebalances in which partitions went to other members.
-        assignor: the assignor that moved them.
+        assignor: the assignor that moved these partitions.
     """
     if 2 * quiet <= count:
         return ""

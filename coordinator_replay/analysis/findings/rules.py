@@ -29,12 +29,12 @@ class FindingRule(NamedTuple):
     """One rule.
 
     Attributes:
-        about: a sentence on what it observes.
-        advice: what it may mean, and where to look next.
-        thresholds: the fields of ``Thresholds`` that it uses.
-        recurs: whether one finding of a group or topic stands for all its occurrences.
-        needs: inputs that it needs and that not every audit has.
-        rests_on_commits: whether it relies on commits that an aborted transaction would undo.
+        about: a sentence on what the rule observes.
+        advice: what a finding may mean, and where to look next.
+        thresholds: the fields of ``Thresholds`` that the rule uses.
+        recurs: whether the rule has one finding of a group or topic for all occurrences.
+        needs: inputs that the rule needs and that some audits lack.
+        rests_on_commits: whether the rule relies on commits that an aborted transaction would undo.
     """
 
     severity: Severity

@@ -47,9 +47,9 @@ class Step(NamedTuple):
         kinds: kinds of the events.
         now: the group after the operation.
         members: the group's members.
-        ownership: which partitions they own, and which have no owner.
+        ownership: the partitions that members own, and the partitions without an owner.
         exact_from: the time since which the group is proven; None if it is proven from the beginning.
-        topic_changes: when topics changed, as far as known.
+        topic_changes: times at which topics changed, as far as sources show them.
     """
 
     events: Sequence[Event]
@@ -137,21 +137,22 @@ class StepRules:
     """Application of the rules to the steps of one group.
 
     Attributes:
-        scope: whose rows these are.
+        scope: the group's cluster and name.
         rules: the rules, in the order in which they see each operation.
         members: the members after the last step.
         ownership: the owners of partitions after the last step.
         topics: topics by name.
         limits: the thresholds of findings.
-        topic_changes: when topics changed, as far as known.
+        topic_changes: times at which topics changed, as far as sources show them.
         memories: the memory of each rule, by the rule's name.
         applied: the rules, each with its memory.
         status: the group after its last step; None before the first.
         has_had_members: whether the group ever had members.
-        members_from: when the first member joined; None if there never was one, or if its record has no time.
+        members_from: time at which the first member joined. None if the group never had a member, or if that member's
+            record has no time.
         is_beginning_known: whether the log has the group's creation.
-        exact_from: time of the first step since which each step is proven; None if all are.
-        states: number of the group's next state.
+        exact_from: the time since which the group is proven; None if it is proven from the beginning.
+        states: sequence number of the group's next state row.
     """
 
     scope: Scope
@@ -224,8 +225,8 @@ class StepRules:
         """Yield the open observations, and the row of the group's status, which rules over offsets use.
 
         Args:
-            proven_ms: the time from which no record is missing; None if none is missing.
-            has_gap: whether there is a gap, whose records may have been anything.
+            proven_ms: the time from which no record is missing; None if no record is missing at all.
+            has_gap: whether the log has a gap, whose records may have been anything.
         """
         step = None if self.status is None else self._step((), self.status)
         for rule, memory in self.applied:
@@ -247,7 +248,7 @@ class StepRules:
         """Return a rebalance as evidence.
 
         Args:
-            rebalance: its row of ``rebalances``.
+            rebalance: the rebalance's row of ``rebalances``.
         """
         is_over = rebalance["completed_offset"] is not None
         at = rebalance["completed_at"] if is_over else rebalance["started_at"]

@@ -106,7 +106,7 @@ def ranges_of(ranges: Iterable[Range], pause_ms: int = 1, patience: int = 0) -> 
     Args:
         ranges: ranges in any order.
         pause_ms: the shortest pause.
-        patience: the factor by which a pause must exceed the usual time between the commits before it.
+        patience: a pause counts if it lasts at least ``patience`` times the usual time between the commits before it.
     """
     joined: list[Range] = []
     current = [0, 0, 0]
@@ -141,7 +141,7 @@ class ActiveTime:
     Each partition asks, so answers are looked up without a pass over all ranges.
 
     Args:
-        ranges: in order; they don't overlap.
+        ranges: the times as ranges, in order; the ranges don't overlap.
     """
 
     __slots__ = ("_before", "_firsts", "_lasts")
@@ -298,8 +298,8 @@ def _burst(row: Mapping[str, Any], furthest: int, kept: Sequence[str]) -> Sum:
 
     Args:
         row: the commit.
-        furthest: how far it went back.
-        kept: the columns that a burst has of its last commit.
+        furthest: the distance by which the commit went back.
+        kept: the columns of the last commit that a burst keeps.
     """
     burst: Burst = {
         "log_partition": row["log_partition"],
@@ -338,7 +338,7 @@ class Totals:
         return ranges
 
     def commits(self) -> GroupCommits | None:
-        """Return the sum of all commits of the group; None if it has none."""
+        """Return the sum of all commits of the group; None if the group has no commit."""
         return cast("GroupCommits | None", self.every[GROUP.name].get(WHOLE))
 
     def kept(self) -> Iterator[tuple[str, Key, Sum]]:

@@ -22,8 +22,8 @@ class Return(NamedTuple):
     """The return of a client: the member that joined, and the member that had been removed.
 
     Attributes:
-        is_same_instance: recognised by its instance id, so certainly the same client.
-        is_ambiguous: other members have the same client id and host.
+        is_same_instance: whether the instance id shows that both members are the same client.
+        is_ambiguous: whether other members have the same client id and host.
     """
 
     member: Member
@@ -34,28 +34,31 @@ class Return(NamedTuple):
 
     @property
     def is_same_process(self) -> bool:
-        """Return whether it kept its member id: the process kept running, and the group had removed its member."""
+        """Return whether the client joined again under its old member id.
+
+        Then its process kept running, although the group had removed the member.
+        """
         return self.member.member_id == self.departed.member_id
 
     @property
     def is_sure(self) -> bool:
-        """Return whether it is certainly the same client: recognised by its member id or instance id."""
+        """Return whether the new member is certainly the same client: its member id or its instance id shows it."""
         return self.is_same_instance or self.is_same_process
 
     @property
     def silence_ms(self) -> int:
-        """Return how long no record had shown the client alive when it was removed; 0 if unknown."""
+        """Return the time from the client's last sign of life to the removal of its old member; 0 if unknown."""
         return elapsed_ms(self.departed.seen_ms, self.departed.left_ms) or 0
 
     @property
     def is_downgrade(self) -> bool:
-        """Return whether it uses the classic protocol and did not before: a rollback from KIP-848."""
+        """Return whether the client went back to the classic protocol: a rollback from KIP-848."""
         subscription = self.member.subscription_or_empty
         return subscription.uses_classic_protocol and not self.departed.uses_classic_protocol
 
     @property
     def is_upgrade(self) -> bool:
-        """Return whether it uses another protocol or a newer version than before; False for a rollback."""
+        """Return whether the client uses another protocol or a newer version than before; False for a rollback."""
         subscription = self.member.subscription_or_empty
         old = self.departed
         if subscription.uses_classic_protocol is not old.uses_classic_protocol:
@@ -69,8 +72,8 @@ class Return(NamedTuple):
         """Return the evidence of the return.
 
         Args:
-            situation: the rebalance in which it joined.
-            more: further facts about it.
+            situation: the rebalance in which the client joined.
+            more: further facts about the return.
         """
         old = self.departed
         reason = FactKind.SAME_INSTANCE_ID if self.is_same_instance else FactKind.SAME_CLIENT

@@ -233,7 +233,7 @@ def _revoked(members: Iterable[Member], covered: Mapping[str, set[int]]) -> dict
 
     Args:
         members: members of the generation.
-        covered: the partitions that it assigns.
+        covered: the partitions that the generation assigns.
     """
     by_topic: dict[str, set[int]] = {}
     for member in members:

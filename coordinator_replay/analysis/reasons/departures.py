@@ -44,7 +44,7 @@ class Departure(NamedTuple):
 
     Attributes:
         evidence: evidence of what happened to the member.
-        back_as: the new member of its client, if that had come back before the removal.
+        back_as: the new member of the same client, if the client had come back before the removal.
     """
 
     member: Member

@@ -137,10 +137,10 @@ class Client(NamedTuple):
     """The identity of a member's client, as sentences name it.
 
     Attributes:
-        client_id: its client.id.
-        host: its address.
-        instance_id: its group.instance.id.
-        is_classic: whether it uses the classic protocol.
+        client_id: client.id of the client.
+        host: address of the client.
+        instance_id: group.instance.id of the client.
+        is_classic: whether the client uses the classic protocol.
     """
 
     client_id: str | None
@@ -153,9 +153,9 @@ class Timeouts(NamedTuple):
     """The timeouts that count for a member, as far as they are on record.
 
     Attributes:
-        session_ms: its session timeout; None if its record has none.
-        has_rebalance: whether a rebalance timeout can remove it.
-        rebalance_ms: the rebalance timeout as in records, which may be -1; None if records have none.
+        session_ms: session timeout in the member's record; None if the record has none.
+        has_rebalance: whether a rebalance timeout can remove the member.
+        rebalance_ms: rebalance timeout as in the records, which may be -1; None if records have none.
         is_largest: whether ``rebalance_ms`` is the largest of all members of a classic group.
     """
 
@@ -169,17 +169,17 @@ class Fact(NamedTuple):
     """A fact.
 
     Attributes:
-        kind: its kind, which determines the meaning of the other fields.
-        members: ids of the members that it is about.
-        client: the client of the only or first of them.
-        others: ids of other members that it names, such as earlier ids of these.
-        place: the record that shows it.
+        kind: kind of the fact; it determines the meaning of the other fields.
+        members: ids of the members that the fact is about.
+        client: the client of the only or first of these members.
+        others: ids of other members that the fact names, such as earlier ids of ``members``.
+        place: the record that shows the fact.
         since: an earlier record, from which ``elapsed_ms`` counts.
         elapsed_ms: a duration; None if records have no times.
         timeouts: timeouts with which the duration is compared.
         limit_ms: another limit with which the duration is compared.
         names: topics, or partitions by topic, MOST_NAMES of them at most.
-        number: a count, or another number that its kind needs.
+        number: a count, or another number that facts of this kind have.
         old: the value before.
         new: the value after.
         at_ms: a moment.

@@ -34,10 +34,10 @@ class Revision(NamedTuple):
 
     Attributes:
         member_id: the member that was removed or joined in the earlier rebalance.
-        has_joined: whether it had joined.
+        has_joined: whether the member had joined; if not, it was removed.
         cause: what the member did.
-        confidence: how sure that is.
-        sentence: the evidence for it.
+        confidence: how sure ``cause`` is.
+        sentence: the evidence for ``cause``.
     """
 
     member_id: str

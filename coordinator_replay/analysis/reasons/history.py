@@ -56,8 +56,8 @@ class Conversion(NamedTuple):
     """A change of a group's type, and the place of its first record.
 
     Attributes:
-        has_tombstone: a tombstone of the old type is on record. Without one Kafka may have forgotten the old group, and
-            begun a new one.
+        has_tombstone: whether a tombstone of the old type is on record. Without a tombstone, Kafka may have forgotten
+            the old group and begun a new one.
     """
 
     old: str
@@ -112,12 +112,13 @@ class GroupHistory:
         waiting: members whose regex is not resolved yet.
         regex_topics: topics of each resolved regex.
         partition_counts: for each topic, the number of partitions that a classic group is known to have covered.
-        is_new_life: the group was created and has not rebalanced yet.
-        conversion: where the group was converted; None again after its next rebalance.
+        is_new_life: whether the group was created and has not rebalanced yet.
+        conversion: where the group was converted; None before a conversion, and after the next rebalance.
         converted_ms: when the group was last converted.
         twins: records of members that joined while another member had the same client id and host.
-        ready_at: where partitions of a share group became ready; None again after its next rebalance.
-        rebalanced_ms: when the last rebalance began; None if there was none, or it has no time.
+        ready_at: where partitions of a share group became ready; None before that, and after the next rebalance.
+        rebalanced_ms: time at which the last rebalance began; None if the group had no rebalance, or if the rebalance
+            has no time.
         join_reason: the join reason of the last rebalance.
         commits: the last commit of each partition that ``heed`` received and that counts by now.
         newer_commits: later commits, by the offset of the record that follows them.
@@ -231,12 +232,12 @@ class GroupHistory:
         """Note that a rebalance began with the last operation, and forget the events that explained it.
 
         Args:
-            started_ms: when it began.
-            join_reason: its join reason.
+            started_ms: time at which the rebalance began.
+            join_reason: join reason of the rebalance.
             returned: removed members whose return is known, and their members after the return.
-            asking: members that joined or changed their subscription in it. If such a member subscribes by regex,
-                brokers up to 4.0 begin a rebalance at once, and another when the regex is resolved.
-            twins: members that joined in it while another member had the same client id and host.
+            asking: members that joined or changed their subscription in the rebalance. If such a member subscribes by
+                regex, brokers up to 4.0 begin a rebalance at once, and another when the regex is resolved.
+            twins: members that joined in the rebalance while another member had the same client id and host.
         """
         self.rebalanced_ms = started_ms
         self.join_reason = join_reason
@@ -336,7 +337,7 @@ _REMEMBERED = {
 
 
 def _is_old(sign: Sign, at_ms: int) -> bool:
-    """Return whether a commit is older than those that are looked for before a record of this time."""
+    """Return whether a commit is too old to be looked for before a record of this time."""
     return sign.at_ms is None or at_ms - sign.at_ms > SIGNS_WITHIN_MS
 
 

@@ -19,10 +19,10 @@ class ReasonRule(NamedTuple):
     """One row.
 
     Attributes:
-        cause: the cause it finds; its alternatives are in the finding.
-        types: the types of groups it looks at.
-        explains: causes of lower rank that are part of this cause and are not named beside it.
-        is_quiet: it applies only if no member joined, was removed or changed its subscription.
+        cause: the cause that the rule finds; alternatives are in the finding.
+        types: the types of groups that the rule looks at.
+        explains: causes of lower rank that are part of this cause, so that they are not named beside it.
+        is_quiet: whether the rule applies only if no member joined, was removed or changed its subscription.
         find: the function that looks for the footprint.
     """
 

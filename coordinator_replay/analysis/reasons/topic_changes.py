@@ -18,9 +18,9 @@ class DatedTopicChange(NamedTuple):
     """A change of a topic: it was created, got partitions, or was removed.
 
     Attributes:
-        at_ms: when the controller wrote it down.
+        at_ms: time at which the controller recorded the change.
         change: ``created``, ``partitions_added`` or ``removed``.
-        partition_count: partitions after it; 0 when it was removed.
+        partition_count: number of partitions after the change; 0 if the topic was removed.
     """
 
     at_ms: int
@@ -91,7 +91,7 @@ def partitions_since(
     """Yield the partitions of a topic, grouped by the change that added them.
 
     Args:
-        changes: of the topic, oldest first.
+        changes: changes of the topic, oldest first.
         until_ms: later changes don't count; None counts all.
 
     >>> orders = [DatedTopicChange(5, "created", 3), DatedTopicChange(9, "partitions_added", 5)]

@@ -106,7 +106,7 @@ class Explanation(NamedTuple):
         confidence: how sure its cause is.
         evidence: the evidence for the cause.
         alternatives: causes that leave the same records.
-        triggers: the members that caused it.
+        triggers: the members that caused the rebalance.
         topics: topics that changed, if a topic is the cause.
     """
 
@@ -121,7 +121,7 @@ class Reason(NamedTuple):
     """The reason of a rebalance.
 
     Attributes:
-        unseen: the cause that may have begun it without a record; None if there can be none.
+        unseen: the cause that may have begun the rebalance without a record; None if no such cause is possible.
     """
 
     cause: Cause

@@ -65,7 +65,7 @@ class BrokerLogFile:
         """Go to where an earlier run stopped in this file.
 
         Args:
-            earlier: files as far as they were read, by the hash of their first bytes.
+            earlier: the parts of files that earlier runs have read, by the hash of a file's first bytes.
 
         Returns:
             The part that the earlier run has read; None if the file is read from its beginning.

@@ -45,10 +45,10 @@ class LogContext:
     """Context of tasks that read logs.
 
     Attributes:
-        place: where staged rows go.
+        place: the folders for the staged rows.
         zone: time zone of local times; None to infer it from records.
         rebalances: files of the cluster's rebalances, from whose times the zone is inferred.
-        earlier: the parts of files that earlier runs have read, by the hash of their first bytes.
+        earlier: the parts of files that earlier runs have read, by the hash of a file's first bytes.
     """
 
     place: Place
@@ -63,8 +63,8 @@ class LogResult:
 
     Attributes:
         uri: the file.
-        read: how far it is read now; None if the file was refused.
-        problem: why it was refused, or another note on it.
+        read: how far the file has been read now; None if the file was refused.
+        problem: why the file was refused, or another note on the file.
         lines: lines with a mark of a coordinator.
         events: number of these lines that are about a group or a partition and have a time.
         files: staged rows.
@@ -235,7 +235,7 @@ def merge_lines(files: Sequence[DataFile], existing: Sequence[str], place: Place
     Args:
         files: staged rows.
         existing: files of the table.
-        place: where the table is.
+        place: the folders of the warehouse.
     """
     schema = table(TABLE).file_schema()
     rows = pa.Table.from_batches(read_paths((file.path for file in files), schema.names), schema)

@@ -77,7 +77,7 @@ class LinesContext:
     """Context for the work on every bucket.
 
     Attributes:
-        place: where rows go.
+        place: the folders for the rows that are written.
         lines: files of ``broker_log``.
         new: the files among them that this run adds.
         end_ms: the time of the last record of the log; None if no record has a time.
@@ -200,7 +200,7 @@ def _changed(
 
 
 def _with_lines(rows: pa.Table, chosen: Bools, uris: Sequence[str], partitions: Mapping[str, int]) -> pa.Table:
-    """Return the same rows, some of them with the additions of lines."""
+    """Return the rows. The chosen rows get the additions of the lines about them."""
     chosen_rows = [row for batch in rows.filter(pa.array(chosen)).to_batches() for row in plain_rows(batch)]
     lines = _lines_of(uris, chosen_rows, partitions)
     made = batch_of([with_broker_log(row, lines.get(row["group_id"], ())) for row in chosen_rows], _SCHEMA)

@@ -121,9 +121,9 @@ class MetricsShare:
     Attributes:
         steps: files in STEPS.
         minutes: files of commits by minute, in MINUTES.
-        earlier: files of ``group_metrics`` whose commits of minutes before ``since`` still count.
-        since: the time from which commits were added up again; None if all commits were.
-        place: where rows go.
+        earlier: files of ``group_metrics``. Their counts of commits in minutes before ``since`` still count.
+        since: the time from which this run added up commits again; None if it added up all commits.
+        place: the folders for the rows that are written.
     """
 
     steps: Sequence[str]
@@ -139,7 +139,7 @@ class MetricsResult:
 
     Attributes:
         files: the written files.
-        groups: number of groups at the end of the log, by type and state.
+        groups: by type and state, the number of groups at the end of the log.
     """
 
     files: Sequence[DataFile]

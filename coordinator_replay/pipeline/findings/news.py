@@ -21,7 +21,8 @@ class News:
 
     Attributes:
         run_id: the run that evaluates.
-        since: the last run that read new records; a later run over the same records has the same new findings.
+        since: the last run that read new records. A later run over the same records has the same new findings as that
+            run.
         earlier: files of the findings that are stored.
     """
 

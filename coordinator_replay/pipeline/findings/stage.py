@@ -116,13 +116,13 @@ class EvaluationContext:
     """Context for the evaluation of every bucket.
 
     Attributes:
-        place: where rows go.
+        place: the folders for the rows that are written.
         end: timestamp of the last record of the log.
-        sums: which commits the run has added up.
+        sums: the commits that the run has added up, and the limits of the sums.
         limits: the thresholds of findings.
-        retention: how long offsets are kept.
+        retention: the retention of offsets.
         as_of: the time at which expiry is evaluated.
-        horizon_ms: how far ahead of that time expiring offsets are looked for.
+        horizon_ms: offsets that expire within this duration after ``as_of`` are looked for.
         news: the facts that decide which findings are new.
     """
 
@@ -148,10 +148,10 @@ class EvaluationResult:
 
     Attributes:
         files: written files of tables, and staged files.
-        severities: number of findings by severity.
-        new: number of new findings by severity.
-        causes: number of rebalances in the tables by cause.
-        expired: number of offsets that expired, are past retention, or expire within the horizon, by status.
+        severities: by severity, the number of findings.
+        new: by severity, the number of new findings.
+        causes: by cause, the number of rebalances in the tables.
+        expired: by status, the number of offsets that expired, are past retention, or expire within the horizon.
         failed: groups that could not be evaluated.
     """
 

@@ -117,9 +117,9 @@ def expected_offsets(opened: pa.Table, retention: Retention, as_of: datetime, ho
 
     Args:
         opened: offsets that are current at the end of the log, in STAGED.
-        retention: how long offsets are kept.
+        retention: the retention of offsets.
         as_of: the time at which expiry is evaluated.
-        horizon_ms: how far ahead of that time expiring offsets are looked for.
+        horizon_ms: offsets that expire within this duration after ``as_of`` are looked for.
     """
     asked = {
         "retention_ms": retention.ms,
@@ -138,7 +138,7 @@ def long_transactions(pending: pa.Table, end: datetime, limits: Thresholds) -> p
     Args:
         pending: rows of ``pending_offsets``.
         end: the end of the log.
-        limits: from when on that is long.
+        limits: the duration from which a transaction counts as long.
     """
     return select(_LONG_TRANSACTIONS, {"end": milliseconds(end), "limit": limits.pending_ms}, pending=pending)
 
@@ -164,10 +164,10 @@ def endangered_offsets(
     Args:
         pauses: offsets that no commit replaced for long, in PAUSE.
         rules: rows of ``expiry_rules``.
-        retention: how long offsets are kept.
-        horizon_ms: how far ahead expiring offsets are looked for.
+        retention: the retention of offsets.
+        horizon_ms: an offset is in danger if it expires within this duration.
         end: the end of the log.
-        limits: the time without a subscription after which a topic counts as left.
+        limits: the time without a subscription after which a topic counts as left behind.
     """
     asked = {
         "end": milliseconds(end),
@@ -183,10 +183,10 @@ def uncommitted_partitions(new: pa.Table | None, totals: pa.Table, ownership: pa
     """Return partitions that had an owner for long before their first commit.
 
     Args:
-        new: sums of the commits of this run, by partition; None if there are none.
+        new: sums of the commits of this run, by partition; None if the run has no commits.
         totals: rows of ``commit_totals``.
         ownership: rows of ``partition_ownership``.
-        limits: from when on that is long.
+        limits: the duration from which a time without a commit counts as long.
     """
     asked = {"limit": limits.never_committed_ms, "what": PARTITION.name}
     sums = _NO_SUMS if new is None else new.select(_NO_SUMS.column_names)

@@ -75,7 +75,7 @@ def groups_not_to_continue(files: BucketFiles, names: Mapping[str, str], renamed
     Args:
         files: the bucket's files.
         names: topic name by id.
-        renamed: ids of topics whose name was learned or changed since the last run.
+        renamed: ids of topics whose names are new or have changed since the last run.
     """
     versions: set[int] = set()
     for batch in read_paths([file.uri for file in files.old(STATE_TABLE)], ["snapshot_version"]):
@@ -96,7 +96,7 @@ def _names_are_old(files: BucketFiles, names: Mapping[str, str], renamed: Collec
     Args:
         files: the bucket's files.
         names: topic name by id.
-        renamed: ids whose name was learned or changed since the last run.
+        renamed: ids of topics whose names are new or have changed since the last run.
     """
     if not renamed:
         return False
@@ -128,7 +128,7 @@ class GroupStep:
         files: the bucket's files, which include new records already.
         context: the context of the replay.
         partitions: proofs about the bucket's log partitions.
-        moves: moves of groups into or out of its log partitions.
+        moves: moves of groups into or out of the bucket's log partitions.
     """
 
     files: BucketFiles

@@ -43,9 +43,9 @@ class InputRow(NamedTuple):
     """A group record to replay.
 
     Attributes:
-        timestamp_ms: time of the record; None if it has none.
-        value_json: None for a tombstone, UNREADABLE if the value can't be read.
-        missing_before: number of lower offsets of its log partition without a record.
+        timestamp_ms: time of the record; None if the record has no time.
+        value_json: the value as JSON; None for a tombstone; UNREADABLE if the value can't be read.
+        missing_before: number of lower offsets of the record's log partition that have no record.
     """
 
     group_id: str

@@ -52,8 +52,9 @@ class ReplayContext:
     Attributes:
         cluster: the cluster's name.
         run_id: the run that makes the groups' new states.
-        topic_names: topic name by id, as far as a source has it.
-        topic_changes: times at which topics changed, by name, as far as a source has them.
+        topic_names: topic name by id; a topic is left out if no source has its name.
+        topic_changes: by topic name, the times at which the topic changed; a topic is left out if no source has these
+            times.
         limits: the thresholds of findings.
         is_rebuild: whether groups begin at the first record of the log.
     """
@@ -77,8 +78,8 @@ class GroupSnapshot(NamedTuple):
     """State from which a group continues.
 
     Attributes:
-        state: its state as JSON.
-        to_offset: the log offset after its last record.
+        state: state of the group as JSON.
+        to_offset: the log offset after the group's last record.
     """
 
     state: str
@@ -93,10 +94,11 @@ class _GroupRun:
 
     Attributes:
         key: the group.
-        at: log offset of its last record so far.
-        breaks: later breaks of its history, oldest first.
-        left: its move to another log partition; None if it stays.
-        complete: the offset and time from which it is proven; None if it is proven already or never will be.
+        at: log offset of the group's last record so far.
+        breaks: breaks of the group's history that are still to come, oldest first.
+        left: the group's move to another log partition; None if the group stays.
+        complete: the offset and time from which the group is proven. None if the group is proven already or never will
+            be.
         guard: keeps a failure of the group from ending the run.
     """
 
@@ -272,11 +274,12 @@ def replay_groups(
     Args:
         rows: records of whole groups, or the records after their snapshots, sorted by group, log partition and offset.
         context: the context of the replay.
-        snapshots: snapshots from which groups continue, also of groups without new records; other groups begin at their
-            first record.
-        signs: the last commits before records that may show a departure; None to replay without them.
+        snapshots: snapshots from which groups continue, including groups without new records. A group without a
+            snapshot begins at its first record.
+        signs: the last commits before each record that may show a departure; None replays without them.
         proofs: proofs about groups with missing records.
-        moves: moves of groups to other log partitions; ``rows`` must not have records after them.
+        moves: moves of groups to other log partitions. ``rows`` must not have records of a group after its move out of
+            their log partition.
 
     Raises:
         RuntimeError: records of a group are not in log order.

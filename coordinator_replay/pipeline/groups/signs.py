@@ -105,7 +105,7 @@ class LastCommits:
         """Return the last commits before a record, ordered by topic and partition; None if there are none.
 
         Args:
-            record: a record later than those asked for before, in the order of ``records_in_order``.
+            record: a record that comes later, in the order of ``records_in_order``, than all records of earlier calls.
         """
         while self._next is not None and self._next[0] < record:
             self._next = next(self._by_record, None)

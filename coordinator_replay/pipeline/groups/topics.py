@@ -32,9 +32,9 @@ class ClusterTopic:
     """Facts of one source on a topic, in the columns of table ``topics``; times in milliseconds.
 
     Attributes:
-        changes: its changes, oldest first; None if the source does not have them.
-        log_partition: log partition of the record that names it; None if no record of the log does.
-        log_offset: log offset of that record.
+        changes: changes of the topic, oldest first; None if the source does not have them.
+        log_partition: log partition of the record that names the topic; None if no record of the log names it.
+        log_offset: log offset of that record; None if no record of the log names the topic.
     """
 
     topic_id: str
@@ -66,7 +66,7 @@ class ClusterTopics:
     """A cluster's topics.
 
     Attributes:
-        topics: by id.
+        topics: the topics by id.
     """
 
     topics: Mapping[str, ClusterTopic]

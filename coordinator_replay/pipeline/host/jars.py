@@ -51,11 +51,11 @@ class Library:
     """A library of the JVM that Spark does not bring.
 
     Attributes:
-        title: its name for people.
-        folder: its folder in the cache.
+        title: the library's name, for people.
+        folder: the library's folder in the cache.
         jars: the jars to fetch.
-        is_whole: whether these jars are all that it needs; if not, their dependencies with the same group id are
-            fetched as well.
+        is_whole: whether the library needs no other jars. If not, its dependencies with the same group id are fetched
+            as well.
     """
 
     title: str

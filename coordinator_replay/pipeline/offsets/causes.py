@@ -81,17 +81,18 @@ class CausesShare:
         removed: files of removed offsets whose cause may still change, in STAGED.
         closed: files of ``removed_offsets`` whose causes are final. They are read to infer the retention.
         survivors: files with ages of current offsets, in SURVIVORS.
-        coordinators: tuples of log partition, first time of a leader epoch on record in milliseconds, the epoch, and
-            whether that is the time of the election.
+        coordinators: tuples of four: log partition, first time of a leader epoch on record in milliseconds, the epoch,
+            and whether the coordinator was elected at that time.
         rebalances: files of ``rebalances``.
         lines: files of ``broker_log``.
         commits: files of offset records, if there are lines.
         group_records: files of group records, if there are lines.
         deletions: topics and times of their deletion in milliseconds, if the dump holds the cluster's metadata.
-        retention_ms: offsets.retention.minutes as given; None to infer it, or to use Kafka's default.
+        retention_ms: offsets.retention.minutes as the user gave it. None infers the retention, or takes Kafka's default
+            if it can't be inferred.
         end: timestamp of the last record of the log.
         as_of: the time at which expiry is evaluated; None for the end of the log.
-        place: where rows go.
+        place: the folders for the rows that are written.
         buckets: number of buckets.
     """
 
@@ -165,9 +166,10 @@ def infer_retention(removed: pa.Table, survivors: pa.Table) -> int | None:
     Retention is at most the age of each offset that it removed. It is at least the age of each offset that it left,
     minus one check interval. If several groups lost offsets at ages that agree with both bounds and with each other,
     retention lies between the bounds. Whole days, hours or minutes are preferred to other values. The age of an offset
-    counts from the latest of three times: its own, that of its record, and that of its rule. A commit may name any time
-    as its own, so an offset whose own time is long before its record has no age. A group that kept an offset for longer
-    contradicts the groups that agree. One contradicting group for every two agreeing groups outvotes them.
+    counts from the latest of three times: its own time, the time of its record, and the time since which its rule
+    holds. A commit may name any time as its own, so an offset whose own time is long before its record has no age. A
+    group that kept an offset for longer contradicts the groups that agree. One contradicting group for every two
+    agreeing groups outvotes them.
 
     Args:
         removed: removed offsets, in the columns of STAGED about their age.
@@ -476,7 +478,7 @@ def tombstone_causes(
 
     Args:
         removed: removed offsets, in STAGED.
-        retention: how long offsets are kept.
+        retention: the retention of offsets.
         deletions: topics and the times of their deletion, in milliseconds.
         logged: removals in brokers' logs.
         coordinators: first times of leader epochs, as in ``CausesShare``.

@@ -43,7 +43,7 @@ class Sources:
         markers: rows of ``control_records`` that no earlier run has processed.
         quarantine: rows of ``quarantine`` that no earlier run has processed.
         current: open rows of ``offset_history``: offsets that were current at the first of these commits.
-        waiting: open rows of ``pending_offsets``: commits that waited for a marker at that point.
+        waiting: open rows of ``pending_offsets``: commits that waited for a marker at the first of these commits.
         ownership: all rows of ``partition_ownership``.
         timeline: all rows of ``group_timeline``.
         rules: all rows of ``expiry_rules``.
@@ -65,7 +65,8 @@ class Chunk(NamedTuple):
 
     Attributes:
         ranges: tuples of log partition, first offset, end (not included).
-        but: if given, the chunk also has every log partition that is not in this list, as a whole.
+        but: a list of log partitions: the chunk also has, as a whole, every log partition that is not in this list.
+            None: the chunk has only ``ranges``.
     """
 
     ranges: Sequence[tuple[int, int, int]]
@@ -96,7 +97,7 @@ def chunks(sources: Sources, most: int = CHUNK_ROWS) -> list[Chunk | None]:
 
     Args:
         sources: the files.
-        most: number of commits in a chunk.
+        most: largest number of commits in a chunk.
     """
     if sources.commit_rows <= most:
         return [None]
@@ -147,13 +148,14 @@ class Derivation:
     """Derivation of the intervals of a bucket.
 
     Attributes:
-        sources: the files.
-        before: offsets by log partition at which the log is taken to end; None for its real end.
+        sources: the files with the bucket's facts about offsets.
+        before: end offset by log partition. Only these log partitions are derived, as if each ended at its end offset.
+            None derives all log partitions to their real ends.
         proofs: proofs about log partitions with missing records.
         lives: ids of topics, for commits without an id.
         moves: moves of groups to other log partitions.
         current: offsets that are current at the beginning of the next chunk.
-        waiting: commits that wait for a marker at that point.
+        waiting: commits that wait for a marker at the beginning of the next chunk.
         context: events with states, rules and owners.
     """
 

@@ -269,9 +269,9 @@ def lost_keys(
         events: in UNSORTED.
         log_partition: the log partition.
         offset: the first offset that is missing or doesn't count.
-        at_us: the time up to which no record is missing.
+        at_us: the time up to which no record is missing; None if this time is unknown.
         ended_by: the reason for the end.
-        group_id: only keys of this group; keys of all groups if None.
+        group_id: only keys of this group; None for the keys of all groups.
     """
     names = ["group_id", "topic", "partition", "log_partition"]
     below_offset = []
@@ -373,7 +373,7 @@ def _order(events: pa.Table) -> Numbers:
 
 
 def _within_keys(kinds: Numbers, within: Sequence[Numbers]) -> Numbers:
-    """Return indices that sort events of the same key; most commits are sorted in their files already."""
+    """Return indices that sort the events of each key; most commits are sorted in their files already."""
     order: list[Numbers] = []
     is_commit = kinds > OffsetEvent.OWNER
     is_state = kinds == OffsetEvent.STATE

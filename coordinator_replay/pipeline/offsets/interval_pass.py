@@ -122,19 +122,19 @@ class _Batch:
         return Context(self.keys, self.fields[EventField.AT_OFFSET], is_owner)
 
     def _are_looked_up(self, rows: Numbers) -> Bools:
-        """Return which commits are looked up: all except those that an earlier run left open and looked up."""
+        """Return which commits are looked up: all except commits that an earlier run left open and looked up."""
         are_new: Bools = self.fields[EventField.KIND, rows] > OffsetEvent.WAITING
         return are_new
 
     def _owners(self, rows: Numbers) -> Numbers:
-        """Return the rows with the owner of the partition at each commit; NOWHERE if it had no owner."""
+        """Return, for each commit, the row of the partition's owner; NOWHERE if the partition had no owner then."""
         offsets = self.fields[EventField.LOG_OFFSET, rows]
         owners = self._owner_rows.last_at(self.keys[rows], offsets)
         is_over = self.fields[EventField.UNTIL, owners] <= offsets
         return np.where(self._are_looked_up(rows), np.where(is_over, NOWHERE, owners), rows)
 
     def take(self, name: str, at: pa.Array) -> pa.Array:
-        """Return a column of events at some rows, from ``_rows``."""
+        """Return the values of a column of events at some rows. ``at`` are row numbers as ``_rows`` returns them."""
         return self.events.column(name).take(at)
 
     def carry(self) -> pa.RecordBatch:
@@ -207,10 +207,10 @@ class _Batch:
         return first[codes], is_begin_open[codes]
 
     def _are_begins_open(self, rows: Numbers) -> pa.Array:
-        """Return whether an earlier commit may have existed that is not on record.
+        """Return, for each row, whether an earlier commit of the key may be missing from the log.
 
-        The cleaner removes a commit because of any later record of its key, even of a commit that still waited for its
-        marker.
+        The cleaner removes a commit once its key has a later record, even if that record is a commit that still waits
+        for its marker.
         """
         first, partitions = self.outcome[Outcome.FIRST, rows], self.fields[EventField.LOG_PARTITION, rows]
         is_open = (first != NOWHERE) & self.proofs.are_unproven(partitions, first)
@@ -281,7 +281,7 @@ class _Batch:
         }
 
     def history(self) -> Iterator[pa.RecordBatch]:
-        """Yield staged rows of intervals: first those that a commit ended, then others with columns on expiry."""
+        """Yield staged rows of intervals: first intervals that a commit ended, then others with columns on expiry."""
         is_closed = np.isin(self.outcome[Outcome.END, self.intervals], (End.COMMIT, End.LOST))
         closed, others = self.intervals[is_closed], self.intervals[~is_closed]
         for intervals in (closed, others):

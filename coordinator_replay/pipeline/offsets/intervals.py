@@ -68,12 +68,12 @@ class Outcome(IntEnum):
 
     Attributes:
         END: ``End`` of a commit that was current or waited; NOWHERE for other rows.
-        BY: the row that ended it; NOWHERE while it is open.
+        BY: the row that ended the commit; NOWHERE while the commit is open.
         SINCE: the time since which a transaction with a commit of the key has waited.
         SINCE_OFFSET: the log offset at which this wait began.
         FIRST: the position of the first record of the key: this commit or one that waits for a marker. NOWHERE if an
             offset was in force before.
-        IS_PROTECTED: 1 if other commits of the key waited when it ended.
+        IS_PROTECTED: 1 if other commits of the key waited when this commit ended.
     """
 
     END = 0
@@ -196,7 +196,7 @@ def find_intervals(events: Any, begins: Any, outcome: Any, waiting: Any) -> Any:
 
     Args:
         events: int64 matrix of ``EventField`` by row.
-        begins: whether a key begins at each row.
+        begins: for each row, whether a key begins there.
         outcome: int64 matrix of ``Outcome`` by row, to be filled; END of each row is NOWHERE.
         waiting: to be filled with the rows of commits that wait when the last key ends; its length is the number of
             rows.

@@ -14,9 +14,10 @@ class Context:
     """The context rows, in which look-ups of log offsets search.
 
     Args:
-        keys: of all rows of a batch: numbers that rise with the group, or the partition, that a row is about.
+        keys: for each row of the batch, a number for the group or the partition that the row is about. The numbers
+            never fall from one row to the next.
         offsets: the log offset at which each row takes effect.
-        is_context: which rows are context for look-ups; the rows of a key are sorted by offset.
+        is_context: for each row, whether it is context for look-ups. The context rows of a key are sorted by offset.
     """
 
     def __init__(self, keys: Numbers, offsets: Numbers, is_context: Bools) -> None:
@@ -24,7 +25,7 @@ class Context:
         self.keys, self.offsets = keys[self.rows], offsets[self.rows]
 
     def last_at(self, keys: Numbers, offsets: Numbers) -> Numbers:
-        """Return the last context row of each key at or before an offset; NOWHERE if there is none."""
+        """Return the last context row of each key at or before an offset; NOWHERE if the key has no such row."""
         count = len(self.rows)
         if not count or not len(keys):
             return np.full(len(keys), NOWHERE, np.int64)

@@ -57,9 +57,9 @@ class OffsetContext:
 
     Attributes:
         end: timestamp of the last record of the log; None if no record has a time.
-        sums: which commits are added up.
-        as_of: the time that expiry is evaluated at; None for the end of the log.
-        history_every_ms: keep only the last commit of each time range of this length; None keeps all.
+        sums: the commits that this run adds up, and the limits of the sums.
+        as_of: the time at which expiry is evaluated; None for the end of the log.
+        history_every_ms: keep only the last commit of each interval of this length; None keeps all commits.
         topic_lives: lives of topics that the cluster's metadata has.
     """
 
@@ -76,12 +76,12 @@ class OffsetStep:
 
     Attributes:
         share: the bucket.
-        files: its files, which include new records and new rows about groups already.
+        files: files of the bucket, which include new records and new rows about groups already.
         context: the context for deriving the offsets of every bucket.
-        partitions: proofs about its log partitions.
+        partitions: proofs about the bucket's log partitions.
         pauses: takes the times between commits.
-        moves: moves of groups into or out of its log partitions.
-        proofs: proofs about its offsets.
+        moves: moves of groups into or out of the bucket's log partitions.
+        proofs: proofs about the bucket's offsets.
         lives: ids of topics over time.
         intervals: sums of the history of this run.
     """

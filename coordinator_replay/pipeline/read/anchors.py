@@ -35,7 +35,7 @@ def candidates(records: pa.RecordBatch) -> Iterator[tuple[int, list[Anchor]]]:
     control records.
 
     Args:
-        records: in ``LOG_RECORD``; those of one log partition are mostly in the order of offsets.
+        records: records in ``LOG_RECORD``; the records of one log partition are mostly in the order of offsets.
     """
     partitions = numbers_of(records.column("log_partition"), _NO_NUMBER)
     is_record = records.column("error_class").is_null().to_numpy(zero_copy_only=False)
@@ -79,8 +79,8 @@ def compare(records: pa.RecordBatch, anchors: Mapping[int, Sequence[Anchor]]) ->
     """Compare the records of a batch with anchors.
 
     Args:
-        records: in ``LOG_RECORD``.
-        anchors: by log partition.
+        records: records in ``LOG_RECORD``.
+        anchors: the anchors, by log partition.
     """
     wanted = np.unique([anchor.log_offset for of_partition in anchors.values() for anchor in of_partition])
     offsets = numbers_of(records.column("log_offset"), _NO_NUMBER)

@@ -20,7 +20,8 @@ class UnreadFiles:
     Attributes:
         files: the files to open.
         skip: closed ranges of offsets that need not be read in these files, by log partition.
-        unopened: files that have only such offsets, with the offsets that their names say.
+        unopened: files that are not opened, because none of their offsets need be read; each with the offsets that its
+            name says.
     """
 
     files: list[DumpFile]

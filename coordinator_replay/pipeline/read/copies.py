@@ -17,14 +17,15 @@ class DumpCopy:
     """A copy of a log partition in a dump.
 
     Attributes:
-        source: its name in the staged files.
-        bounds: its bounds, in offsets.
-        files: its files; none for an export.
-        unread: number of its records at offsets that no earlier run has read.
-        skipped: number of its records that were skipped.
+        source: name of the copy in the staged files.
+        bounds: bounds of the copy, in offsets.
+        files: files of the copy; none for an export.
+        unread: number of the copy's records at offsets that no earlier run has read.
+        skipped: number of the copy's records that were skipped.
         is_late: whether some unread records lie below the end of earlier runs.
-        unpaired: base offsets of segments that are missing although their index or snapshot is there.
-        has_last_batch: whether its last batch ends at its end, so that the newest segment is not empty.
+        unpaired: base offsets of segments that are missing although the copy has their index or snapshot.
+        has_last_batch: whether the copy's last batch ends at the end of the copy, so that the newest segment is not
+            empty.
     """
 
     source: str
@@ -73,7 +74,7 @@ class DumpCopy:
         return replace(self, bounds=replace(self.bounds, gaps=(*self.bounds.gaps, (0, LARGEST_INT64))))
 
     def has_news(self, end: int | None) -> bool:
-        """Return whether it has records that earlier runs have not read, or ends at another offset than they did."""
+        """Return whether the copy has records that no earlier run has read, or another end than earlier runs."""
         # An older copy whose parts were all skipped was not read, so it shows nothing.
         is_passed_over = self.bounds.covered_from > self.bounds.end
         return end is None or self.unread > 0 or (self.bounds.end != end and not is_passed_over)
@@ -89,7 +90,7 @@ def _base_offsets(files: Sequence[DumpFile]) -> list[int]:
 
 
 def _first_offset(files: Sequence[DumpFile], extents: Sequence[Extent]) -> int:
-    """Return the lowest offset that files cover: the lowest base offset in their names, or that of the first batch."""
+    """Return the lowest offset that files cover, by their names, or else by their first batches."""
     named = _base_offsets(files)
     return min([*named, *(extent.first_offset for extent in extents if not named)], default=0)
 
@@ -100,7 +101,7 @@ def segment_copies(dump: Dump, extents: Sequence[Extent], ends: Mapping[int, int
     Args:
         dump: the dump.
         extents: the offsets that each file covers, including files that were not opened.
-        ends: the first offset that earlier runs have not read, by log partition.
+        ends: by log partition, the first offset that earlier runs have not read.
     """
     by_copy: dict[tuple[int, str], list[DumpFile]] = {}
     for file in dump.segments:
@@ -176,7 +177,7 @@ def export_copies(tally: Tally, ends: Mapping[int, int]) -> list[DumpCopy]:
 
     Args:
         tally: counts of all records of the export.
-        ends: the first offset that earlier runs have not read, by log partition.
+        ends: by log partition, the first offset that earlier runs have not read.
     """
     unread = {partition: count.records for partition, count in tally.by_partition(only_new=True).items()}
     return [
@@ -210,7 +211,7 @@ def passed_over(
 
     Args:
         copies: the copies of a dump.
-        ends: the first offset that earlier runs have not read, by log partition.
+        ends: by log partition, the first offset that earlier runs have not read.
         complete: half-open ranges of offsets without a missing record, by log partition.
     """
     for copy in copies:

@@ -87,9 +87,9 @@ class StagedFile(NamedTuple):
     """A file of staged rows.
 
     Attributes:
-        what: the sort of its rows, one of KINDS.
+        what: the sort of the file's rows, one of KINDS.
         bucket: the bucket of the records.
-        copy: the copy of the log partition that they were read from.
+        copy: the copy of the log partition from which the records were read.
     """
 
     what: str
@@ -105,11 +105,13 @@ class FileShare:
     Attributes:
         file: the file.
         skip: ranges that need not be read; batches that lie entirely within are skipped by their headers.
-        audited: offsets of its log partition that earlier runs have read; their records are counted separately.
+        audited: offsets of the file's log partition that earlier runs have read; records at these offsets are counted
+            separately.
         anchors: anchors of the log partition, which are looked up in skipped ranges as well.
-        limit: the offset from which the file's records are not part of the log; None if all are.
-        metadata: the file with the topic's id; None if it does not exist or another share reads it.
-        checkpoint: the file with the starts of leader epochs; None in the same cases.
+        limit: records of the file from this offset on are not part of the log; None if all records are part of it.
+        metadata: the file with the topic's id. None if that file does not exist or another share reads it.
+        checkpoint: the file with the starts of leader epochs. None if that file does not exist or another share reads
+            it.
     """
 
     file: DumpFile
@@ -196,12 +198,12 @@ class _Stager:
     """Writes and counts the staged rows of one task.
 
     Args:
-        folder: where staged files go.
+        folder: the folder for staged files.
         audited: positions that earlier runs have read.
-        buckets: how many buckets the warehouse has.
+        buckets: number of buckets of the warehouse.
 
     Attributes:
-        copy: the copy of a log partition that rows are read from.
+        copy: the copy of a log partition from which the rows are read.
     """
 
     def __init__(self, folder: str, audited: Audited, buckets: int) -> None:
@@ -329,8 +331,8 @@ def decode_files(files: Sequence[FileShare], folder: str, buckets: int) -> Decod
 
     Args:
         files: the files in the order of the dump, each with the parts that earlier runs have read.
-        folder: where staged files go.
-        buckets: how many buckets the warehouse has.
+        folder: the folder for staged files.
+        buckets: number of buckets of the warehouse.
     """
     audited = audited_in({partition: ranges for file in files for partition, ranges in file.audited.items()})
     stager = _Stager(folder, audited, buckets)
@@ -356,8 +358,8 @@ def decode_rows(
 
     Args:
         batches: in ``LOG_RECORD``.
-        folder: where staged files go.
-        buckets: how many buckets the warehouse has.
+        folder: the folder for staged files.
+        buckets: number of buckets of the warehouse.
         audited: positions that earlier runs have read.
         anchors: the anchors that earlier runs have kept, by log partition.
     """

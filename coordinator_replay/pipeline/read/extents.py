@@ -8,11 +8,11 @@ class Extent:
     """The offsets that one segment covers, both ends included.
 
     Attributes:
-        records: number of its records, including control records and skipped records.
+        records: number of the segment's records, including control records and skipped records.
         skipped: number of records that were skipped because earlier runs have read them.
         unread: number of records at offsets that no earlier run has read.
         copy: the copy of the log partition that the file belongs to.
-        damaged: number of ranges of bytes in it that are no records.
+        damaged: number of byte ranges in the segment that are no records.
     """
 
     log_partition: int

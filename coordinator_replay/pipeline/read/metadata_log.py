@@ -27,9 +27,9 @@ class TopicRecord:
     """A record about a topic.
 
     Attributes:
-        log_offset: its offset in the log; in a snapshot, its position there.
+        log_offset: offset of the record in the log. For a record of a snapshot, its position there.
         leader: leader of the partition, if the record names one; -1 for no leader.
-        leader_epoch: leader epoch of the partition, if the record has it.
+        leader_epoch: leader epoch of the partition, if the record names it.
         is_unclean: whether the leader was elected although it was not in sync.
     """
 
@@ -49,8 +49,8 @@ class MetadataFile:
     """Contents of a file of the log.
 
     Attributes:
-        base_offset: its first offset; for a snapshot, the first offset that it does not contain.
-        end_offset: the offset after its last record.
+        base_offset: the file's first offset; for a snapshot, the first offset that it does not contain.
+        end_offset: the offset after the file's last record.
     """
 
     base_offset: int
@@ -63,7 +63,7 @@ def metadata_files(path: str) -> list[DumpFile]:
     """Return the files of a dump of the ``__cluster_metadata`` log.
 
     Raises:
-        InputError: there is no such log.
+        InputError: the dump has no such log.
     """
     names = (".log", _SNAPSHOT)
     files = [file for file in list_files(path) if file.uri.endswith(names) and recognise(file.uri) is Format.SEGMENTS]

@@ -50,7 +50,7 @@ class CountKey(NamedTuple):
 
     Attributes:
         log_partition: None for records without one.
-        is_audited: whether earlier runs have read these offsets.
+        is_audited: whether earlier runs have read the offsets of the counted records.
     """
 
     log_partition: int | None
@@ -63,10 +63,10 @@ class Count:
 
     Attributes:
         records: number of records.
-        low: their lowest offset; None if none has an offset.
-        high: their highest offset; None likewise.
-        begin: their earliest timestamp; None if none has a timestamp.
-        end: their latest timestamp; None likewise.
+        low: lowest offset of the records; None if no record has an offset.
+        high: highest offset of the records; None if no record has an offset.
+        begin: earliest timestamp of the records; None if no record has a timestamp.
+        end: latest timestamp of the records; None if no record has a timestamp.
     """
 
     records: int
@@ -91,8 +91,8 @@ class NamedTopic(NamedTuple):
     """Name of a topic in a record. Names sort by the record's position in the log: the last one counts.
 
     Attributes:
-        log_offset: log offset of the record; -1 if it has none.
-        log_partition: log partition of the record; -1 if it has none.
+        log_offset: log offset of the record; -1 if the record has no offset.
+        log_partition: log partition of the record; -1 if the record has no log partition.
         topic: the name.
         partition_count: number of the topic's partitions; -1 if the record does not say it.
     """
@@ -116,7 +116,8 @@ class Tally:
         names: topics by id, from commits.
         named: topics by id, from group records.
         epochs: position of the first record by log partition and leader epoch.
-        divisors: a number for each log partition that every possible partition count divides.
+        divisors: by log partition, a common multiple of all partition counts that would put its groups there; 0 if it
+            has no groups.
     """
 
     counts: dict[CountKey, Count] = field(default_factory=dict)
@@ -131,7 +132,7 @@ class Tally:
         Args:
             what: the sort of the rows.
             rows: the rows, in the columns of STAGED for this sort.
-            audited: offsets that earlier runs have read; their records are counted separately.
+            audited: offsets that earlier runs have read; records at these offsets are counted separately.
         """
         columns = {name: rows.column(name) for name in ("log_partition", "log_offset", "log_timestamp")}
         counted = pa.table(columns | {"is_audited": pa.array(is_audited(rows, audited))})
@@ -176,7 +177,7 @@ class Tally:
         """Return the counts of each log partition.
 
         Args:
-            only_new: whether positions that earlier runs have read are left out.
+            only_new: whether to leave out records at positions that earlier runs have read.
         """
         counts: dict[int, Count] = {}
         for key, count in self.counts.items():

@@ -17,7 +17,7 @@ class Answered(Generic[T]):
 
     Attributes:
         content: the content of the answer.
-        notes: sentences about the content; None is left out.
+        notes: sentences about the content; a note that is None is left out.
         basis: the basis of the answer; None if the answer is not about a single cluster.
     """
 
@@ -42,9 +42,9 @@ def nothing_note(warehouse: Tables, what: str, rows: Sequence[object], group: st
 
     Args:
         warehouse: the tables.
-        what: the name of a row.
+        what: the name of the things that a row stands for.
         rows: the rows.
-        group: the group that the rows are about; all groups if None.
+        group: the group that the rows are about; None if they are about all groups.
     """
     if rows:
         return None

@@ -19,8 +19,8 @@ def consumers(
     Args:
         warehouse: the tables.
         topic: the topic's name or id.
-        start: leave out members that were gone by this time, and earlier commits; all if None.
-        end: leave out members that joined at or after this time, and commits from then on; all if None.
+        start: leave out members that were gone by this time, and earlier commits; None leaves out none.
+        end: leave out members that joined at this time or later, and commits from this time on; None leaves out none.
         who: conditions on names of groups, clients and hosts.
     """
     found = [

@@ -60,7 +60,7 @@ def diff_with(warehouse: Tables, other: str, at: datetime | None) -> Answered[Co
     Args:
         warehouse: the tables.
         other: the other cluster's name; its values are shown as the values after.
-        at: the point in time; the end of each log if None.
+        at: the point in time; None for the end of each cluster's log.
     """
     tables = Tables(warehouse.uri, other, warehouse.zone)
     # A cluster that is not in the warehouse is an error; it is not treated as empty.

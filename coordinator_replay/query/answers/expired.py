@@ -49,8 +49,8 @@ def expired(
 
     Args:
         warehouse: the tables.
-        group: only of this group; of all groups if None.
-        statuses: only offsets with these statuses; all if empty.
+        group: only offsets of this group; None for all groups.
+        statuses: only offsets with one of these statuses; empty for all statuses.
         within: only offsets in force that expire within this duration after the end of the log.
         until: only offsets in force that expire up to this time; replaces ``within``.
         who: conditions on groups at the end of the log.

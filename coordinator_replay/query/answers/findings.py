@@ -30,7 +30,7 @@ def findings(
         start: only findings last seen at this time or later.
         end: only findings first seen before this time.
         severity: only findings of this severity or more severe.
-        rules: only findings of these rules; of all rules if empty.
+        rules: only findings of these rules; empty for all rules.
         group: only findings about this group.
         is_new: only findings first stored by the last audit that read new records, or later.
         since: only findings first stored by an audit that began at this time or later.

@@ -40,9 +40,9 @@ def offsets(
         warehouse: the tables.
         group: the group.
         at: the point in time; the end of the log if None.
-        topics: only offsets of these topics, or of these partitions of them; all if empty.
+        topics: only offsets of these topics, or of the partitions that are named with a topic. Empty for all topics.
         require_stable: show partitions with a pending transactional commit as unstable, without an offset.
-        end_offsets: a file of the ends of partitions, to compute the lag.
+        end_offsets: a file with the end offsets of partitions, to compute the lag.
     """
     note = warehouse.check_moment(at)
     pending = pending_commits(warehouse, group, at)
@@ -115,9 +115,9 @@ def offset_history(
         warehouse: the tables.
         group: the group.
         topic: the topic, also with a partition (``orders-4``).
-        partition: only this partition; all partitions of the topic if None.
-        start: offsets in force after this time; all if None.
-        end: offsets committed before this time; all if None.
+        partition: only this partition; None for all partitions of the topic.
+        start: leave out offsets that had ended by this time; None leaves out none.
+        end: leave out offsets that were committed at this time or later; None leaves out none.
     """
     if partition is None:
         topic, numbers = partitions_asked(topic, committed_topics(warehouse, group))

@@ -31,11 +31,11 @@ def rebalances(
 
     Args:
         warehouse: the tables.
-        group: only of this group; of all groups if None.
-        start: only rebalances not over before this time.
-        end: only rebalances that began before this time.
-        causes: only rebalances with one of these causes, as cause or alternative; all if empty.
-        last: only this number of the latest rebalances; all if None.
+        group: only rebalances of this group; None for all groups.
+        start: leave out rebalances that were over before this time; None leaves out none.
+        end: leave out rebalances that began at this time or later; None leaves out none.
+        causes: only rebalances with one of these causes, as cause or as alternative; empty for all rebalances.
+        last: number of rebalances to return, the latest ones; None returns all.
         who: conditions on groups.
     """
     found = _in_range(warehouse, group, start, end, causes, last, who)
@@ -53,8 +53,8 @@ class Reasons:
 
     Attributes:
         rebalances: the rebalances.
-        hold_ups: the member that blocked a rebalance, by rebalance id, if the log shows it.
-        summary: three sentences about all of them; empty if they are few.
+        hold_ups: by rebalance id, the member that blocked the rebalance, as far as the log shows it.
+        summary: three sentences about all rebalances; empty if there are few.
     """
 
     rebalances: Sequence[Rebalance]
@@ -86,9 +86,9 @@ def why_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequen
 
     Args:
         warehouse: the tables.
-        group: only of this group; of all groups if None.
+        group: only rebalances of this group; None for all groups.
         at: the point in time.
-        causes: only rebalances with one of these causes, as cause or alternative; all if empty.
+        causes: only rebalances with one of these causes, as cause or as alternative; empty for all rebalances.
         who: conditions on groups.
     """
     note = warehouse.check_moment(at)

@@ -15,9 +15,9 @@ def rollouts(warehouse: Tables, group: str | None, start: datetime | None, end: 
 
     Args:
         warehouse: the tables.
-        group: only of this group; of all groups if None.
-        start: only rollouts that ended at this time or later; all if None.
-        end: only rollouts that began before this time; all if None.
+        group: only rollouts of this group; None for all groups.
+        start: leave out rollouts that ended before this time; None leaves out none.
+        end: leave out rollouts that began at this time or later; None leaves out none.
     """
     found = rollouts_of(warehouse, start, end, group)
     notes = [nothing_note(warehouse, "rollout", found), unaudited_note(warehouse), undecoded_note(warehouse)]

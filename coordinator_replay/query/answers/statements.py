@@ -32,9 +32,9 @@ def sql(
     Args:
         warehouse: the tables.
         statement: the statement.
-        parameters: values for its ``$names``.
+        parameters: values for the statement's ``$names``.
         allow_files: let the statement read and write other files, attach databases and load extensions.
-        timeout: the longest that it may take; no limit if None.
+        timeout: the longest time that the statement may take; None for no limit.
     """
     columns, rows = run_sql(warehouse, statement, parameters, allow_files=allow_files, timeout=timeout)
     basis = _basis_of_statement(warehouse, statement)
@@ -72,9 +72,9 @@ def saved(warehouse: Tables, query: str, values: Mapping[str, str], *, timeout: 
 
     Args:
         warehouse: the tables.
-        query: its name.
-        values: values of its parameters, as they would be typed.
-        timeout: the longest that it may take; no limit if None.
+        query: name of the query.
+        values: values of the query's parameters, as a user would type them.
+        timeout: the longest time that the statement may take; None for no limit.
     """
     columns, rows = run_saved_query(warehouse, query, values, timeout)
     nothing = [

@@ -103,7 +103,8 @@ def departure_of(
         lines: lines about the group, by time.
         member_id: the member.
         at: the time of the record that removed the member.
-        classic: whether the group is classic; its record comes with the end of the join phase, later than the line.
+        classic: whether the group is classic. The record of a classic group is written at the end of the join phase,
+            later than the line.
     """
     if member_id is None or at is None:
         return None

@@ -96,11 +96,11 @@ class JoinPhase:
 
     Attributes:
         state: PreparingRebalance or CompletingRebalance.
-        since: when the group came into that state.
-        began_at: when the rebalance began.
+        since: the time at which the group came into this state.
+        began_at: the time at which the rebalance began.
         reasons: the reasons that the coordinator had logged, in order.
-        not_joined: members that had not joined when the coordinator stopped waiting for them, by its log; empty if none
-            are on record.
+        not_joined: members that had not joined when the coordinator stopped waiting for them, as its log says; empty if
+            no line names such members.
     """
 
     state: str
@@ -113,7 +113,7 @@ class JoinPhase:
         """Return a note on the group's rebalance.
 
         Args:
-            group: its name.
+            group: name of the group.
             awaited: see ``awaited_members``.
         """
         waited = f"; not shown to have joined: {listed(awaited, _MOST_NAMED)}" if awaited else ""
@@ -132,9 +132,9 @@ def join_phases(
 
     Args:
         warehouse: the tables.
-        partitions: groups, each with its log partition.
-        at: the point in time; the end of the records and of the logs if None.
-        group: only this group.
+        partitions: names of groups, each with the group's log partition.
+        at: the point in time; None for the end of the records and of the logs.
+        group: only this group; None for all groups.
     """
     if not partitions or not warehouse.has_rows("broker_log"):
         return {}
@@ -170,7 +170,7 @@ def awaited_members(
         group: the group.
         phase: the rebalance that was in progress.
         members: members of the generation on record.
-        at: the point in time; the end of the logs if None.
+        at: the point in time; None for the end of the logs.
     """
     if phase.state != GroupState.PREPARING_REBALANCE:
         return []

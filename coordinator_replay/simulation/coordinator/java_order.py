@@ -99,7 +99,12 @@ class HashOrder(_Order[K, V]):
 
     @classmethod
     def copy_of(cls, hash_of: Callable[[K], int], items: Iterable[tuple[K, V]]) -> "HashOrder[K, V]":
-        """Return the table that ``new HashMap<>(other)`` makes from entries in the order of the other table."""
+        """Return a copy of a table, in the order of Java's ``new HashMap<>(other)``.
+
+        Args:
+            hash_of: function that returns the hash of a key.
+            items: the entries of the other table, in its iteration order.
+        """
         entries = list(items)
         table: HashOrder[K, V] = cls(hash_of, int(len(entries) / 0.75 + 1.0) if entries else DEFAULT_CAPACITY)
         for key, value in entries:

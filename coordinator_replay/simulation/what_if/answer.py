@@ -141,7 +141,7 @@ class WhatIf:
 
     Attributes:
         recorded: the costs of the recorded life.
-        simulated: the costs of its simulation with the recorded settings.
+        simulated: the costs of the simulation with the recorded settings.
         fidelity: how well that simulation reproduces the record.
         alternatives: the costs of each alternative; empty if the fidelity is not enough.
         assumptions: what the log does not show, in sentences.
@@ -180,9 +180,9 @@ def what_if(
     Args:
         recorded: the group.
         alternatives: settings to try.
-        start_ms: the first millisecond; the group's first record if None.
-        end_ms: the first millisecond left out; if None, the end of the log or ten minutes after the group's last
-            record.
+        start_ms: the first millisecond of the time range; None for the group's first record.
+        end_ms: the first millisecond after the time range. None for the end of the log, or ten minutes after the
+            group's last record if that is earlier.
         known: settings of the recorded life that are not in the log, by Kafka's names.
         most_steps: steps that simulations may cost for each alternative. Simulations also vary what the log leaves
             open: when and how static members left, and unknown settings and libraries. 0 means no ranges.
@@ -232,7 +232,7 @@ def what_if(
 
 
 def _differences(before: Measures, after: Measures) -> Iterable[str]:
-    """Yield the changes of an alternative against the simulation of the recorded settings, in sentences."""
+    """Yield sentences on how an alternative differs from the simulation of the recorded settings."""
     if not after.is_predictable:
         least, most = after.ranges["rebalances"]
         yield f"{after.name}: can't be predicted from this record: from {least:,} to {most:,} rebalances are possible."

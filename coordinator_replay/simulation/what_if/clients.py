@@ -54,11 +54,11 @@ class Consumer:
 
     Attributes:
         name: name of its client.
-        arrived_ms: when it came, as a time of the life.
+        arrived_ms: the time at which the consumer came, as a time of the life.
         topics: names subscribed to.
         regex: an expression subscribed to; consumer protocol only.
         library: the library that it behaves like: ``java`` or ``librdkafka``.
-        number: its number in the order of arrival in the group.
+        number: number of the consumer in the order of arrival in the group.
     """
 
     name: str
@@ -122,7 +122,8 @@ class ClassicConsumer(Consumer):
         wake_ms: how long librdkafka's main loop sleeps after the consumer may join again.
         seen: partitions of its topics as it saw them last: in Java when it joined, in librdkafka when it renewed its
             metadata, or assigned them as the leader.
-        joined_ms: when it sent its last JoinGroup; None if librdkafka need not wait before the next.
+        joined_ms: the time at which the consumer sent its last JoinGroup; None if librdkafka need not wait before the
+            next.
     """
 
     strategy: str
@@ -171,7 +172,7 @@ class ClassicConsumer(Consumer):
 
         Args:
             now_ms: a time of the life.
-            age_ms: ``metadata.max.age.ms``; 0 if it is known to see topics at once.
+            age_ms: ``metadata.max.age.ms``; 0 if the consumer is known to see topics at once.
         """
         if self.library != LIBRDKAFKA or age_ms == 0:
             return now_ms + age_ms
@@ -311,9 +312,9 @@ class ModernConsumer(Consumer):
     """A consumer of the consumer group protocol (KIP-848).
 
     Attributes:
-        revoke_ms: how long it takes to give up partitions.
-        is_restarted: whether it is started again after a fatal error.
-        is_stuck: it has had a fatal error, and does nothing more.
+        revoke_ms: how long the consumer takes to give up partitions.
+        is_restarted: whether the consumer is started again after a fatal error.
+        is_stuck: whether the consumer has had a fatal error, and does nothing more.
     """
 
     assignor: str | None

@@ -30,9 +30,9 @@ class LivedAgain(NamedTuple):
     """A simulated life.
 
     Attributes:
-        lived: its rows.
-        measures: its costs.
-        steps: number of steps of its simulation.
+        lived: rows of the life.
+        measures: costs of the life.
+        steps: number of steps of the simulation.
     """
 
     lived: Lived
@@ -104,7 +104,7 @@ class Fidelity:
         matched: rebalances in both lives with the same clients.
         same_targets: matched rebalances in which each client got the same number of partitions.
         share: matched rebalances as a share of all rebalances in either life.
-        recorded_unowned_ms: time without owner on record, summed; null if it is not on record.
+        recorded_unowned_ms: time without owner on record, summed; null if such times are not on record.
         simulated_unowned_ms: time without owner in the simulation, summed.
         misses: differences that do not match, in sentences.
     """

@@ -19,28 +19,28 @@ class Measures:
     Attributes:
         group_id: the group; empty while only its lives are compared.
         name: ``recorded``, or the alternative's settings.
-        rebalances: how many.
-        causes: how many by cause, most frequent first.
+        rebalances: number of rebalances.
+        causes: number of rebalances by cause, the most frequent cause first.
         partitions_reassigned: partitions that got another owner, summed over rebalances.
         unowned_ms_max: longest time in ms that the records show a partition without an owner. Null if they can't show
             it (an eager classic rebalance happens within one join phase), or if records are missing and none shows
             it.
-        unowned_ms_total: the same, summed over partitions.
+        unowned_ms_total: time in ms without an owner, as in ``unowned_ms_max``, summed over partitions.
         members_interrupted: how often a member that stayed had to give up partitions: in an eager rebalance every
             member gives up all; in an incremental one only members that lose some.
         stop_the_world: rebalances in which every member stopped.
         pause_ms_max: simulated: longest time in ms for which nobody worked on a partition, dead consumers included.
-        pause_ms_total: the same, summed over partitions.
+        pause_ms_total: time in ms as in ``pause_ms_max``, summed over partitions.
         commit_pause_ms_max: on record: longest time in ms for which commits paused around a rebalance. Null if no
             audit has measured it, and in a simulation, whose consumers do not commit.
         stable_share: share of the time that the group was Stable; null for classic groups, whose join phases are not
             on record.
         ranges: least and most of each measure that is open, by field, and of the rebalances of a cause by the cause;
             empty if none is open.
-        is_predictable: whether the record bounds the number of rebalances: the variant with most of them has less than
-            twice those of the variant with least.
-        variants_left_out: how many variants that the record allows were not simulated: with any, ranges may be too
-            narrow, and a value without a range may have one.
+        is_predictable: whether the record bounds the number of rebalances: the largest number of all variants is less
+            than twice the smallest.
+        variants_left_out: number of variants that the record allows and that were not simulated. If it is not 0, ranges
+            may be too narrow, and a value without a range may have one.
     """
 
     group_id: str = ""
@@ -67,12 +67,12 @@ class Gain:
 
     Attributes:
         share: rebalances that the simulation reproduces, of all there are in either life.
-        recorded_rebalances: on record.
-        rebalances: of the alternative.
-        rebalances_spared: how many fewer there would be; negative if more.
+        recorded_rebalances: number of rebalances on record.
+        rebalances: number of rebalances of the alternative.
+        rebalances_spared: how many fewer rebalances the alternative has; negative if it has more.
         interruptions: how often a member that stays would have to give up partitions.
-        interruptions_spared: how many fewer there would be.
-        pause_ms_spared: by how much less partitions would stand still, in ms, summed over partitions.
+        interruptions_spared: how many fewer interruptions the alternative has; negative if it has more.
+        pause_ms_spared: how much shorter partitions stand still in the alternative, in ms, summed over partitions.
         ranges: lowest and highest values of predictions and savings by field, if the log and the question leave them
             open; null if that was not tried.
     """
@@ -168,7 +168,7 @@ def _bounds(name: str, numbers: Sequence[int], unseen: float) -> tuple[int, int]
 
     Args:
         name: the measure.
-        numbers: its values in the likeliest variant and in the others.
+        numbers: values of the measure in the likeliest variant and in the others.
         unseen: share of the life that is unseen.
     """
     value, least, most = numbers[0], min(numbers), max(numbers)

@@ -145,7 +145,7 @@ def measured(name: str, life: Lived, start_ms: int, end_ms: int, *, is_eager: bo
         life: the rows of the life.
         start_ms: the begin of the time range.
         end_ms: the end of the time range, not included.
-        is_eager: whether its rebalances stop every member.
+        is_eager: whether the rebalances of the life stop every member.
     """
     rebalances = life.rebalances
     longest = max((row["unowned_ms_max"] or 0 for row in rebalances), default=0)

@@ -31,9 +31,9 @@ class _Open(NamedTuple):
         name: Kafka's name.
         value: the simulated value.
         shortest_ms: the lowest value in practice.
-        is_classic: only the classic protocol has it.
-        is_of_topics: it matters only where topics change.
-        is_of_members: classic members have it on record.
+        is_classic: whether only the classic protocol has the setting.
+        is_of_topics: whether the setting matters only where topics change.
+        is_of_members: whether records of classic members have the setting.
     """
 
     name: str
@@ -138,7 +138,7 @@ class Ranges:
             again: the simulation of that course with the recorded settings.
             on_record: the recorded life.
             share: share of the rebalances that the likeliest course reproduces.
-            most_steps: steps that all simulations may take, with those of the likeliest course.
+            most_steps: steps that all simulations may take, including the steps of the likeliest course.
         """
         self._life, self._recorded = life, recorded
         self._left = most_steps - again.steps
@@ -167,7 +167,7 @@ class Ranges:
         Args:
             likely: the prediction.
             alternative: the alternative.
-            tried: its settings.
+            tried: settings of the alternative.
         """
         self._left -= likely.steps
         others = []

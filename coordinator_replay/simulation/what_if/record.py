@@ -24,8 +24,8 @@ class RecordedOperation(NamedTuple):
     """The events of one operation.
 
     Attributes:
-        at_ms: when its records were written.
-        before_ms: when the group's operation before it was; None for the first.
+        at_ms: the time at which the operation's records were written.
+        before_ms: the time of the group's operation before this one; None for the first operation.
         join_done_ms: end of the join phase, in a classic group.
     """
 
@@ -130,10 +130,10 @@ class Recorded:
     """Recorded facts of a group.
 
     Attributes:
-        records: its records in log order, embedded blobs opened; offset commits are not needed.
+        records: records of the group in log order, embedded blobs opened; offset commits are not needed.
         names: topic name by id.
         counts: partition count by topic name, from the newest source.
-        changes: when topics changed.
+        changes: times at which topics changed.
         audited: rows of ``rebalances`` of an audit, which also uses offset commits and proofs; None to replay the
             group's records.
         log_end_ms: time of the last record of the log, of any group; None if unknown.
@@ -151,7 +151,7 @@ class Recorded:
 
     @cached_property
     def rows(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the rows of every table; rebalances are those of the audit."""
+        """Return the rows of every table; the rebalances come from the audit."""
         rows = rows_of(self.group_id, self.records, self.names, self.changes)
         if self.audited is not None:
             rows["rebalances"] = list(self.audited)

@@ -39,7 +39,7 @@ def consumer_of(
 
     Args:
         client: the client.
-        visit: its visit, with time and subscriptions.
+        visit: the visit, with time and subscriptions.
         settings: the settings to try.
         timing: timing of the clients that no record shows.
         number: how many consumers the client has started, with this one; part of the member id under KIP-848.

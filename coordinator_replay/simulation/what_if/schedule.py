@@ -31,7 +31,7 @@ class Agenda:
 
     Attributes:
         now_ms: the time of the simulation.
-        left_out_ms: total of the skipped rests; the time of the life is later by this.
+        left_out_ms: total of the skipped rests: the time of the life is ahead of ``now_ms`` by this total.
     """
 
     __slots__ = ("_count", "_events", "_put_off", "left_out_ms", "now_ms")
@@ -226,7 +226,7 @@ class Closing:
 
         Args:
             name: the client.
-            action: its next step.
+            action: the client's next step.
         """
         steps = self._next.get(name)
         if steps is not None:

@@ -29,10 +29,11 @@ class Window(NamedTuple):
 
     Attributes:
         earliest_ms: right after the last sign of life, or one session timeout before it would have been removed.
-        latest_ms: right before it was back, or the end of the record.
-        may_have_stayed: it may not have departed at all.
-        is_restart: it was back right after the window. The time away is log-uniform, so most are away for seconds.
-        is_committed: the last sign of life was a commit.
+        latest_ms: right before the client was back, or the end of the record.
+        may_have_stayed: whether the client may not have departed at all.
+        is_restart: whether the client was back right after the window. The time away is log-uniform, so that most
+            clients are away for seconds.
+        is_committed: whether the last sign of life was a commit.
         rollout_ms: the begin of its deployment, whose members are replaced at the same pace.
     """
 
@@ -62,9 +63,9 @@ class Ending(NamedTuple):
     """Another possible end of a visit, if the log doesn't show whether a member left or its session timed out.
 
     Attributes:
-        departed_ms: when it closed or died then.
+        departed_ms: the time at which the client closed or died in this case.
         how: ``closed`` or ``crashed``.
-        is_unlikely: it needs a coincidence, or contradicts commits.
+        is_unlikely: whether this end needs a coincidence, or contradicts commits.
     """
 
     departed_ms: int
@@ -77,17 +78,18 @@ class Visit:
     """A client's time in the group, from its start to its end.
 
     Attributes:
-        arrived_ms: when it started to join.
-        member_id: the id it had; empty for a client that is not on record.
-        subscriptions: its subscriptions, each with its first time.
-        departed_ms: when it closed or died; None if it stayed to the end.
+        arrived_ms: the time at which the client started to join.
+        member_id: the member id that the client had; empty for a client that is not on record.
+        subscriptions: subscriptions of the client, each with its first time.
+        departed_ms: the time at which the client closed or died; None if it stayed to the end.
         how: ``closed`` or ``crashed``.
         window: possible times of its departure, if time and manner are not on record; ``departed_ms`` and ``how`` are
             then assumed.
-        later_ms: it may have come later by up to this time, because the join phase of a classic group is not on record.
+        later_ms: the client may have come later by up to this time, because the join phase of a classic group is not on
+            record.
         other_ending: the other possible end, if the record allows two.
         arrival: times at which it may have arrived, if it replaced another client in a deployment.
-        alive_ms: the last rebalance that it took part in; 0 for none.
+        alive_ms: the last rebalance in which the client took part; 0 if it took part in none.
     """
 
     arrived_ms: int
@@ -107,7 +109,7 @@ class ClientLife:
     """One client with all its visits, oldest first.
 
     Attributes:
-        library: the library that it uses (``libraries``); None if it is not on record.
+        library: the library that the client uses (``libraries``); None if the library is not on record.
     """
 
     name: str
@@ -123,7 +125,7 @@ class Life:
     """Script of a group's life between two times.
 
     Attributes:
-        settings: its settings, as far as the record shows them.
+        settings: settings of the life, as far as the record shows them.
         topics: the cluster's topics at each time at which they changed; the first entry is the beginning.
         assumptions: assumptions about facts that the log does not show, in sentences.
         unseen: share of the life in which join phases waited for static members: clients that came and left in these
@@ -166,7 +168,7 @@ def topic_images(
     Args:
         names: topic name by id.
         counts: partitions by topic, for topics whose changes are not known.
-        changes: when topics changed.
+        changes: times at which topics changed.
         wanted: names of topics to include.
         start_ms: changes at or before it make up the first image.
         end_ms: changes after it are left out.

@@ -22,10 +22,10 @@ class Setting(NamedTuple):
 
     Attributes:
         name: Kafka's name.
-        field: its field in ``Settings``.
+        field: the setting's field in ``Settings``.
         values: the allowed words; empty for a whole number.
         lowest: the lowest number.
-        meaning: its effect.
+        meaning: effect of the setting.
     """
 
     name: str
@@ -167,9 +167,9 @@ class Alternative:
     """Settings to try.
 
     Attributes:
-        values: by Kafka's names.
-        without_restarts: no restarts: a client that left and came back stays in the group.
-        members: number of clients; as on record if None.
+        values: values of settings by Kafka's names.
+        without_restarts: whether to simulate without restarts: a client that left and came back stays in the group.
+        members: number of clients; None for the number on record.
     """
 
     values: Mapping[str, str]
@@ -215,7 +215,7 @@ class TriedSetting:
     Attributes:
         name: Kafka's name.
         values: the allowed words, or ``a number``.
-        meaning: its effect.
+        meaning: effect of the setting.
     """
 
     name: str = column("SETTING", 1)

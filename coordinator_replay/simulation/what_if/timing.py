@@ -50,7 +50,7 @@ class Timing(NamedTuple):
 
         Args:
             number: number of the member, by arrival.
-            interval_ms: interval of its heartbeats.
+            interval_ms: interval of the member's heartbeats.
         """
         return round(interval_ms * ((number + self.drift * (number + 1)) * GOLDEN % 1)) if self.drift else 0
 
@@ -58,8 +58,8 @@ class Timing(NamedTuple):
         """Return how long a consumer takes to give up partitions under KIP-848.
 
         Args:
-            recorded_ms: the time that its group's records show; None if they show none.
-            library: its library.
+            recorded_ms: the time that records of the consumer's group show; None if they show none.
+            library: the consumer's library.
         """
         return round(self.pace * (REVOKE_MS[library] if recorded_ms is None else recorded_ms))
 

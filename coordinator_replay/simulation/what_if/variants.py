@@ -236,7 +236,7 @@ def roll_out(phases: Sequence[RecordedPhase], heartbeat_ms: int) -> int:
 
     Args:
         phases: the phases of a group, in order.
-        heartbeat_ms: the heartbeat interval of its members.
+        heartbeat_ms: the heartbeat interval of the group's members.
 
     Returns:
         The number of members that were replaced in this way.

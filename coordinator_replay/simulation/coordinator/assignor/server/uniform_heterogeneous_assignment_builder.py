@@ -51,7 +51,8 @@ class _AssignmentBuilder:
         """Let every member keep its partitions of topics that it subscribes to.
 
         Raises:
-            PartitionAssignorError: a target names a partition that does not exist, as a classic group's leader may.
+            PartitionAssignorError: a target names a partition that does not exist. The leader of a classic group may
+                have assigned such a partition before the group's conversion.
         """
         for index, member in enumerate(self.group.members.values()):
             subscribed = frozenset(member.topic_ids)

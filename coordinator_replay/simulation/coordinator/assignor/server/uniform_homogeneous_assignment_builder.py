@@ -1,8 +1,9 @@
 """``uniform`` for members that subscribe to the same topics.
 
 Mirrors ``UniformHomogeneousAssignmentBuilder``: each member keeps its partitions up to its quota, and the rest goes to
-members with room. The quota is the number of partitions divided by the number of members, rounded down. For each
-partition left over by this division, one member gets one more: the first members that can use it.
+members with room. The quota is the number of partitions divided by the number of members, rounded down. If this
+division leaves r partitions over, r members get one more each. Members that already hold more than the quota come
+first, in the order of the members; the last members get what is left.
 """
 
 from coordinator_replay.engine.model import Assignment
