@@ -127,7 +127,7 @@ def _from_digits(text: str, rule: str) -> datetime:
     if len(text) in _SECONDS_DIGITS:
         raise UsageError(f"invalid time {text!r}: write {text}000, in milliseconds, if these are epoch seconds")
     if len(text) < _MILLISECONDS_DIGITS:
-        is_count = len(text) < 3 and rule != ABSOLUTE_RULE
+        is_count = len(text) < 3 and rule == ADVICE
         blanks = f'. A time with blanks, such as "{text} hours ago", must stand in quotes' if is_count else ""
         raise UsageError(f"invalid time {text!r}: write {rule}{blanks}")
     try:
