@@ -244,7 +244,7 @@ def show_screen(common: Common, shown: Sequence[AnswerColumn], answers: Iterable
 
 def print_screen(common: Common, columns: Sequence[AnswerColumn], rows: Sequence[Row], what: str) -> None:
     """Print rows of values, as ``show_screen`` does."""
-    if common.output == "table" and output.terminal_width() is not None:
+    if common.output == "table":
         _print_part(common, columns, rows, _SCREEN, what)
     else:
         print_rows(columns, rows, common.output, is_wide=common.wide)

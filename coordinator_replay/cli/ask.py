@@ -31,8 +31,8 @@ from coordinator_replay.cli.answers import (
     say_notes,
     several_groups_argument,
     show,
-    show_part,
     show_rows,
+    show_screen,
     who_options,
 )
 from coordinator_replay.cli.completion import (
@@ -53,9 +53,6 @@ if TYPE_CHECKING:
     from coordinator_replay.api import Described
     from coordinator_replay.query.findings import Finding
     from coordinator_replay.query.who import Who
-
-_MOST_MEMBERS = 16
-"""Largest number of lines of a table of members of several groups: a screen with the lines below it."""
 
 
 @warehouse_command(
@@ -128,7 +125,7 @@ def _print_members(common: Common, descriptions: "Sequence[Described]") -> None:
         for column in _member_columns(descriptions[0].row_type, kinds)
     ]
     members = [member for description in descriptions for member in description]
-    show_part(common, members, _MOST_MEMBERS, "member", columns)
+    show_screen(common, columns, members, "member")
 
 
 def _print_description(common: Common, description: "Described", *, has_group: bool = True) -> None:
