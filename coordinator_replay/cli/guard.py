@@ -24,6 +24,7 @@ from coordinator_replay.store_access import ADVICE, refusal
 from coordinator_replay.version import __version__
 
 _MOST = 300
+_MOMENT = 0.05
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
@@ -101,6 +102,10 @@ def log_line(text: str) -> None:
 class _Interrupts:
     """A watch for Ctrl-C while a block runs, whatever exception the block raises for it.
 
+    Python discards an exception that is raised in a finalizer or in the callback of a weak reference, such as those of
+    Py4J. Libraries written in C end the process, or go on, if their import is interrupted. So Ctrl-C that hits any of
+    them is sent again a moment later.
+
     Attributes:
         is_any: whether Ctrl-C was pressed.
     """
@@ -111,18 +116,51 @@ class _Interrupts:
             threading.current_thread() is threading.main_thread()
             and signal.getsignal(signal.SIGINT) is signal.default_int_handler
         )
+        self._hook_before = sys.unraisablehook
 
     def __enter__(self) -> None:
         if self._is_ours:
             signal.signal(signal.SIGINT, self._notice)
+            sys.unraisablehook = self._hear_discarded
 
     def __exit__(self, *_: object) -> None:
         if self._is_ours:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+            sys.unraisablehook = self._hook_before
 
     def _notice(self, number: int, frame: FrameType | None) -> None:
         self.is_any = True
-        signal.default_int_handler(number, frame)
+        if _is_importing(frame):
+            _send_again()
+        else:
+            signal.default_int_handler(number, frame)
+
+    def _hear_discarded(self, discarded: Any) -> None:
+        if issubclass(discarded.exc_type, KeyboardInterrupt):
+            _send_again()
+        else:
+            self._hook_before(discarded)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _send_again() -> None:
+    """Press Ctrl-C in a moment, when the finalizer or the import may have ended."""
+    timer = threading.Timer(_MOMENT, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+    timer.daemon = True
+    timer.start()
+
+
+def _was_pressed() -> bool:
+    """Return whether Ctrl-C was pressed since the command of this thread began."""
+    watch = getattr(signal.getsignal(signal.SIGINT), "__self__", None)
+    return isinstance(watch, _Interrupts) and watch.is_any
 
 
 def _kept() -> str | None:
@@ -275,7 +313,13 @@ class GuardedCommand(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command with parsed arguments."""
         with _read_as_long_as_wanted(), interruptible("interrupted"):
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except click.ClickException as problem:
+                # A library was interrupted, and the command told its error as if the user had caused it.
+                if _was_pressed() and not isinstance(problem, Interrupted):
+                    raise KeyboardInterrupt from None
+                raise
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run as a program."""

@@ -298,3 +298,62 @@ def test_ctrl_c_leaves_nothing_in_the_variables_of_what_it_ended(is_command, wha
     assert ended.value.code == 130
     assert seen[0]() is None
     assert capsys.readouterr().err == "Error: interrupted\n"
+
+
+class Finalized:
+    """What presses Ctrl-C when it goes, where Python discards every exception."""
+
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+
+def drop_object():
+    held = Finalized()
+    del held
+
+
+def drop_callback():
+    held = Held()
+    _reference = ref(held, lambda _: signal.raise_signal(signal.SIGINT))
+    del held
+
+
+def sort_interrupted():
+    """Sort by a key that drops such an object: Python code that a library written in C calls."""
+    sorted([1], key=lambda number: drop_object() or number)
+
+
+@pytest.mark.usefixtures("hears_ctrl_c")
+@pytest.mark.parametrize("is_waiting", [True, False])
+@pytest.mark.parametrize("drop", [drop_object, drop_callback, sort_interrupted])
+def test_ctrl_c_that_hits_a_finalizer_is_not_lost(drop, is_waiting, capsys):
+    before = sys.unraisablehook
+
+    def run():
+        drop()
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            time.sleep(30) if is_waiting else None
+        raise AssertionError("Ctrl-C was lost")
+
+    with pytest.raises(SystemExit) as ended:
+        guarded(run)
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "Error: interrupted\n"
+    assert sys.unraisablehook is before
+
+
+def test_another_exception_in_a_finalizer_is_told_as_python_tells_it(monkeypatch):
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+
+    class Failing:
+        def __del__(self):
+            raise ValueError("no")
+
+    def run():
+        held = Failing()
+        del held
+
+    guarded(run)
+    assert [discarded.exc_type for discarded in told] == [ValueError]
