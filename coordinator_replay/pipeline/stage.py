@@ -206,11 +206,14 @@ def manifest_of(spark: SparkSession, rows: Sequence[tuple[int, str]]) -> DataFra
     not merge partitions whose number was asked for, and a grouped map by rank needs no other exchange. A manifest of a
     single row is one partition already: an exchange would cost the first stage of a session more than a second.
 
+    A pandas frame becomes a local relation. Python rows would become an RDD of pickles, whose first use in a session
+    costs two seconds.
+
     Args:
         spark: the session.
         rows: rows of MANIFEST; ranks count from 0.
     """
-    manifest = spark.createDataFrame(list(rows), MANIFEST).coalesce(1)
+    manifest = spark.createDataFrame(pd.DataFrame(rows, columns=["rank", "share"]), MANIFEST).coalesce(1)
     return manifest if len(rows) == 1 else manifest.repartitionByRange(len(rows), "rank")
 
 

@@ -54,6 +54,8 @@ LOCAL = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    # The default since Spark 4.0: a manifest becomes a local relation, see ``stage.manifest_of``.
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Listing files on this machine one by one is faster than with a job.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.driver.bindAddress": "127.0.0.1",
