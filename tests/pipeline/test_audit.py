@@ -1,13 +1,16 @@
-"""Whole runs over recorded dumps: Kafka's own decode is the judge, and the ledger must add up."""
+"""Runs by Spark over recorded dumps: Kafka's own decode is the judge, and the ledger must add up.
+
+test_records_only.py has what is not about Spark.
+"""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
 from coordinator_replay.errors import InputError, WarehouseError
 from coordinator_replay.pipeline.audit import Options, run_audit
+from tests.pipeline.kafkas_decode import check_against_kafka
 from tests.samples import Sample
 
 pytestmark = pytest.mark.spark
@@ -16,59 +19,6 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory):
     return str(tmp_path_factory.mktemp("warehouse"))
-
-
-def rows(spark, warehouse, table, cluster):
-    return [
-        row.asDict()
-        for row in spark.read.format("delta").load(f"{warehouse}/{table}").where(f"cluster = '{cluster}'").collect()
-    ]
-
-
-def milliseconds(moment):
-    return None if moment is None else round(moment.timestamp() * 1000)
-
-
-def spark_milliseconds(spark, warehouse, table, cluster, column):
-    df = spark.read.format("delta").load(f"{warehouse}/{table}").where(f"cluster = '{cluster}'")
-    picked = df.selectExpr("log_partition", "log_offset", f"unix_millis({column}) AS ms").collect()
-    return {(row["log_partition"], row["log_offset"]): row["ms"] for row in picked}
-
-
-def check_against_kafka(spark, warehouse, cluster, expected):
-    commits = {
-        (row["log_partition"], row["log_offset"]): row for row in rows(spark, warehouse, "offset_commits", cluster)
-    }
-    groups = {
-        (row["log_partition"], row["log_offset"]): row for row in rows(spark, warehouse, "group_records", cluster)
-    }
-    times = spark_milliseconds(spark, warehouse, "offset_commits", cluster, "commit_timestamp")
-    records = [record for record in expected if "kind" in record]
-    assert len(commits) + len(groups) == len(records)
-    for record in records:
-        position = (record["partition"], record["offset"])
-        value = record.get("value")
-        if record["kind"] != "OffsetCommit":
-            row = groups[position]
-            assert row["kind"] == record["kind"]
-            assert json.loads(row["key_json"]) == record["key"]
-            assert (row["value_json"] and json.loads(row["value_json"])) == value
-        else:
-            row = commits[position]
-            found = {"group": row["group_id"], "topic": row["topic"], "partition": row["partition"]}
-            assert found == record["key"]
-            assert row["is_tombstone"] == (value is None)
-            if value is not None:
-                assert row["committed_offset"] == value["offset"]
-                assert row["metadata"] == value["metadata"]
-                assert row["topic_id"] == value.get("topicId")
-                assert (-1 if row["leader_epoch"] is None else row["leader_epoch"]) == value.get("leaderEpoch", -1)
-                assert times[position] == value["commitTimestamp"]
-        assert row["key_version"] == record["keyVersion"]
-        assert row["value_version"] == record.get("valueVersion")
-        if row["producer_id"] is not None:
-            assert row["producer_id"] == record["producerId"]
-            assert bool(row["is_transactional"]) == record["transactional"]
 
 
 def audit(spark, warehouse, cluster, *inputs, **options):
@@ -83,7 +33,7 @@ def audit(spark, warehouse, cluster, *inputs, **options):
 def test_segments_become_tables_that_say_what_kafka_says(spark, warehouse):
     sample = Sample("group-lifecycles")
     run = audit(spark, warehouse, "lives", sample.segments)
-    check_against_kafka(spark, warehouse, "lives", sample.decoded)
+    check_against_kafka(warehouse, "lives", sample.decoded)
     assert run.control_records == sum("control" in record for record in sample.decoded)
     assert run.records_quarantined == 0
 
@@ -91,70 +41,8 @@ def test_segments_become_tables_that_say_what_kafka_says(spark, warehouse):
 def test_an_export_becomes_tables_with_a_note_that_markers_are_missing(spark, warehouse):
     sample = Sample("transactions")
     run = audit(spark, warehouse, "export", str(sample.folder / "records.jsonl"))
-    check_against_kafka(spark, warehouse, "export", sample.decoded)
+    check_against_kafka(warehouse, "export", sample.decoded)
     assert any("markers" in note for note in run.notes)
-
-
-def versions(run):
-    return {name: version for name, version in run.table_versions.items() if name != "audit_runs"}
-
-
-def test_a_second_run_over_the_same_input_adds_nothing(spark, tmp_path):
-    sample = Sample("kafka-3.9")
-    first = audit(spark, str(tmp_path), "c", sample.segments)
-    second = audit(spark, str(tmp_path), "c", sample.segments)
-    assert second.records_read == 0
-    assert any(note.startswith("nothing new") for note in second.notes)
-    assert versions(second) == versions(first)
-    assert (second.from_offsets, second.to_offsets) == (first.from_offsets, first.to_offsets)
-    again = audit(spark, str(tmp_path), "c", sample.segments, full=True)
-    assert again.records_read == again.already_audited == first.records_read
-    assert versions(again) == versions(first)
-    third = audit(spark, str(tmp_path), "c", str(sample.folder / "parquet"))
-    assert third.already_audited == third.records_read == first.records_decoded
-
-
-def test_copies_of_a_partition_count_once_and_the_higher_leader_epoch_wins(spark, tmp_path):
-    sample = Sample("transactions")
-    for broker in ("broker-1", "broker-2"):
-        shutil.copytree(sample.segments, tmp_path / broker)
-    changed = tmp_path / "broker-2" / "__consumer_offsets-0" / "00000000000000000000.log"
-    raw = bytearray(changed.read_bytes())
-    raw[12:16] = (7).to_bytes(4)  # the leader epoch of the first batch, which the checksum leaves out
-    changed.write_bytes(raw)
-    warehouse = str(tmp_path / "warehouse")
-    run = audit(spark, warehouse, "c", str(tmp_path / "broker-1"), str(tmp_path / "broker-2"))
-    assert run.duplicates_dropped == len(sample.decoded)
-    check_against_kafka(spark, warehouse, "c", sample.decoded)
-
-
-def test_deleted_segments_are_left_aside_or_bring_back_what_compaction_dropped(spark, tmp_path):
-    sample = Sample("compacted")
-    plain = audit(spark, str(tmp_path / "a"), "c", sample.segments)
-    everything = audit(spark, str(tmp_path / "b"), "c", sample.segments, include_deleted=True)
-    assert any(".log.deleted" in note for note in plain.notes)
-    assert everything.records_decoded > plain.records_decoded
-    assert everything.duplicates_dropped > 0
-
-
-def test_damage_is_quarantined_with_its_place_and_neighbours_survive(spark, tmp_path):
-    sample = Sample("java-clients")
-    dump = tmp_path / "dump"
-    shutil.copytree(sample.segments, dump)
-    file = dump / "__consumer_offsets-1" / "00000000000000000000.log"
-    raw = bytearray(file.read_bytes())
-    raw[80] ^= 0xFF
-    file.write_bytes(raw + b"torn")
-    warehouse = str(tmp_path / "warehouse")
-    run = audit(spark, warehouse, "c", str(dump))
-    assert run.records_quarantined == 1
-    assert any("__consumer_offsets-1" in note for note in run.notes)
-    (row,) = rows(spark, warehouse, "quarantine", "c")
-    assert row["error_class"] == "ChecksumMismatch"
-    assert row["source"] == f"{file}@0"
-    assert bytes(row["value"]) == bytes(raw[: len(row["value"])])
-    again = audit(spark, warehouse, "c", str(dump))
-    assert again.records_quarantined == 0
 
 
 def test_a_delta_copy_of_the_topic_is_read(spark, tmp_path):
@@ -162,16 +50,7 @@ def test_a_delta_copy_of_the_topic_is_read(spark, tmp_path):
     spark.read.parquet(str(sample.folder / "parquet")).write.format("delta").save(str(tmp_path / "copy"))
     warehouse = str(tmp_path / "warehouse")
     audit(spark, warehouse, "c", str(tmp_path / "copy"))
-    check_against_kafka(spark, warehouse, "c", sample.decoded)
-
-
-def test_missing_before_rises_just_where_offsets_are_missing(spark, warehouse):
-    audit(spark, warehouse, "gaps", Sample("compacted").segments)
-    held = rows(spark, warehouse, "offset_commits", "gaps") + rows(spark, warehouse, "group_records", "gaps")
-    present = {(record["partition"], record["offset"]) for record in Sample("compacted").decoded}
-    for row in held:
-        partition, offset = row["log_partition"], row["log_offset"]
-        assert row["missing_before"] == sum((partition, lower) not in present for lower in range(offset))
+    check_against_kafka(warehouse, "c", sample.decoded)
 
 
 def test_tables_explain_themselves_and_stay_readable_by_others(spark, warehouse):
