@@ -31,11 +31,17 @@ AUDITED = (
 )
 """Files that ask the warehouse ``audited`` of the acceptance tests."""
 
+JUDGED = (
+    "tests/completeness/test_compacted_copy.py",
+    "tests/completeness/test_damaged_copy.py",
+    "tests/completeness/test_several_dumps.py",
+)
+"""Files whose answers are held against those of whole logs, which ``judge_of`` asks once."""
+
 DEAREST = (
     "tests/acceptance/test_object_store.py",
     "tests/report/test_browser.py",
     "tests/hostile/test_every_field.py",
-    "tests/completeness/test_several_dumps.py",
     "tests/pipeline/offsets/test_causes.py",
     "tests/pipeline/test_incremental.py",
     "tests/hostile/test_completion.py",
@@ -45,7 +51,7 @@ DEAREST = (
 )
 """Files that take half a minute or more each: one that began last would keep a single worker busy at the end."""
 
-GROUPS = {"spark": SPARK, "audited": AUDITED}
+GROUPS = {"spark": SPARK, "audited": AUDITED, "judged": JUDGED}
 """Files, or how their names begin, by the name of what they share; in the order in which they are handed out."""
 
 

@@ -12,36 +12,15 @@ from tests.completeness.held import open_held
 from tests.completeness.judge import Judge
 from tests.completeness.proof import NoProof, read_proofs
 from tests.completeness.verdicts import Tally, Verdict
+from tests.completeness.whole_logs import COMPLETE, metadata
 from tests.pipeline.in_process import audit
-from tests.samples import Sample
 
 __all__ = ["audit"]
 
-COMPLETE = {
-    name: Sample(name)
-    for name in ("group-lifecycles", "java-clients", "kafka-3.9", "transactions", "expiration", "variants")
-}
-"""Samples of which nothing is missing."""
 
-
-def metadata(name: str) -> str:
-    """The cluster's metadata, so that topics have the same names whatever is left of the log."""
-    return str(Sample(name).folder / "cluster-metadata")
-
-
-def whole_of(name: str, audit, folder: Path) -> tuple[Warehouse, Path]:
-    """A sample's whole log audited, and the dump of it."""
-    life = recorded_life(COMPLETE[name].segments)
-    for one in life.partitions.values():
-        one.at = len(one.batches)
-    dump = life.written(folder / "whole-dump")
-    audit(folder / "whole", dump, cluster_metadata=metadata(name))
-    return open_held(folder / "whole"), dump
-
-
-def judge_copies(name: str, seeds: range, audit, folder: Path, count: int) -> Tally:
+def judge_copies(judge: Judge, name: str, seeds: range, audit, folder: Path, count: int) -> Tally:
     """Compact a sample at random and hold what the copies answer against the whole log."""
-    judge, tally = Judge(*whole_of(name, audit, folder)), Tally()
+    tally = Tally()
     for seed in seeds:
         random = Random(f"{name} {seed}")
         life = recorded_life(COMPLETE[name].segments)
@@ -54,9 +33,9 @@ def judge_copies(name: str, seeds: range, audit, folder: Path, count: int) -> Ta
     return tally
 
 
-def judge_torn(name: str, seeds: range, audit, folder: Path, count: int) -> Tally:
+def judge_torn(judge: Judge, name: str, seeds: range, audit, folder: Path, count: int) -> Tally:
     """The same with copies whose files are of different moments; of these nothing is asked but to be right or open."""
-    judge, tally = Judge(*whole_of(name, audit, folder)), Tally()
+    tally = Tally()
     for seed in seeds:
         random = Random(f"torn {name} {seed}")
         life = recorded_life(COMPLETE[name].segments)
@@ -72,9 +51,9 @@ def judge_torn(name: str, seeds: range, audit, folder: Path, count: int) -> Tall
     return tally
 
 
-def judge_gaps(name: str, seeds: range, audit, folder: Path, count: int) -> Tally:
+def judge_gaps(judge: Judge, name: str, seeds: range, audit, folder: Path, count: int) -> Tally:
     """The same with copies that lack a segment: the first one, or one whose index is still there."""
-    judge, tally = Judge(*whole_of(name, audit, folder)), Tally()
+    tally = Tally()
     for seed in seeds:
         random = Random(f"gap {name} {seed}")
         life = recorded_life(COMPLETE[name].segments)
@@ -87,9 +66,9 @@ def judge_gaps(name: str, seeds: range, audit, folder: Path, count: int) -> Tall
     return tally
 
 
-def judge_exports(name: str, seeds: range, audit, folder: Path, count: int) -> Tally:
+def judge_exports(judge: Judge, name: str, seeds: range, audit, folder: Path, count: int) -> Tally:
     """The same with what a consumer reads of a compacted log; nothing is asked of it but to be right or open."""
-    judge, tally = Judge(*whole_of(name, audit, folder)), Tally()
+    tally = Tally()
     for seed in seeds:
         random = Random(f"export {name} {seed}")
         life = recorded_life(COMPLETE[name].segments)
@@ -108,8 +87,8 @@ def shown(tally: Tally) -> str:
     return "\n".join([tally.shares(), *map(str, tally.faults[:40])])
 
 
-def test_a_compacted_copy_answers_as_the_whole_log_or_says_that_it_is_open(audit, tmp_path):
-    tally = judge_copies("transactions", range(1), audit, tmp_path, count=1)
+def test_a_compacted_copy_answers_as_the_whole_log_or_says_that_it_is_open(judge_of, audit, tmp_path):
+    tally = judge_copies(judge_of("transactions"), "transactions", range(1), audit, tmp_path, count=1)
     print(tally.shares())
     assert not tally.of(Verdict.WRONG), shown(tally)
     assert not tally.of(Verdict.NEEDLESS), shown(tally)
@@ -126,24 +105,26 @@ def test_an_export_says_which_findings_rest_on_commits_that_may_have_been_aborte
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", list(COMPLETE))
-def test_many_copies_that_lack_a_segment_answer_as_the_whole_log_or_say_that_they_are_open(name, audit, tmp_path):
-    tally = judge_gaps(name, range(100, 112), audit, tmp_path, count=4)
+def test_many_copies_that_lack_a_segment_answer_as_the_whole_log_or_say_that_they_are_open(
+    name, judge_of, audit, tmp_path
+):
+    tally = judge_gaps(judge_of(name), name, range(100, 112), audit, tmp_path, count=4)
     print(tally.shares())
     assert not tally.of(Verdict.WRONG), shown(tally)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", list(COMPLETE))
-def test_many_exports_answer_as_the_whole_log_or_say_that_they_are_open(name, audit, tmp_path):
-    tally = judge_exports(name, range(100, 112), audit, tmp_path, count=4)
+def test_many_exports_answer_as_the_whole_log_or_say_that_they_are_open(name, judge_of, audit, tmp_path):
+    tally = judge_exports(judge_of(name), name, range(100, 112), audit, tmp_path, count=4)
     print(tally.shares())
     assert not tally.of(Verdict.WRONG), shown(tally)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", list(COMPLETE))
-def test_many_compacted_copies_answer_as_the_whole_log_or_say_that_they_are_open(name, audit, tmp_path):
-    tally = judge_copies(name, range(100, 120), audit, tmp_path, count=6)
+def test_many_compacted_copies_answer_as_the_whole_log_or_say_that_they_are_open(name, judge_of, audit, tmp_path):
+    tally = judge_copies(judge_of(name), name, range(100, 120), audit, tmp_path, count=6)
     print(tally.shares())
     assert not tally.of(Verdict.WRONG), shown(tally)
     assert not tally.of(Verdict.NEEDLESS), shown(tally)
@@ -151,7 +132,7 @@ def test_many_compacted_copies_answer_as_the_whole_log_or_say_that_they_are_open
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", list(COMPLETE))
-def test_many_torn_copies_answer_as_the_whole_log_or_say_that_they_are_open(name, audit, tmp_path):
-    tally = judge_torn(name, range(100, 115), audit, tmp_path, count=4)
+def test_many_torn_copies_answer_as_the_whole_log_or_say_that_they_are_open(name, judge_of, audit, tmp_path):
+    tally = judge_torn(judge_of(name), name, range(100, 115), audit, tmp_path, count=4)
     print(tally.shares())
     assert not tally.of(Verdict.WRONG), shown(tally)

@@ -15,8 +15,9 @@ from tests.cleaner.lives import Life, recorded_life
 from tests.completeness.held import open_held
 from tests.completeness.judge import Judge
 from tests.completeness.proof import NoProof, read_proofs
-from tests.completeness.test_compacted_copy import COMPLETE, metadata, shown, whole_of
+from tests.completeness.test_compacted_copy import shown
 from tests.completeness.verdicts import Tally, Verdict
+from tests.completeness.whole_logs import COMPLETE, metadata
 from tests.pipeline.in_process import audit
 
 __all__ = ["audit"]
@@ -35,9 +36,9 @@ def lose(life: Life, partition: str, offset: int) -> None:
                 segment.batches[number] = batch.thinned(records, batch.delete_horizon_ms)
 
 
-def judge_damaged(name: str, seeds: range, audit, folder: Path, count: int) -> Tally:
+def judge_damaged(judge: Judge, name: str, seeds: range, audit, folder: Path, count: int) -> Tally:
     """Make random records of a sample undecodable, whole or compacted, and hold the answers against the whole log."""
-    judge, tally = Judge(*whole_of(name, audit, folder)), Tally()
+    tally = Tally()
     for seed in seeds:
         random = Random(f"damaged {name} {seed}")
         life = recorded_life(COMPLETE[name].segments)
@@ -55,8 +56,8 @@ def judge_damaged(name: str, seeds: range, audit, folder: Path, count: int) -> T
     return tally
 
 
-def test_a_record_that_cannot_be_decoded_opens_its_key_until_the_next_one(audit, tmp_path):
-    tally = judge_damaged("transactions", range(1), audit, tmp_path, count=1)
+def test_a_record_that_cannot_be_decoded_opens_its_key_until_the_next_one(judge_of, audit, tmp_path):
+    tally = judge_damaged(judge_of("transactions"), "transactions", range(1), audit, tmp_path, count=1)
     print(tally.shares())
     assert not tally.of(Verdict.WRONG), shown(tally)
     assert not tally.of(Verdict.NEEDLESS), shown(tally)
@@ -79,8 +80,8 @@ def test_who_owned_a_partition_is_not_on_record_where_the_group_is_not(audit, tm
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", list(COMPLETE))
-def test_many_damaged_copies_answer_as_the_whole_log_or_say_that_they_are_open(name, audit, tmp_path):
-    tally = judge_damaged(name, range(100, 115), audit, tmp_path, count=4)
+def test_many_damaged_copies_answer_as_the_whole_log_or_say_that_they_are_open(name, judge_of, audit, tmp_path):
+    tally = judge_damaged(judge_of(name), name, range(100, 115), audit, tmp_path, count=4)
     print(tally.shares())
     assert not tally.of(Verdict.WRONG), shown(tally)
     assert not tally.of(Verdict.NEEDLESS), shown(tally)

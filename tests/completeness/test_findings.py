@@ -15,7 +15,7 @@ from coordinator_replay.analysis.findings.thresholds import DEFAULTS
 from tests.cleaner.lives import dump_with_gaps, recorded_life
 from tests.completeness.asking import ABOUT_THE_DUMP, Values, unfolded
 from tests.completeness.exports import write_export
-from tests.completeness.test_compacted_copy import COMPLETE, metadata, whole_of
+from tests.completeness.whole_logs import COMPLETE, metadata, whole_of
 from tests.pipeline.in_process import audit
 
 __all__ = ["audit"]

@@ -17,10 +17,11 @@ from tests.completeness.exports import write_export
 from tests.completeness.held import open_held
 from tests.completeness.judge import Judge
 from tests.completeness.proof import PartitionProof, Proofs, TogetherProof, read_proofs
-from tests.completeness.test_compacted_copy import COMPLETE, metadata, shown, whole_of
+from tests.completeness.test_compacted_copy import shown
 from tests.completeness.verdicts import Tally, Verdict
+from tests.completeness.whole_logs import COMPLETE, metadata
 from tests.nightly import rest_at_night
-from tests.pipeline.in_process import audit, audit_here, contents
+from tests.pipeline.in_process import audit, contents
 from tests.pipeline.test_plan import planned
 
 __all__ = ["audit"]
@@ -42,12 +43,6 @@ def together(whole: dict[int, PartitionProof], dumps: list[Path]) -> Proofs:
         partition: TogetherProof(whole[partition], [one[partition] for one in each if partition in one])
         for partition in each[-1]
     }
-
-
-@pytest.fixture(scope="module")
-def transactions(tmp_path_factory: pytest.TempPathFactory) -> Judge:
-    """The judge of one sample, which asks the whole log each question once."""
-    return Judge(*whole_of("transactions", audit_here, tmp_path_factory.mktemp("transactions")))
 
 
 def judge_nights(judge: Judge, name: str, seeds: range, audit, folder: Path, count: int) -> Tally:
@@ -74,22 +69,22 @@ def judge_nights(judge: Judge, name: str, seeds: range, audit, folder: Path, cou
     return tally
 
 
-def test_nights_end_as_the_newest_dump_and_keep_what_earlier_ones_prove(transactions, audit, tmp_path):
-    tally = judge_nights(transactions, "transactions", range(2, 3), audit, tmp_path, count=1)
+def test_nights_end_as_the_newest_dump_and_keep_what_earlier_ones_prove(judge_of, audit, tmp_path):
+    tally = judge_nights(judge_of("transactions"), "transactions", range(2, 3), audit, tmp_path, count=1)
     print(tally.shares())
     assert not tally.of(Verdict.WRONG), shown(tally)
     assert not tally.of(Verdict.NEEDLESS), shown(tally)
 
 
 @pytest.mark.parametrize("is_first_whole", rest_at_night([False, True], [False]))
-def test_a_dump_with_the_segments_that_another_one_lacks_leaves_no_gap(is_first_whole, transactions, audit, tmp_path):
+def test_a_dump_with_the_segments_that_another_one_lacks_leaves_no_gap(is_first_whole, judge_of, audit, tmp_path):
     random, life = Random("gapthen transactions 0"), recorded_life(COMPLETE["transactions"].segments)
     life.live_randomly(1.0, random)
     dumps = [dump_with_gaps(tmp_path / "lacking", life, random), life.dump(tmp_path / "all", random)]
     for dump in reversed(dumps) if is_first_whole else dumps:
         audit(tmp_path / "wh", dump, cluster_metadata=metadata("transactions"))
     warehouse = open_held(tmp_path / "wh")
-    tally = transactions.judge(warehouse, read_proofs(dumps[1]), Tally(), random, count=1)
+    tally = judge_of("transactions").judge(warehouse, read_proofs(dumps[1]), Tally(), random, count=1)
     assert not tally.of(Verdict.WRONG), shown(tally)
     assert not tally.of(Verdict.NEEDLESS), shown(tally)
     assert list(warehouse.sql("SELECT DISTINCT len(gaps) FROM log_partitions")) == [(0,)]
@@ -151,9 +146,8 @@ def test_exports_that_go_on_rebuild_nothing_where_offsets_are_missing(audit, tmp
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", list(COMPLETE))
-def test_many_nights_end_as_the_newest_dump_and_keep_what_earlier_ones_prove(name, audit, tmp_path):
-    judge = Judge(*whole_of(name, audit, tmp_path))
-    tally = judge_nights(judge, name, range(100, 115), audit, tmp_path, count=4)
+def test_many_nights_end_as_the_newest_dump_and_keep_what_earlier_ones_prove(name, judge_of, audit, tmp_path):
+    tally = judge_nights(judge_of(name), name, range(100, 115), audit, tmp_path, count=4)
     print(tally.shares())
     assert not tally.of(Verdict.WRONG), shown(tally)
     assert not tally.of(Verdict.NEEDLESS), shown(tally)
