@@ -31,9 +31,8 @@ FEW = [
     "20-classic-rebalance",
     "30-offsets-transactional",
     "34-downgrade",
-    "random-4",
 ]
-"""Scripts of both protocols, of groups that are converted, of offsets and of everything mixed."""
+"""Scripts of both protocols, of groups that are converted, and of offsets; the nightly run plays all of them."""
 
 REBALANCE = "a classic rebalance under way"
 NOT_ON_RECORD = "a classic group before its first record"

@@ -91,12 +91,14 @@ def test_every_question_about_a_group_is_answered(asked, tried, tmp_path):
     assert wrong == []
 
 
-@pytest.mark.parametrize("names", [NAMES[::20], pytest.param(NAMES, marks=pytest.mark.long)], ids=["some", "all"])
-def test_every_question_about_a_group_with_a_hostile_name_is_answered(names, tried, tmp_path):
+@pytest.mark.parametrize(
+    ("names", "share"), [(NAMES[::20], 3), pytest.param(NAMES, 1, marks=pytest.mark.long)], ids=["some", "all"]
+)
+def test_every_question_about_a_group_with_a_hostile_name_is_answered(names, share, tried, tmp_path):
     wrong = [
         (group, fault)
         for group in names
-        for question in one_group(group, tmp_path, topic=group or "-")
+        for question in list(one_group(group, tmp_path, topic=group or "-"))[::share]
         for fault in faults(ask(tried.warehouse, question), question)
     ]
     assert wrong == []

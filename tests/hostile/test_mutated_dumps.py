@@ -33,7 +33,7 @@ NIGHTS = 4
 """Dumps that one warehouse takes, one after the other."""
 
 ASKED = 20
-"""Of so many warehouses, one is asked every question; by day every third question."""
+"""Of so many warehouses, one is asked every question; by day every ninth question."""
 
 SLOW = 10
 QUICK_SECONDS = 2.0
@@ -186,7 +186,7 @@ class Tried:
 
 
 @pytest.mark.parametrize(
-    ("dumps", "share"), [(NIGHTS, 3), pytest.param(LONG, 1, marks=[pytest.mark.long, pytest.mark.timeout(6 * 3600)])]
+    ("dumps", "share"), [(NIGHTS, 9), pytest.param(LONG, 1, marks=[pytest.mark.long, pytest.mark.timeout(6 * 3600)])]
 )
 def test_damaged_dumps_cost_their_neighbours_nothing(
     dumps: int, share: int, audit: Callable[..., Any], tmp_path: Path

@@ -24,9 +24,8 @@ from lab.lives import LIVES
 
 ROOT = Path(__file__).resolve().parents[2]
 
-pytestmark = pytest.mark.kafka
-
-QUICK = ("classic-join-leave", "consumer-subscription", "upgrade")
+pytestmark = [pytest.mark.kafka, pytest.mark.long]
+"""By day, recorded samples judge the engine; see tests/engine/test_against_the_broker.py."""
 
 NEVER_WRITTEN = {"PreparingRebalance", "CompletingRebalance"}
 """States of classic groups of which the log tells only when they are over."""
@@ -40,11 +39,6 @@ def run_lab(folder: Path, names: Sequence[str]) -> str:
     run = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     return str(folder)
-
-
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return run_lab(tmp_path_factory.mktemp("quick-lab"), QUICK)
 
 
 @pytest.fixture(scope="module")
@@ -106,16 +100,10 @@ def check_lab(lab: str, names: Sequence[str]) -> None:
     assert min(compared.values()) >= 3, compared
 
 
-def test_groups_of_a_short_lab_are_what_the_broker_said(quick: str):
-    check_lab(quick, QUICK)
-
-
-@pytest.mark.long
 def test_groups_of_every_scripted_life_are_what_the_broker_said(whole: str):
     check_lab(whole, tuple(LIVES))
 
 
-@pytest.mark.long
 def test_the_lab_ends_at_rest(whole: str):
     last = lines(whole, "checkpoints.jsonl")[-1]
     assert last["label"] == "end"
@@ -130,10 +118,5 @@ def check_reasons(lab: str) -> None:
     assert sum(one.is_right for one in verdicts) >= 0.95 * len(verdicts)
 
 
-def test_reasons_of_a_short_lab_are_those_the_broker_logged(quick: str):
-    check_reasons(quick)
-
-
-@pytest.mark.long
 def test_reasons_of_every_scripted_life_are_those_the_broker_logged(whole: str):
     check_reasons(whole)
