@@ -11,8 +11,7 @@ from click.testing import CliRunner
 
 from coordinator_replay.cli.main import main
 from tests.acceptance.recorded import Rows, journal
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
-from tests.pipeline.in_process import cut
+from tests.pipeline.in_process import audit_here, cut
 from tests.samples import Sample
 
 LIFE = "variants"

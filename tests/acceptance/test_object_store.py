@@ -21,7 +21,7 @@ from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.pipeline.audit import Summary
 from coordinator_replay.store.lock import one_at_a_time
 from tests.acceptance.processes import audited
-from tests.pipeline.in_process import audit, audit_here, contents, cut
+from tests.pipeline.in_process import FEW_BUCKETS, audit, audit_here, contents, cut
 from tests.samples import Sample
 
 __all__ = ["audit"]
@@ -161,5 +161,5 @@ def test_every_command_answers_as_on_this_machine(
 def test_spark_audits_into_an_object_store(whole: Path, uploaded: Sequence[str], s3: str, tmp_path: Path):
     # A process of its own: Spark's workers find the store by the environment that their JVM was started in.
     for number, night in enumerate(uploaded):
-        audited(night, f"{s3}/by-spark", tmp_path / f"run-{number}")
+        audited(night, f"{s3}/by-spark", tmp_path / f"run-{number}", "--buckets", str(FEW_BUCKETS))
     assert contents(f"{s3}/by-spark") == contents(whole)

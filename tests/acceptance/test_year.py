@@ -47,7 +47,7 @@ def test_a_year_of_nights_is_as_one_run(audit: Callable[..., Summary], tmp_path:
     quick: list[float] = []
     files: list[int] = []
     for number, night in enumerate(nights):
-        audit(warehouse, night, thresholds=QUICK)
+        audit(warehouse, night, thresholds=QUICK, buckets=None)
         if number % WEEK == WEEK - 1:
             later = datetime.now(UTC) + timedelta(days=2)
             kept = run_maintain(
@@ -56,7 +56,7 @@ def test_a_year_of_nights_is_as_one_run(audit: Callable[..., Summary], tmp_path:
             if number >= MONTH - 1:
                 quick.append(question_seconds(warehouse))
                 files.append(sum(one.after.files for one in kept))
-    audit(tmp_path / "whole", dump, thresholds=QUICK)
+    audit(tmp_path / "whole", dump, thresholds=QUICK, buckets=None)
     found, expected = contents(warehouse), contents(tmp_path / "whole")
     assert [name for name in expected if found[name] != expected[name]] == []
     assert len(quick) > 2

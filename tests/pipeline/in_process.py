@@ -24,6 +24,7 @@ from coordinator_replay.tables.definition import tables
 from tests.log.batch_spans import walk_batches
 
 FEW_BUCKETS = 2
+"""An audit into so many costs a third less than into the usual number, which audits by Spark and the program have."""
 
 VOLATILE = {
     "audit_runs": None,
@@ -67,26 +68,16 @@ class InProcess:
 
 
 def audit_here(warehouse: Path | str, *dumps: Path | str, **options: Any) -> Summary:
-    """Audit dumps into a warehouse."""
-    return run(InProcess(), Options(inputs=[str(dump) for dump in dumps], warehouse=str(warehouse), **options))
-
-
-def audit_in_few_buckets(warehouse: Path | str, *dumps: Path | str, **options: Any) -> Summary:
-    """Audit dumps into a warehouse that has two buckets if it is new: a third less work than in ten."""
+    """Audit dumps into a warehouse: a new one has few buckets unless `options` name a number, or None for the usual."""
     is_new = Store(str(warehouse)).snapshot(LEDGER) is None
-    return audit_here(warehouse, *dumps, **{"buckets": FEW_BUCKETS if is_new else None, **options})
+    named = {"buckets": FEW_BUCKETS if is_new else None, **options}
+    return run(InProcess(), Options(inputs=[str(dump) for dump in dumps], warehouse=str(warehouse), **named))
 
 
 @pytest.fixture
 def audit() -> Callable[..., Summary]:
     """Audits dumps into a warehouse."""
     return audit_here
-
-
-@pytest.fixture
-def few_buckets() -> Callable[..., Summary]:
-    """Audits dumps into a warehouse of few buckets; a module takes it under the name ``audit``."""
-    return audit_in_few_buckets
 
 
 def content(warehouse: Path | str, name: str, cluster: str = "default") -> list[str]:

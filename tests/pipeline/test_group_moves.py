@@ -10,8 +10,7 @@ import pytest
 from coordinator_replay import Warehouse
 from coordinator_replay.pipeline.audit import Options, plan_audit
 from coordinator_replay.pipeline.group_moves import GroupMoves, hash_divisor, may_have_moved
-from tests.pipeline.in_process import InProcess, contents, cut
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import InProcess, audit_here, contents, cut
 from tests.pipeline.staged_rows import Row, audit_rows, commit, emptied, group_record, marker, moment, ms
 from tests.samples import DATA
 

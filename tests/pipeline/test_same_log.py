@@ -16,8 +16,7 @@ from coordinator_replay.pipeline.audit import Options
 from coordinator_replay.pipeline.audit import audit as run_stages
 from coordinator_replay.store.writer import conform
 from tests.log.writer import LogEntry, write_batch
-from tests.pipeline.in_process import InProcess, content
-from tests.pipeline.in_process import few_buckets as audit
+from tests.pipeline.in_process import InProcess, audit, content
 from tests.samples import Sample
 
 __all__ = ["audit"]

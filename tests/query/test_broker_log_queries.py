@@ -13,7 +13,7 @@ from coordinator_replay.query.tables import Tables
 from coordinator_replay.query.timeline import member_intervals_of, timeline_of
 from coordinator_replay.report.group_page import group_page
 from coordinator_replay.times import LATEST, moment_text
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import audit_here
 from tests.query.small_warehouse import at, write_small_warehouse
 from tests.samples import DATA
 

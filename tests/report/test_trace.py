@@ -12,7 +12,7 @@ import pytest
 import coordinator_replay
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.trace import traces_of, write_trace
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import audit_here
 from tests.query.small_warehouse import ORDERS, at, event, owned, write_rows, write_small_warehouse
 from tests.report.hostile import EVIL, GROUP
 from tests.samples import DATA

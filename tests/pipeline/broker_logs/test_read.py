@@ -21,9 +21,7 @@ from coordinator_replay.pipeline.broker_logs.file import ReadLog
 from coordinator_replay.pipeline.broker_logs.read import LogContext, merge_lines, read_log
 from coordinator_replay.pipeline.bucket_files import Place
 from tests.nightly import rest_at_night
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
-from tests.pipeline.in_process import content, contents
-from tests.pipeline.in_process import few_buckets as audit
+from tests.pipeline.in_process import audit, audit_here, content, contents
 from tests.samples import DATA
 
 __all__ = ["audit"]

@@ -2,7 +2,9 @@
 
 import json
 import struct
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_replay.analysis.broker_logs.words import LOG_COLUMNS, by_records
+from coordinator_replay.pipeline.audit import Summary
 from scripts.reasons.durations import durations
 from scripts.reasons.sample import Sample
 from tests.log.batch_spans import walk_batches
-from tests.pipeline.in_process import audit, audit_here, contents, cut
+from tests.pipeline.in_process import audit_here, contents, cut
 from tests.samples import DATA
-
-__all__ = ["audit"]
 
 RECORDED = DATA / "broker-logs"
 CLOCK_MS = 40
@@ -32,6 +33,19 @@ ORDERS = {
     "behind": [("early", ()), ("late", ("first.log",)), ("late", ("second.log",))],
 }
 """Runs: which part of the dump, and which logs."""
+
+
+in_usual_buckets = partial(audit_here, buckets=None)
+"""Audits into a warehouse of the usual number of buckets.
+
+An empty log partition has a row where its bucket has other records, and these logs and their parts differ in that.
+"""
+
+
+@pytest.fixture
+def audit() -> Callable[..., Summary]:
+    """Audits dumps into a warehouse."""
+    return in_usual_buckets
 
 
 def parts_of(version: str, into: Path) -> Path:
@@ -163,7 +177,7 @@ def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def at_once(recorded: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """The tables of one run over a dump and its log."""
     warehouse = tmp_path_factory.mktemp("at-once")
-    audit_here(warehouse, recorded[0], broker_logs=[str(recorded[1])])
+    in_usual_buckets(warehouse, recorded[0], broker_logs=[str(recorded[1])])
     return tables_of(warehouse)
 
 
@@ -192,5 +206,5 @@ def test_any_slices_of_a_dump_and_its_log_in_any_order_end_in_the_same_tables(
         if item in there:
             given_last = item
         brought = [str(item)] if item in logs else []
-        audit_here(folder / "wh", given_last, broker_logs=brought, broker_log_zone="UTC")
+        in_usual_buckets(folder / "wh", given_last, broker_logs=brought, broker_log_zone="UTC")
     assert tables_of(folder / "wh") == at_once

@@ -9,8 +9,7 @@ from click.testing import CliRunner
 from coordinator_replay import Warehouse
 from coordinator_replay.cli.main import main
 from coordinator_replay.pipeline.findings.news import FOUND_IN_RUN, News
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
-from tests.pipeline.in_process import cut
+from tests.pipeline.in_process import audit_here, cut
 from tests.pipeline.test_incremental import QUICK
 from tests.samples import Sample
 

@@ -7,7 +7,7 @@ import pytest
 
 from coordinator_replay.query.findings import findings_of
 from coordinator_replay.query.tables import Tables
-from tests.pipeline.in_process import few_buckets as audit
+from tests.pipeline.in_process import audit
 from tests.samples import Sample, lines
 
 __all__ = ["audit"]

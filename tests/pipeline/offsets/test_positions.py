@@ -17,9 +17,7 @@ from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.lives import life_of
 from coordinator_replay.report.offset_marks import offset_columns
 from tests.nightly import rest_at_night
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
-from tests.pipeline.in_process import contents, cut
-from tests.pipeline.in_process import few_buckets as audit
+from tests.pipeline.in_process import audit, audit_here, contents, cut
 from tests.pipeline.staged_rows import audit_rows, commit, marker
 from tests.samples import DATA
 

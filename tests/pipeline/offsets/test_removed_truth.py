@@ -6,7 +6,7 @@ import pytest
 
 from scripts.reasons.removed import judge_removed, removed_table
 from scripts.world.mixes import FLEET, UNIFORM, Mix
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import audit_here
 
 
 def test_no_certain_cause_of_a_removed_offset_is_wrong(tmp_path: Path) -> None:

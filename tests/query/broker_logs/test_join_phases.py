@@ -10,7 +10,7 @@ from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.life import StateBand
 from coordinator_replay.report.lives import life_of
 from scripts.reasons.sample import Sample
-from tests.pipeline.in_process import audit_in_few_buckets as audit_here
+from tests.pipeline.in_process import audit_here
 from tests.samples import DATA
 
 RECORDED = DATA / "broker-logs" / "4.1"
