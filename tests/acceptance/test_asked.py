@@ -14,13 +14,15 @@ import pytest
 
 from tests.acceptance.conftest import AUDITED
 from tests.acceptance.recorded import CLOCK, answered, at, decoded, journal
+from tests.acceptance.test_checkpoints import SHARES
 from tests.samples import Sample, lines
 
 
+@SHARES
 @pytest.mark.parametrize("name", AUDITED)
-def test_what_groups_are_there_of_every_type_and_in_which_state(ask, name: str):
+def test_what_groups_are_there_of_every_type_and_in_which_state(ask, name: str, share: int):
     compared: Counter[str] = Counter()
-    for time, groups in answered(name):
+    for time, groups in list(answered(name))[::-share]:
         found = {row["group_id"]: row for row in ask(name, "groups", "--at", time)}
         for group_id, group in groups.items():
             told = (found[group_id]["group_type"].capitalize(), found[group_id]["state"])
@@ -49,8 +51,9 @@ def test_when_and_why_were_offsets_removed(ask, typed, expired: str):
         assert min(abs(at(when) - time) for time in cleaned) < CLOCK, (group_id, when)
 
 
-def test_what_were_removed_offsets_before_their_removal(ask, expired: str):
-    for time, groups in answered(expired):
+@SHARES
+def test_what_were_removed_offsets_before_their_removal(ask, expired: str, share: int):
+    for time, groups in list(answered(expired))[::-share]:
         for group_id, group in groups.items():
             told = {
                 f"{row['topic']}-{row['partition']}": row["committed_offset"]
