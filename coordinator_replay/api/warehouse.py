@@ -18,7 +18,7 @@ from coordinator_replay.api.page import Page, Pages, Trace
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.basis import Basis, basis_from
 from coordinator_replay.query.tables import Coverage, Tables
-from coordinator_replay.query.times import LogTime, is_run_id, parse_duration
+from coordinator_replay.query.times import LogTime, end_of_day, is_run_id, parse_duration, parse_end_time
 from coordinator_replay.query.who import EVERYONE, Who, groups_at_time
 from coordinator_replay.simulation import door
 from coordinator_replay.times import in_utc
@@ -443,7 +443,7 @@ class Warehouse:
             group,
             statuses=statuses,
             within=parse_duration(within) if isinstance(within, str) else within,
-            until=self._time(until),
+            until=self._time(self._with_whole_day(until)),
             who=who,
         )
         return Expiring(answer.content.offsets, answer.content.looked_until, answer.notes, answer.basis)
@@ -762,8 +762,16 @@ class Warehouse:
 
     def _end(self, moment: Time | None) -> datetime | None:
         """Return the end of a time range; None if it is the end of the log, whose last record belongs to the range."""
-        parsed = self._tables.read_time(moment) if isinstance(moment, str) else moment
+        parsed = self._with_whole_day(moment)
         return None if isinstance(parsed, LogTime) and parsed.is_log_end else self._time(parsed)
+
+    def _with_whole_day(self, moment: Time | None) -> Time | None:
+        """Return the end of a time range; a day without a time of day belongs to the range."""
+        if isinstance(moment, str):
+            return parse_end_time(moment, zone=self._tables.zone)
+        if isinstance(moment, date) and not isinstance(moment, datetime):
+            return end_of_day(moment, self._tables.zone)
+        return moment
 
     def _from(self, start: datetime | None = None, group: str | None = None) -> Basis:
         """Return the basis of an answer about a time range."""

@@ -11,7 +11,7 @@ import click
 from coordinator_replay.answer_columns import AnswerColumn, columns_of
 from coordinator_replay.cli import clock, output, work
 from coordinator_replay.cli.completion import CAUSE_NAME, GROUP_NAME
-from coordinator_replay.cli.option_types import TIME
+from coordinator_replay.cli.option_types import END_TIME, TIME
 from coordinator_replay.cli.options import Common, Function
 from coordinator_replay.cli.output import Row, print_note, print_rows, print_table
 from coordinator_replay.errors import UsageError
@@ -42,8 +42,8 @@ _to_option = click.option(
     "--to",
     "--until",
     "end",
-    type=TIME,
-    help="Up to this time, not included; default (and now): the end of the log, included.",
+    type=END_TIME,
+    help="Up to this time, not included (of a date, up to its end); default (and now): the end of the log, included.",
 )
 
 

@@ -8,7 +8,7 @@ import click
 from coordinator_replay.cli import ask, compute, export, incidents, maintain, metrics, offsets, show
 from coordinator_replay.cli.guard import GuardedGroup
 from coordinator_replay.cli.help_text import EXIT_CODES
-from coordinator_replay.cli.mistakes import unknown_command
+from coordinator_replay.cli.mistakes import explained, unknown_command
 from coordinator_replay.simulation.commands import simulate, what_if
 from coordinator_replay.version import __version__
 
@@ -25,6 +25,17 @@ class Program(GuardedGroup):
         with formatter.section("Exit codes"):
             codes = [*EXIT_CODES.items(), ("3, 4", "As audit --help and findings --help say.")]
             formatter.write_dl(sorted(codes, key=lambda pair: int(pair[0].partition(",")[0])))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options before the command.
+
+        Raises:
+            UsageError: there is no such option here.
+        """
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as problem:
+            raise click.UsageError(explained(problem), ctx) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

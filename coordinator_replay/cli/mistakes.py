@@ -93,10 +93,17 @@ def _unknown_option(problem: click.NoSuchOption) -> str:
     if typed in _OF_KAFKAS_TOOLS:
         return f"No such option {typed!r}: {_OF_KAFKAS_TOOLS[typed]}."
     command = None if problem.ctx is None else problem.ctx.command
-    known = [name for param in (command.params if command else ()) for name in param.opts if name.startswith("--")]
+    if isinstance(command, click.Group) and any(typed in _names(each) for each in command.commands.values()):
+        return f"No such option {typed!r} before the command. Write it behind the command, as in 'groups {typed} …'."
+    known = [name for name in _names(command) if name.startswith("--")]
     meant = _meant(typed.lower().lstrip("-").replace("_", "-"), known, _OPTIONS)
     near = meant or nearest(typed, known)
     return f"No such option {typed!r}. " + (f"Did you mean {near!r}?" if near else "--help lists the options.")
+
+
+def _names(command: click.Command | None) -> list[str]:
+    """Return the names of a command's options."""
+    return [name for param in (command.params if command else ()) for name in param.opts]
 
 
 def unknown_command(typed: str, known: Sequence[str]) -> str:

@@ -25,7 +25,7 @@ from coordinator_replay.cli.answers import (
 )
 from coordinator_replay.cli.clock import now
 from coordinator_replay.cli.completion import COMMITTED_TOPIC_NAME
-from coordinator_replay.cli.option_types import DURATION, TIME, Parsed, Time
+from coordinator_replay.cli.option_types import DURATION, END_TIME, Parsed, Time
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
 from coordinator_replay.errors import UsageError
 from coordinator_replay.listing import counted
@@ -164,7 +164,7 @@ def offsets(
     type=DURATION,
     help="Only offsets that expire within this time after the end of the log, even beyond the audit's --horizon.",
 )
-@click.option("--until", type=TIME, help="Only offsets that expire up to this time, in place of --within.")
+@click.option("--until", type=END_TIME, help="Only offsets that expire up to this time, in place of --within.")
 @who_options()
 def expired(common: Common, **asked: Any) -> None:
     """Show offsets of GROUP, or of all groups, that expired, are past retention, or expire next.

@@ -21,6 +21,7 @@ from coordinator_replay.query.times import (
     LogTime,
     parse_absolute_time,
     parse_duration,
+    parse_end_time,
     parse_time,
     parse_time_or_run,
 )
@@ -92,6 +93,9 @@ Time = datetime | LogTime
 
 TIME = ParsedTime("time", parse_time, LogTime)
 """A time."""
+
+END_TIME = ParsedTime("time", parse_end_time, LogTime)
+"""The end of a time range: a day without a time of day belongs to the range."""
 
 TIME_OR_RUN = ParsedTime("time or run id", parse_time_or_run, LogTime)
 """A time, or the run id of an audit, which stands for the end of the log as that audit had read it."""

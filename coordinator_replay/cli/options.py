@@ -24,6 +24,7 @@ from coordinator_replay.cli.option_types import (
     ABSOLUTE_TIME,
     CLOCK_RULE,
     DURATION,
+    END_TIME,
     TIME,
     ZONE_KEY,
     Parsed,
@@ -158,8 +159,8 @@ class Command(GuardedCommand):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the forms of times if the command takes any, the examples, and the exit codes."""
-        for kind, rule in ((TIME, RULE), (ABSOLUTE_TIME, f"{CLOCK_RULE}.")):
-            if any(param.type is kind for param in self.params):
+        for kinds, rule in (((TIME, END_TIME), RULE), ((ABSOLUTE_TIME,), f"{CLOCK_RULE}.")):
+            if any(param.type in kinds for param in self.params):
                 with formatter.section("Times"):
                     formatter.write_text(rule)
         super().format_epilog(ctx, formatter)

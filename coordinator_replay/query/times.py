@@ -2,14 +2,14 @@
 
 All commands read a time in the same three forms. It is an absolute time (ISO-8601, epoch milliseconds), a time before
 the end of the log (``-6h``), or a day or time of day relative to the last day of the log (``yesterday``, ``08:34``). A
-date means its start. A time without a zone is in the zone of the question, which is UTC by default. Only the tables
-know the end of the log, so relative times are read in two steps: ``parse_time`` when the time is typed,
-``LogTime.resolve`` once the end is known.
+date means its start; as the end of a time range it means its end. A time without a zone is in the zone of the question,
+which is UTC by default. Only the tables know the end of the log, so relative times are read in two steps:
+``parse_time`` when the time is typed, ``LogTime.resolve`` once the end is known.
 """
 
 import re
-from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta, tzinfo
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from coordinator_replay.errors import UsageError
 from coordinator_replay.times import EPOCH
@@ -23,8 +23,9 @@ ABSOLUTE_RULE = (
 
 RULE = (
     "2026-11-20T02:13:00Z or 20.11.2026 02:13 (without a zone in that of --zone, else UTC; "
-    '"2026-11-20 02:13 Europe/Berlin" and "… CET" name one), 2026-11-20 (its start) or epoch milliseconds '
-    '(12 digits or more). Counted from the end of the log: -6h, -1d12h, "6 hours ago", now (the end itself). '
+    '"2026-11-20 02:13 Europe/Berlin" and "… CET" name one), 2026-11-20 (its start; in --to and --until its end) or '
+    'epoch milliseconds (12 digits or more). Counted from the end of the log: -6h, -1d12h, "6 hours ago", '
+    "now (the end itself). "
     'On its last day: 08:34, 08:34:05, today; on the day before: yesterday, "yesterday 08:34".'
 )
 """Forms of a time in commands."""
@@ -55,6 +56,8 @@ _DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:,?[ T]+(\d{1,2}:\d{2}(?::
 _SLASHED = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})(.*)")
 _CLOCK_WITH_DOT = re.compile(r"(\d{1,2})\.(\d{2})")
 _ZONED = re.compile(r"(.*\d.*?)\s+([A-Za-z]{2,5}|[A-Za-z_]+/[A-Za-z_+/-]+|(?:UTC|GMT)?[+-]\d{1,2}(?::?\d{2})?)")
+
+_DAY = re.compile(r"today|yesterday|\d{4}-\d{2}-\d{2}|\d{1,2}\.\d{1,2}\.\d{4}", re.IGNORECASE)
 
 _SECONDS_DIGITS = range(9, 11)
 _MILLISECONDS_DIGITS = 12
@@ -221,6 +224,41 @@ def parse_time(text: str, rule: str = ADVICE, zone: tzinfo = UTC) -> datetime | 
         return _absolute(text, zone) if counted is None else counted
     except (ValueError, OverflowError, UsageError):
         raise UsageError(f"invalid time {typed!r}: write {_form_that_works(typed) or rule}") from None
+
+
+def parse_end_time(text: str, rule: str = ADVICE, zone: tzinfo = UTC) -> datetime | LogTime:
+    """Read the end of a time range; a day without a time of day belongs to the range.
+
+    Args:
+        text: what was typed.
+        rule: what may be typed, for the message.
+        zone: the zone of a time that names none.
+
+    >>> parse_end_time("2026-11-20").isoformat(), parse_end_time("2026-11-20T00:00").isoformat()
+    ('2026-11-21T00:00:00+00:00', '2026-11-20T00:00:00+00:00')
+    >>> parse_end_time("yesterday").resolve(datetime(2026, 11, 20, 3, tzinfo=UTC)).isoformat()
+    '2026-11-20T00:00:00+00:00'
+
+    Raises:
+        UsageError: the text is no time.
+    """
+    parsed, day = parse_time(text, rule, zone), text.strip()
+    zoned = _ZONED.fullmatch(day)
+    if zoned is not None and zoned[2].lower() != "ago":
+        day, zone = zoned[1], parse_zone(zoned[2])
+    if _DAY.fullmatch(day) is None:
+        return parsed
+    if isinstance(parsed, LogTime):
+        return replace(parsed, days_back=parsed.days_back - 1)
+    try:
+        return end_of_day(parsed.astimezone(zone).date(), zone)
+    except OverflowError:
+        raise UsageError(f"invalid time {text!r}: the day after it lies beyond the year 9999") from None
+
+
+def end_of_day(day: date, zone: tzinfo) -> datetime:
+    """Return the end of a day in a zone, which is the start of the next day."""
+    return datetime.combine(day + timedelta(days=1), time(), zone).astimezone(UTC)
 
 
 _RUN_ID = re.compile(r"\d{8}T\d{6}\.\d{6}Z\+*")

@@ -53,10 +53,16 @@ def test_times_are_datetimes_or_the_texts_of_the_command_line(warehouse, given):
     assert found[0].since == at("02:05")
 
 
-def test_a_date_is_its_start(warehouse):
-    assert len(warehouse.timeline("payments", start=date(2026, 11, 20))) == len(warehouse.timeline("payments"))
+def test_a_date_is_its_start_or_its_end_where_a_range_ends(warehouse):
+    whole = warehouse.timeline("payments")
+    day = date(2026, 11, 20)
+    assert len(warehouse.timeline("payments", start=day)) == len(whole)
+    assert len(warehouse.timeline("payments", start=day, end=day)) == len(whole)
+    assert len(warehouse.timeline("payments", end="2026-11-20")) == len(whole)
     with pytest.raises(UsageError, match="not covered"):
-        warehouse.timeline("payments", end=date(2026, 11, 20))
+        warehouse.timeline("payments", end=day - timedelta(days=1))
+    with pytest.raises(UsageError, match="not covered"):
+        warehouse.timeline("payments", end="2026-11-20T00:00")
 
 
 def test_what_is_said_beside_an_answer_goes_with_it(warehouse):

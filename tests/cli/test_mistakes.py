@@ -85,6 +85,8 @@ REFUSED: dict[tuple[str, ...], str] = {
     ("sql",): "give either a statement or --query NAME; --list shows",
     ("groups", "--output", "yaml"): "'yaml' is not one of 'table', 'json', 'csv'",
     ("groups", "--format", "json"): "Did you mean '--output'",
+    ("--warehouse", W, "groups"): "before the command. Write it behind the command, as in 'groups --warehouse …'",
+    ("--bootstrap-server", "b:9092"): "no broker is asked",
     ("groups", "--bootstrap-server", "b:9092"): "no broker is asked: --warehouse names",
     ("offsets", "payments", "--at", "02:12", "--reset-file", "/not/writable/x.csv"): "/not/writable/x.csv can't be wri",
     ("report", "payments", "--out", "x.pdf"): r"x.pdf: give a name that ends in .html, .svg or .png",

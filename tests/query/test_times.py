@@ -1,5 +1,5 @@
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.times import ABSOLUTE_RULE, RULE, LogTime, parse_absolute_time, parse_duration, parse_time
+from coordinator_replay.query.times import (
+    ABSOLUTE_RULE,
+    RULE,
+    LogTime,
+    parse_absolute_time,
+    parse_duration,
+    parse_end_time,
+    parse_time,
+)
 
 END = datetime(2026, 11, 20, 12, 0, 30, tzinfo=UTC)
 
@@ -205,6 +213,7 @@ def test_iso_and_epoch_milliseconds_of_a_time_agree(milliseconds: int):
 def test_no_text_crashes_the_parser(text: str):
     with suppress(UsageError):
         assert resolved(text).tzinfo is not None
+        assert parse_end_time(text) is not None
 
 
 def test_durations_add_up_their_parts():
@@ -212,3 +221,38 @@ def test_durations_add_up_their_parts():
     for text in ("3", "d", "-3d", "1y", "99999999999999w"):
         with pytest.raises(UsageError, match="duration"):
             parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "end"),
+    [
+        ("2026-11-20", UTC, datetime(2026, 11, 21, tzinfo=UTC)),
+        (" 20.11.2026 ", UTC, datetime(2026, 11, 21, tzinfo=UTC)),
+        ("2026-11-20 CET", UTC, datetime(2026, 11, 20, 23, tzinfo=UTC)),
+        ("2026-11-20 Europe/Berlin", UTC, datetime(2026, 11, 20, 23, tzinfo=UTC)),
+        # The day on which the clock is turned back has 25 hours, and the other one 23.
+        ("2026-10-25", ZoneInfo("Europe/Berlin"), datetime(2026, 10, 25, 23, tzinfo=UTC)),
+        ("2026-03-29", ZoneInfo("Europe/Berlin"), datetime(2026, 3, 29, 22, tzinfo=UTC)),
+        ("today", UTC, datetime(2026, 11, 21, tzinfo=UTC)),
+        ("Yesterday", UTC, datetime(2026, 11, 20, tzinfo=UTC)),
+    ],
+)
+def test_a_day_at_the_end_of_a_range_belongs_to_it(text: str, zone: tzinfo, end: datetime):
+    parsed = parse_end_time(text, zone=zone)
+    assert (parsed.resolve(datetime(2026, 11, 20, 3, tzinfo=UTC)) if isinstance(parsed, LogTime) else parsed) == end
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("2026-11-20T00:00", "2026-11-20 02:13 CET", "20.11.2026 02:13", "1795249940956"),
+        *("-6h", "6 hours ago", "now", "08:34", "yesterday 08:34", "today 00:00"),
+    ],
+)
+def test_a_time_of_day_at_the_end_of_a_range_is_that_time(text: str):
+    assert parse_end_time(text) == parse_time(text)
+
+
+def test_the_last_day_of_the_calendar_has_no_end():
+    with pytest.raises(UsageError, match="beyond the year 9999"):
+        parse_end_time("9999-12-31")
