@@ -66,7 +66,7 @@ QUESTIONS = {
 
 ON_CALL = {
     "which deploy cost most downtime": (LIFE, "impact --by rollout", r"shop-migrate\b"),
-    "who loses offsets up to a date": ("expiration", "expired --until 2027-01-01", r"2027-01-01"),
+    "who loses offsets up to a date": ("expiration", "expired --until 2027-01-01", r"2027-01-02T00:00"),
     "who is still on the classic protocol": (LIFE, "sql --query classic-protocol-groups", r"shop-billing\b"),
     "who is always last to rejoin": (JAVA, "sql --query last-to-rejoin", r"hold-1\b"),
     "did our consumer skip messages": (LIFE, "sql --query jumps-ahead", "No rows"),

@@ -131,5 +131,5 @@ def test_end_offsets_of_kafkas_tool(tmp_path: Path):
 def test_expiry_says_how_far_it_looked_and_that_the_log_is_older(ask):
     told = ask("expired", "--until", "2026-11-21", "--json").stderr
     assert "Offsets that expire up to 2026-11-22T00:00:00.000Z were looked for." in told
-    assert told.startswith("The log ended before 2026-11-21T00:00:00.000Z")
+    assert told.startswith("The log ended before 2026-11-22T00:00:00.000Z")
     assert "The log ended before" not in ask("expired", "--within", "5000w", "--json").stderr
