@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from coordinator_replay.query.rebalances import Rebalance
 
 
-_AT_LEAST = "Records of that time may be missing from the log: what is recorded is at least so much."
+_AT_LEAST = "Records of that time may be missing from the log: the true numbers of the recorded group may be higher."
 _MOST_CHANGES = 5000
 """Largest number of changes that a page lists one by one; the answer has all of them."""
 

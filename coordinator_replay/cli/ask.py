@@ -75,9 +75,8 @@ if TYPE_CHECKING:
     metavar="STATE",
     type=STATES,
     help=f"Only groups in this state, or in these with commas between: {', '.join(GROUP_STATES)}. "
-    "A classic group that rebalances has no record of it "
-    "until the rebalance is over, and shows the state before, unless brokers' logs were audited. Unknown: records that "
-    "the log no longer has decide it.",
+    "A rebalance of a classic group leaves no record until it is over: until then the group shows the state before, "
+    "unless brokers' logs were audited. Unknown: the state depends on records that are no longer in the log.",
 )
 @click.option("--deleted", is_flag=True, help="Groups that existed before and no longer do: since when, and why.")
 @click.option(
@@ -268,11 +267,11 @@ def owner(common: Common, group: str, topic: str, partition: int | None, **asked
     "--new",
     "is_new",
     is_flag=True,
-    help="Only findings that no audit had stored before the last one that read new records. One that may have begun "
-    "earlier, by records that are missing from the log, says so.",
+    help="Only findings that no audit had stored before the last one that read new records. If missing records may "
+    "hide an earlier beginning of a finding, it says so.",
 )
 @click.option("--since", type=TIME, help="Only findings first stored by an audit that began at this time or later.")
-@click.option("--exit-code", is_flag=True, help="End with code 4 where there is no such finding.")
+@click.option("--exit-code", is_flag=True, help="End with code 4 if there is no such finding.")
 @who_options()
 def findings(common: Common, exit_code: bool, **asked: Any) -> None:
     """Show findings: what an operator should look at, the most severe first.

@@ -223,7 +223,7 @@ def _print_plan(options: "Options", common: Common) -> None:
     "--history-every",
     "history_every_ms",
     type=DURATION_MS,
-    help="Keep only the last commit of each such interval in offset_history.",
+    help="In offset_history, keep only the last commit of each interval of this length.",
 )
 @click.option(
     "--buckets",
@@ -242,7 +242,7 @@ def _print_plan(options: "Options", common: Common) -> None:
     "--plan",
     "is_plan",
     is_flag=True,
-    help="Print what would become of each bucket, and why, and end; no table is written.",
+    help="Print what an audit would do with each bucket, and why; write no table.",
 )
 @click.option(
     "--strict", is_flag=True, help="End with code 3 if a record was quarantined, or a group could not be evaluated."

@@ -96,11 +96,9 @@ def _print_exported(exported: "Exported", out: str, output: str) -> None:
     help="Properties file of client settings, as Kafka's own tools take.",
 )
 @click.option(
-    "--partitions", type=click.IntRange(min=1), help="Partitions of the topic; the cluster is asked if left out."
+    "--partitions", type=click.IntRange(min=1), help="Number of partitions of the topic; default: as the cluster says."
 )
-@click.option(
-    "--again", is_flag=True, help="Read the topic from its start once more, for what compaction has left of it."
-)
+@click.option("--again", is_flag=True, help="Read the topic from its start again: all that compaction has left of it.")
 @click.option("--min-partitions", type=click.IntRange(min=1), help="Minimum number of Spark tasks that read.")
 @click.option("--follow", is_flag=True, help="Go on until SIGTERM or Ctrl-C, and write new records as they come.")
 @click.option(

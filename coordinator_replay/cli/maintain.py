@@ -53,7 +53,7 @@ def _row(kept: "Kept") -> list[object]:
     type=DURATION,
     default="30d",
     show_default=True,
-    help="Remove files no longer referenced by their table for this long; at least 7d, unless forced.",
+    help="Remove files that their table has not referenced for this long; at least 7d, unless forced.",
 )
 @click.option(
     "--keep",

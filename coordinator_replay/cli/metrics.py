@@ -61,7 +61,7 @@ def _push(written: "Metrics", cluster: str, gateway: str) -> None:
     type=click.IntRange(min=0),
     default=DEFAULT_LIMIT,
     show_default=True,
-    help="How many groups get own series at most: those with most rebalances.",
+    help="Largest number of groups that get series of their own: those with most rebalances.",
 )
 @click.option("--openmetrics", "is_openmetrics", is_flag=True, help="Write OpenMetrics' format.")
 @click.option(

@@ -157,7 +157,11 @@ def offsets(
 )
 @any_group_argument
 @click.option(
-    "--status", "statuses", multiple=True, type=click.Choice(STATUSES, case_sensitive=False), help="Only these."
+    "--status",
+    "statuses",
+    multiple=True,
+    type=click.Choice(STATUSES, case_sensitive=False),
+    help="Only this status; can be given again.",
 )
 @click.option(
     "--within",
@@ -175,9 +179,9 @@ def expired(common: Common, **asked: Any) -> None:
     answer = open_warehouse(common).expired(**asked)
     if answer.looked_until is not None and answer.looked_until < now():
         say(
-            f"The log ended before {moment_text(answer.looked_until)}, the time up to which this looks, and that is "
-            "over: what was committed or has expired since is not in it. Take a newer dump, or look further with "
-            "--until."
+            f"The log ended before {moment_text(answer.looked_until)}. Offsets are looked for up to that time, and it "
+            "is over: what was committed or has expired since is not in the log. Take a newer dump, or look further "
+            "with --until."
         )
     show_screen(common, columns_for(answer.row_type), answer, "offset")
     say_notes(answer)

@@ -167,6 +167,6 @@ def _buckets(ledger: Snapshot | None, options: Options, *, is_local: bool) -> in
     if options.buckets not in (None, buckets):
         raise UsageError(
             f"the warehouse {options.warehouse} has {buckets} buckets, and --buckets {options.buckets} asks for "
-            "another number, which only a new warehouse can have: leave the option out, or name a new warehouse"
+            "another number. Only a new warehouse can have another: leave the option out, or name a new warehouse"
         )
     return buckets

@@ -299,5 +299,7 @@ def parse_absolute_time(text: str, rule: str = ABSOLUTE_RULE, zone: tzinfo = UTC
     """
     parsed = parse_time(text, rule, zone)
     if isinstance(parsed, LogTime):
-        raise UsageError(f"invalid time {text!r}: only the end of a log makes it one; write {rule}")
+        raise UsageError(
+            f"invalid time {text!r}: it is relative to the end of a log, which can't be used here; write {rule}"
+        )
     return parsed

@@ -94,8 +94,8 @@ def check_upkeep(upkeep: Upkeep) -> None:
     """
     if upkeep.vacuum_after < SAFE_RETENTION and not upkeep.force:
         raise UsageError(
-            f"--vacuum-after must be {SAFE_RETENTION.days}d or longer, so that whoever reads an earlier version of a "
-            f"table can finish; --force does it where nobody reads"
+            f"--vacuum-after must be {SAFE_RETENTION.days}d or longer, so that readers of an earlier version of a "
+            f"table can finish; --force allows less, if nobody reads"
         )
     filesystem, path = open_filesystem(f"{Store(upkeep.warehouse).path(LEDGER)}/_delta_log")
     if filesystem.get_file_info(path).type != fs.FileType.Directory:

@@ -169,7 +169,9 @@ def test_microseconds_are_not_taken_for_milliseconds():
 def test_where_no_log_is_read_only_full_times_are_taken():
     assert parse_absolute_time("2026-11-20T02:13") == datetime(2026, 11, 20, 2, 13, tzinfo=UTC)
     for text in ("-6h", "08:34", "now"):
-        with pytest.raises(UsageError, match="only the end of a log makes it one; write 2026-11-20T02:13:00Z"):
+        with pytest.raises(
+            UsageError, match="it is relative to the end of a log, which can't be used here; write 2026-11-20T02:13:00Z"
+        ):
             parse_absolute_time(text)
 
 

@@ -205,7 +205,7 @@ def read_log(file: DumpFile, context: LogContext) -> LogResult:
 
 def _problem_of_times(parsed: _Parsed, context: LogContext, unplaced: int) -> str | None:
     if unplaced:
-        return f"{unplaced} lines left out: clocks changed near them, which time they have is open"
+        return f"{unplaced} lines left out: clocks changed near them, so their time is not known"
     if context.zone is None:
         return None
     shown = other_offset_ms(parsed.events, context.rebalances, context.zone)
