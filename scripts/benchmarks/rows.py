@@ -19,6 +19,7 @@ from benchmarks.measured import Measured, Setting, in_turns, seconds
 from benchmarks.nightly import first_audit, memory, nights, scale, skew, small, store, whole
 from benchmarks.replay import engine, groups, large_group
 from benchmarks.spark_users import data_source, replay_frames
+from benchmarks.standalone import cluster
 from benchmarks.what_if import what_if, what_if_all
 from coordinator_replay.log.reading import gather_records
 from coordinator_replay.log.segment import read_segment
@@ -206,5 +207,6 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     "small": small,
     "first-audit": first_audit,
     "following": following,
+    "cluster": cluster,
 }
 """Every row by its name, those without Spark first."""

@@ -5,15 +5,11 @@ the package itself: what runs on them can only have come with the job.
 """
 
 import os
-import re
 import subprocess
 import sys
 import sysconfig
-import time
-import urllib.request
 import venv
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,14 +18,13 @@ from deltalake import DeltaTable
 from coordinator_replay.pipeline.host.jars import delta, jars_of
 from coordinator_replay.pipeline.host.session import DELTA as DELTA_SETTINGS
 from coordinator_replay.tables.definition import tables
-from tests.acceptance.spark_processes import PATIENCE_SECONDS, SPARK, environment, free_port, running
+from tests.acceptance.spark_processes import SPARK, environment, standalone_cluster
 from tests.samples import Sample
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = Sample("java-clients")
-DAEMONS = "org.apache.spark.deploy"
 OF_ITS_RUN = ["run_id", "found_in_run", "started_at", "finished_at", "inputs", "settings", "table_versions", "stages"]
 
 
@@ -51,40 +46,9 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
-@contextmanager
-def daemon(python: Path, folder: Path, name: str, *arguments: str) -> Iterator[None]:
-    """A process of the cluster, until the block ends."""
-    command = [str(SPARK / "bin" / "spark-class"), f"{DAEMONS}.{name}", "--host", "127.0.0.1", *arguments]
-    log = folder / f"{name.rpartition('.')[2]}-{time.monotonic_ns()}.log"
-    with running(command, environment(python), folder, log):
-        yield
-
-
-def alive_workers(page: str) -> int:
-    try:
-        with urllib.request.urlopen(page, timeout=5) as answer:
-            found = re.search(r'"aliveworkers"\s*:\s*(\d+)', answer.read().decode())
-    except OSError:
-        return 0
-    return int(found.group(1)) if found else 0
-
-
 @pytest.fixture(scope="module")
 def master(bare_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("cluster")
-    port, page = free_port(), free_port()
-    url = f"spark://127.0.0.1:{port}"
-    with ExitStack() as processes:
-        start = ("master.Master", "--port", str(port), "--webui-port", str(page))
-        processes.enter_context(daemon(bare_python, folder, *start))
-        for number in (1, 2):
-            own = ("--cores", "1", "--memory", "1g", "--webui-port", str(free_port()))
-            work = ("--work-dir", str(folder / f"worker-{number}"))
-            processes.enter_context(daemon(bare_python, folder, "worker.Worker", *own, *work, url))
-        until = time.monotonic() + PATIENCE_SECONDS
-        while alive_workers(f"http://127.0.0.1:{page}/json/") < 2:
-            assert time.monotonic() < until, "".join(log.read_text() for log in folder.glob("*.log"))
-            time.sleep(0.5)
+    with standalone_cluster(bare_python, tmp_path_factory.mktemp("cluster")) as url:
         yield url
 
 
