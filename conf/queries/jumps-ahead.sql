@@ -2,6 +2,7 @@
 -- param group text: only this group
 -- param from time: commits from this time on
 -- param threshold number = 1000: offsets from which it counts
+-- then offsets GROUP --history TOPIC shows the commits around a jump. sql --query rewinds shows offsets that went back.
 WITH steps AS (
     SELECT group_id, topic, partition, valid_from, committed_offset, replaced_offset, from_offset, group_state, owner_member_id,
            is_proven,

@@ -1,6 +1,7 @@
 -- Clients (static members by group.instance.id) that set off most rebalances, with their causes and longest commit pause. With is_at_least there may be more.
 -- param group text: only this group
 -- param from time: rebalances that ended at this time or later
+-- then why GROUP explains each rebalance.
 WITH triggers AS (
     SELECT group_id, rebalance_id, coalesce(cause, 'UNKNOWN') AS cause, unnest(trigger_members) AS member_id, commit_pause_ms
     FROM rebalances

@@ -1,6 +1,7 @@
 -- Committed offsets that were rewound, with the owner before and after and the group's state: resets and duplicates.
 -- param group text: only this group
 -- param threshold number = 1: offsets from which it counts
+-- then offsets GROUP --history TOPIC shows the commits around a rewind. sql --query jumps-ahead shows offsets that went far ahead.
 SELECT * FROM (
     -- No previous_offset: it is not on record, one of the two is negative, or the topic may have been created again.
     SELECT group_id, topic, partition, valid_from AS at, previous_offset, committed_offset,

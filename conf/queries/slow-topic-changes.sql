@@ -1,5 +1,6 @@
 -- Rebalances that a change of a topic caused, by how long the group took to notice the new partitions. With is_exact the row is proven. The times of topic changes need audit --cluster-metadata.
 -- param group text: only this group
+-- then sql --query never-owned-partitions shows which partitions still have no owner.
 SELECT group_id, coalesce(started_at, completed_at) AS at, metadata_delay_ms, duration_ms, duration_ms_max,
        partitions_added, confidence, evidence, coalesce(is_exact, false) AS is_exact
 FROM rebalances

@@ -5,10 +5,11 @@ A file begins with comments: what the query answers, then a line for each parame
     -- Groups that rebalance most often, with the usual cause and the busiest hour.
     -- param group text: only this group
     -- param least number = 2: rebalances from which on a group counts
+    -- then why GROUP explains each rebalance
     SELECT ...
 
 ``$group`` in the statement is the parameter's value; null if none is given and the file names no default. ``$cluster``
-is the cluster asked about and needs no line. Types are text, number and time.
+is the cluster asked about and needs no line. Types are text, number and time. ``then`` names the command to type next.
 """
 
 import itertools
@@ -29,6 +30,7 @@ from coordinator_replay.query.tables import Tables
 _PARAMETER = re.compile(
     r"^-- param (?P<name>[a-z][a-z_]*) (?P<type>[a-z]+)(?: = (?P<default>[^:]+))?: (?P<about>.+)$", re.MULTILINE
 )
+_THEN = "then "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +77,14 @@ class SavedQuery:
     Attributes:
         about: the question that it answers, in a sentence.
         parameters: its parameters, in the order of the file.
+        then: what to type next and what that shows, in a sentence; empty if the file has no such line.
         sql: a SELECT in DuckDB's SQL.
     """
 
     name: str = column("NAME", 1)
     parameters: tuple[Parameter, ...] = column("PARAMETERS", 2, 12)
     about: str = column("ANSWERS", 1, 20, good=20)
+    then: str
     sql: str
 
     def parameter(self, name: str) -> Parameter:
@@ -122,7 +126,8 @@ def _read(path: Path) -> SavedQuery:
     head = [line.removeprefix("--").strip() for line in itertools.takewhile(lambda line: line.startswith("--"), lines)]
     return SavedQuery(
         name=path.stem,
-        about=" ".join(line for line in head if not line.startswith("param ")),
+        about=" ".join(line for line in head if not line.startswith(("param ", _THEN))),
+        then=" ".join(line.removeprefix(_THEN) for line in head if line.startswith(_THEN)),
         parameters=tuple(Parameter(**match.groupdict()) for match in _PARAMETER.finditer(text)),
         sql="\n".join(lines[len(head) :]).strip(),
     )

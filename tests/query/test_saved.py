@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from coordinator_replay.api import Warehouse
+from coordinator_replay.cli.main import main
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query import saved
 from coordinator_replay.query.saved import queries_folder, run_saved_query, saved_queries, saved_query
@@ -362,3 +363,21 @@ def test_rates_are_of_the_time_that_the_log_covers(tmp_path: Path):
     assert grown["bytes_per_day"] == round(grown["bytes"] * 86_400_000 / grown["covered_ms"])
     (busy,) = [row for row in answers(warehouse, "hot-committers") if row["group_id"] == "burst"]
     assert (busy["commits"], busy["peak_per_minute"], busy["commits_per_minute"]) == (12, 12, 0.6)
+
+
+FOLLOWED = sorted(name for name, query in saved_queries().items() if query.then)
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_what_to_type_next_are_commands_and_saved_queries_that_exist(warehouse: Tables, name: str):
+    answer = Warehouse(warehouse.uri).sql(query=name)
+    assert answer.notes[-1] == saved_query(name).then
+    assert "then" not in saved_query(name).about.split()
+    for sentence in saved_query(name).then.rstrip(".").split(". "):
+        assert sentence.split()[0] in main.commands
+        assert set(re.findall(r"--query ([a-z-]+)", sentence)) <= saved_queries().keys() - {name}
+
+
+@pytest.mark.parametrize("name", ["flapping-groups", "slow-topic-changes", "jumps-ahead"])
+def test_queries_that_ask_how_often_name_one_that_says_who_or_what(name: str):
+    assert name in FOLLOWED

@@ -81,7 +81,7 @@ def saved(warehouse: Tables, query: str, values: Mapping[str, str], *, timeout: 
         f"No rows; cluster {warehouse.cluster!r} is covered from {warehouse.coverage}.",
         saved_terms(query, values),
     ]
-    full_name = saved_query(query).name
-    named = None if full_name == query else f"Saved query {full_name}."
-    notes = [named, *([] if rows else nothing), undecoded_note(warehouse)]
+    asked = saved_query(query)
+    named = None if asked.name == query else f"Saved query {asked.name}."
+    notes = [named, *([] if rows else nothing), undecoded_note(warehouse), asked.then or None]
     return Answered(content=Table(columns, rows), notes=notes, basis=basis_from(warehouse))
