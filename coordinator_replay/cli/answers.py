@@ -35,6 +35,12 @@ counts."""
 _SCREEN = 16
 """Largest number of lines of a table that is to leave room for headings and notes on a screen."""
 
+_HEADINGS = 7
+"""Number of lines that a second table takes beside its rows."""
+
+_LEAST = 5
+"""Number of lines that a table may have, however many notes there are."""
+
 
 at_option = click.option("--at", type=TIME, help="Point in time; default: the end of the log.")
 _FROM = "From this time on; default: the start of the log."
@@ -229,7 +235,15 @@ def _print_part(
     say(f"{counted(left, f'more {what}')}: --wide and --output json have them." if left else None)
 
 
-def show_screen(common: Common, shown: Sequence[AnswerColumn], answers: Iterable[object], what: str) -> None:
+def show_screen(
+    common: Common,
+    shown: Sequence[AnswerColumn],
+    answers: Iterable[object],
+    what: str,
+    beside: Sequence[str] = (),
+    *,
+    shared_with: int = 0,
+) -> None:
     """Print some columns of rows; a table on a terminal has no more lines than a screen, unless ``--wide`` is given.
 
     Args:
@@ -237,17 +251,39 @@ def show_screen(common: Common, shown: Sequence[AnswerColumn], answers: Iterable
         shown: the columns.
         answers: the rows.
         what: a word for one row.
+        beside: sentences that the caller prints above or below the table, for which the screen keeps room.
+        shared_with: number of rows of another table on the same screen.
     """
     rows = _values(shown, answers)
-    print_screen(common, _with_doubts(shown, rows), rows, what)
+    print_screen(common, _with_doubts(shown, rows), rows, what, beside, shared_with=shared_with)
 
 
-def print_screen(common: Common, columns: Sequence[AnswerColumn], rows: Sequence[Row], what: str) -> None:
+def print_screen(
+    common: Common,
+    columns: Sequence[AnswerColumn],
+    rows: Sequence[Row],
+    what: str,
+    beside: Sequence[str] = (),
+    *,
+    shared_with: int = 0,
+) -> None:
     """Print rows of values, as ``show_screen`` does."""
     if common.output == "table":
-        _print_part(common, columns, rows, _SCREEN, what)
+        _print_part(common, columns, rows, _room(beside, shared_with), what)
     else:
         print_rows(columns, rows, common.output, is_wide=common.wide)
+
+
+def _room(beside: Iterable[str], shared_with: int) -> int:
+    """Return the largest number of lines of a table that shares a screen with sentences and rows of another table.
+
+    The screen has room for a sentence of one line already.
+    """
+    taken = sum(len(output.text_lines(text, err=True)) for text in beside)
+    left = _SCREEN - max(taken - 1, 0)
+    if shared_with:
+        left = max((left - _HEADINGS) // 2, left - _HEADINGS - shared_with)
+    return max(left, _LEAST)
 
 
 def _values(shown: Sequence[AnswerColumn], answers: Iterable[object]) -> list[list[object]]:

@@ -50,7 +50,7 @@ from coordinator_replay.query.choices import GROUP_STATES, GROUP_TYPES, SEVERITI
 from coordinator_replay.times import moment_text
 
 if TYPE_CHECKING:
-    from coordinator_replay.api import Described
+    from coordinator_replay.api import Answer, Described
     from coordinator_replay.query.findings import Finding
     from coordinator_replay.query.who import Who
 
@@ -116,15 +116,31 @@ def _member_columns(row_type: type, kinds: Collection[str]) -> list[AnswerColumn
     return [replace(column, rank=LAST) if column.name.endswith("_assignment") else column for column in columns]
 
 
-def _print_members(common: Common, descriptions: "Sequence[Described]") -> None:
-    """Print the members of several groups as one table of limited length that names their groups."""
+def _print_several(common: Common, descriptions: "Sequence[Described]", *, has_groups: bool, has_members: bool) -> None:
+    """Print several groups as one table, and their members as another that names their groups.
+
+    On a terminal, both together have the length of a screen.
+    """
     kinds = {kind for description in descriptions for kind in description.kinds}
-    columns = [
-        replace(column, rank=1) if column.name == "group_id" else column
-        for column in _member_columns(descriptions[0].row_type, kinds)
+    groups = [description.group for description in descriptions]
+    members = [member for description in descriptions for member in description] if has_members else []
+    notes = [
+        note if len(descriptions) == 1 else f"{description.group.group_id}: {note}"
+        for description in descriptions
+        for note in description.notes
     ]
-    members = [member for description in descriptions for member in description]
-    show_screen(common, columns, members, "member")
+    if has_groups:
+        columns = columns_for(type(groups[0]), kinds)
+        show_screen(common, columns, groups, "group", notes, shared_with=len(members))
+    if members:
+        if has_groups:
+            click.echo()
+        columns = [
+            replace(column, rank=1) if column.name == "group_id" else column
+            for column in _member_columns(descriptions[0].row_type, kinds)
+        ]
+        show_screen(common, columns, members, "member", notes, shared_with=len(groups) * has_groups)
+    say(*notes)
 
 
 def _print_description(common: Common, description: "Described", *, has_group: bool = True) -> None:
@@ -174,23 +190,17 @@ def describe(
     warehouse = open_warehouse(common)
     chosen = warehouse.chosen_groups(groups, at=at, is_all=not groups)
     if is_offsets:
-        show(common, warehouse.offsets_of_groups(chosen, at=at))
+        offsets = warehouse.offsets_of_groups(chosen, at=at)
+        show_screen(common, columns_for(offsets.row_type), offsets, "offset", offsets.notes)
+        say_notes(offsets)
         return
     descriptions = [warehouse.describe(group, at=at) for group in chosen]
-    if common.output == "table" and is_state and descriptions:
-        kinds = {kind for description in descriptions for kind in description.kinds}
-        show_rows(
-            common, columns_for(type(descriptions[0].group), kinds), [description.group for description in descriptions]
-        )
-    is_one_table = common.output == "table" and (is_state or (is_members and len(descriptions) > 1))
-    if is_one_table and is_members:
-        _print_members(common, descriptions)
-    for number, description in enumerate(descriptions):
-        if not is_one_table:
-            if number and common.output == "table":
-                click.echo()
+    if common.output == "table" and descriptions and (is_state or len(descriptions) > 1):
+        _print_several(common, descriptions, has_groups=not is_members, has_members=not is_state)
+    else:
+        for description in descriptions:
             _print_description(common, description, has_group=not is_members)
-        say(*description.notes)
+            say(*description.notes)
     say_bases(descriptions)
 
 
@@ -204,7 +214,9 @@ def describe(
 def timeline(common: Common, members: bool, **asked: Any) -> None:
     """Show what happened to GROUP and to its committed offsets, in log order."""
     warehouse = open_warehouse(common)
-    show(common, warehouse.members(**asked) if members else warehouse.timeline(**asked))
+    answer: Answer[Any] = warehouse.members(**asked) if members else warehouse.timeline(**asked)
+    show_screen(common, columns_for(answer.row_type), answer, "interval" if members else "event", answer.notes)
+    say_notes(answer)
 
 
 @warehouse_command(
@@ -363,7 +375,7 @@ def sql(
         answer = warehouse.sql(text, allow_files=allow_files, timeout=timeout)
     if answer.columns:
         rows = list(answer)
-        print_screen(common, _columns_of_statement(answer.columns, rows), rows, "row")
+        print_screen(common, _columns_of_statement(answer.columns, rows), rows, "row", answer.notes)
     say_notes(answer)
 
 

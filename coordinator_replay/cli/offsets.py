@@ -140,7 +140,7 @@ def offsets(
     if is_one:
         show_rows(common, columns, answer)
     else:
-        show_screen(common, columns, answer, "offset")
+        show_screen(common, columns, answer, "offset", answer.notes)
     say_notes(answer)
     if reset_file is not None:
         result = work.write_reset_file(answer, reset_file, include_unproven=include_unproven, has_groups=not is_one)
@@ -177,11 +177,13 @@ def expired(common: Common, **asked: Any) -> None:
     log.
     """
     answer = open_warehouse(common).expired(**asked)
+    caveats = []
     if answer.looked_until is not None and answer.looked_until < now():
-        say(
+        caveats.append(
             f"The log ended before {moment_text(answer.looked_until)}. Offsets are looked for up to that time, and it "
             "is over: what was committed or has expired since is not in the log. Take a newer dump, or look further "
             "with --until."
         )
-    show_screen(common, columns_for(answer.row_type), answer, "offset")
+    say(*caveats)
+    show_screen(common, columns_for(answer.row_type), answer, "offset", [*caveats, *answer.notes])
     say_notes(answer)

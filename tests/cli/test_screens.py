@@ -9,8 +9,9 @@ import pytest
 from click.testing import CliRunner
 from rich.cells import cell_len
 
-from coordinator_replay.cli import incidents, output
+from coordinator_replay.cli import answers, incidents, output
 from coordinator_replay.cli.main import main
+from coordinator_replay.cli.options import Common
 from tests.nightly import rest_at_night
 from tests.query.small_warehouse import (
     event,
@@ -351,3 +352,79 @@ def test_wide_shows_every_column_in_full(screen, name: str):
     assert "…" not in text
     assert all(name in text for name in MEMBERS)
     assert "LOG-PARTITION" in text or "RACK-ID" in text
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse of 18 groups of two members, of which the first has 30 events."""
+    folder = write_small_warehouse(tmp_path_factory.mktemp("crowded"))
+    names = [f"crowd-{number:02}" for number in range(18)]
+    write_rows(folder, "group_timeline", [
+        event(name, seq, f"02:03:{seq:02}", "MEMBER_JOINED", "Stable>Assigning", epoch=seq, member_count=2,
+              member_id="m")
+        for name in names for seq in range(1, 31 if name == names[0] else 2)
+    ])  # fmt: skip
+    write_rows(folder, "member_timeline", [
+        member(name, f"m-{place}", "02:03", None, place, member_epoch=1, assigned=orders(place), target=orders(place))
+        for name in names for place in range(2)
+    ])  # fmt: skip
+    write_rows(folder, "offset_history", [offset("orders", 0, 100, "02:03", group_id=name) for name in names])
+    return folder
+
+
+CROWDED: dict[tuple[str, ...], str] = {
+    ("describe", "crowd-*"): "13 more groups",
+    ("describe", "crowd-*", "--state"): "2 more groups",
+    ("describe", "crowd-*", "--members"): "20 more members",
+    ("describe", "crowd-*", "--offsets"): "2 more offsets",
+    ("describe", "crowd-00", "crowd-01", "crowd-02"): "",
+    ("timeline", "crowd-00"): "15 more events",
+    ("offsets", "crowd-*"): "2 more offsets",
+}
+"""Questions about many rows, and how many a screen leaves out."""
+
+
+@pytest.mark.parametrize("asked", CROWDED, ids=" ".join)
+def test_an_answer_about_many_rows_fits_on_a_screen_and_counts_the_others(
+    crowded: Path, monkeypatch: pytest.MonkeyPatch, asked: tuple[str, ...]
+):
+    monkeypatch.setattr(output, "terminal_width", lambda *, err=False: 80)
+    shown = _told(crowded, *asked)
+    assert len(shown) < 24
+    counts = [line for line in shown if _MORE.match(line)]
+    assert counts[:1] == ([f"{CROWDED[asked]}: --wide and --output json have them."] if CROWDED[asked] else [])
+
+
+_MORE = re.compile(r"\d+ more ")
+
+
+def _told(folder: Path, *arguments: str) -> list[str]:
+    runner = CliRunner(env={"COORDINATOR_REPLAY_WAREHOUSE": str(folder), "COLUMNS": "80", "NO_COLOR": "1"})
+    result = runner.invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    return result.output.splitlines()
+
+
+@pytest.mark.parametrize("width", [80, None])
+def test_a_pipe_and_wide_get_all_events(crowded: Path, monkeypatch: pytest.MonkeyPatch, width: int | None):
+    monkeypatch.setattr(output, "terminal_width", lambda *, err=False: width)
+    shown = _told(crowded, "timeline", "crowd-00", *(["--wide"] if width else []))
+    assert sum("MEMBER_JOINED" in line for line in shown) == 30
+    assert not any(_MORE.match(line) for line in shown)
+
+
+@pytest.mark.parametrize(("sentences", "lines"), [([], 16), (["short"], 16), (["long " * 40], 14), (["a"] * 99, 5)])
+def test_notes_beside_a_table_take_their_lines_from_it(
+    monkeypatch: pytest.MonkeyPatch, sentences: list[str], lines: int
+):
+    monkeypatch.setattr(output, "terminal_width", lambda *, err=False: 80)
+    printed: list[float] = []
+
+    def keep(columns: object, rows: list[object], *, most_lines: float, **_: object) -> int:
+        printed.append(most_lines)
+        return len(rows)
+
+    monkeypatch.setattr(answers, "print_table", keep)
+    common = Common(warehouse="", cluster=None, output="table", wide=False, verbose=False)
+    answers.print_screen(common, [], [[]], "row", sentences)
+    assert printed == [lines]
