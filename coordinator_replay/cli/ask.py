@@ -360,6 +360,8 @@ def sql(
     unless --allow-files lets it.
     """
     if is_list:
+        if statement is not None or name is not None:
+            raise UsageError("--list shows all saved queries: give it without a statement and without --query")
         show(common, work.Warehouse.saved_queries())
         return
     if (statement is None) == (name is None):

@@ -24,7 +24,7 @@ from coordinator_replay.cli.options import (
     wait_option,
     warehouse_command,
 )
-from coordinator_replay.cli.output import print_rows
+from coordinator_replay.cli.output import print_rows, terminal_width
 from coordinator_replay.cli.thresholds import THRESHOLD
 from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.extras import require_spark
@@ -448,6 +448,8 @@ def decode(inputs: Sequence[str], format: "Format | None", include_deleted: bool
     for records in work.read_without_spark(dump, notes):
         # The printed text of a few large records must not stay in memory while the next records are decoded.
         _print_lines(work.decode_lines(records).to_pylist())
+    if terminal_width() is not None:
+        notes.append("each line is a JSON object: | jq . shows it in several lines, | less -S cuts the lines")
     for note in notes:
         click.echo(f"note: {note}", err=True)
 

@@ -6,6 +6,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from coordinator_replay.cli import compute
 from coordinator_replay.cli.main import main
 from tests.samples import EXPORTED, NAMES, Sample
 
@@ -109,3 +110,12 @@ def test_a_wrong_input_ends_in_one_sentence_and_code_2(tmp_path, make):
     assert result.stderr.startswith("Error: ")
     assert "Traceback" not in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("width", [80, None])
+def test_a_terminal_is_told_how_to_read_long_lines(tmp_path, monkeypatch: pytest.MonkeyPatch, width: int | None):
+    folder = tmp_path / "__consumer_offsets-0"
+    folder.mkdir()
+    (folder / "00000000000000000000.log").write_bytes(b"")
+    monkeypatch.setattr(compute, "terminal_width", lambda: width)
+    assert ("| jq ." in decode(folder).stderr) == (width is not None)

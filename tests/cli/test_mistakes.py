@@ -83,6 +83,8 @@ REFUSED: dict[tuple[str, ...], str] = {
     ("sql", "SELECT * FORM rebalances"): 'syntax error at or near "rebalances"$',
     ("sql", "SELECT", "*", "FROM", "rebalances"): "a statement must stand in quotes",
     ("sql",): "give either a statement or --query NAME; --list shows",
+    ("sql", "--list", "--query", "storms"): "--list shows all saved queries: give it without a statement",
+    ("sql", "--list", "SELECT 1"): "--list shows all saved queries",
     ("groups", "--output", "yaml"): "'yaml' is not one of 'table', 'json', 'csv'",
     ("groups", "--format", "json"): "Did you mean '--output'",
     ("--warehouse", W, "groups"): "before the command. Write it behind the command, as in 'groups --warehouse …'",
