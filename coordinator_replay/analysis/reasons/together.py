@@ -29,11 +29,8 @@ def together(of_members: Iterable[Evidence]) -> list[Sentence]:
     Args:
         of_members: the evidence about each member; its first sentence is about the member.
     """
-    pieces = list(of_members)
-    if len(pieces) == 1:
-        return [*pieces[0]]
     alike: dict[tuple[object, ...], list[Evidence]] = {}
-    for evidence in pieces:
+    for evidence in of_members:
         shape = tuple(tuple(map(_shape, sentence)) for sentence in evidence)
         alike.setdefault((*_client(evidence[0][0]), shape), []).append(evidence)
     groups = list(alike.values())
