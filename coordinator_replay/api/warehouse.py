@@ -394,7 +394,7 @@ class Warehouse:
         Raises:
             UsageError: the second time lies before the first, or no audit has such a run id.
         """
-        return self._compared(questions.diff(self._side(start, self._time), self._side(end, self._end)))
+        return self._compared(questions.diff(self._side(start, self._time), self._side(end, self._up_to)))
 
     def diff_with(self, other: str, *, at: Time | None = None) -> Compared:
         """Return the differences from another cluster of this warehouse at a point in time.
@@ -762,7 +762,11 @@ class Warehouse:
 
     def _end(self, moment: Time | None) -> datetime | None:
         """Return the end of a time range; None if it is the end of the log, whose last record belongs to the range."""
-        parsed = self._with_whole_day(moment)
+        return self._up_to(self._with_whole_day(moment))
+
+    def _up_to(self, moment: Time | None) -> datetime | None:
+        """Return a point in time; None if it is the end of the log, whose last record counts, too."""
+        parsed = self._tables.read_time(moment) if isinstance(moment, str) else moment
         return None if isinstance(parsed, LogTime) and parsed.is_log_end else self._time(parsed)
 
     def _with_whole_day(self, moment: Time | None) -> Time | None:

@@ -139,7 +139,7 @@ def _print_several(common: Common, descriptions: "Sequence[Described]", *, has_g
             replace(column, rank=1) if column.name == "group_id" else column
             for column in _member_columns(descriptions[0].row_type, kinds)
         ]
-        show_screen(common, columns, members, "member", notes, shared_with=len(groups) * has_groups)
+        show_screen(common, columns, members, "member", notes, shared_with=len(groups) if has_groups else 0)
     say(*notes)
 
 
@@ -280,7 +280,7 @@ def owner(common: Common, group: str, topic: str, partition: int | None, **asked
     "is_new",
     is_flag=True,
     help="Only findings that no audit had stored before the last one that read new records. If missing records may "
-    "hide an earlier beginning of a finding, it says so.",
+    "hide an earlier beginning of a finding, the finding says so.",
 )
 @click.option("--since", type=TIME, help="Only findings first stored by an audit that began at this time or later.")
 @click.option("--exit-code", is_flag=True, help="End with code 4 if there is no such finding.")

@@ -35,7 +35,7 @@ from coordinator_replay.cli.option_types import (
 from coordinator_replay.cli.waiting import begin_waiting, end_waiting
 from coordinator_replay.errors import CoordinatorReplayError, InputError, StoreError, UsageError, WarehouseError
 from coordinator_replay.query.similar import did_you_mean
-from coordinator_replay.query.times import RULE
+from coordinator_replay.query.times import RANGE_RULE, RULE
 from coordinator_replay.store_access import ADVICE, refusal, shortened
 from coordinator_replay.zones import parse_zone
 
@@ -159,8 +159,13 @@ class Command(GuardedCommand):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the forms of times if the command takes any, the examples, and the exit codes."""
-        for kinds, rule in (((TIME, END_TIME), RULE), ((ABSOLUTE_TIME,), f"{CLOCK_RULE}.")):
-            if any(param.type in kinds for param in self.params):
+        kinds = {param.type for param in self.params}
+        times = RANGE_RULE if END_TIME in kinds else RULE
+        for is_taken, rule in (
+            (not kinds.isdisjoint({TIME, END_TIME}), times),
+            (ABSOLUTE_TIME in kinds, f"{CLOCK_RULE}."),
+        ):
+            if is_taken:
                 with formatter.section("Times"):
                     formatter.write_text(rule)
         super().format_epilog(ctx, formatter)

@@ -21,14 +21,18 @@ ABSOLUTE_RULE = (
 )
 """Forms of an absolute time."""
 
-RULE = (
+_FORMS = (
     "2026-11-20T02:13:00Z or 20.11.2026 02:13 (without a zone in that of --zone, else UTC; "
-    '"2026-11-20 02:13 Europe/Berlin" and "… CET" name one), 2026-11-20 (its start; in --to and --until its end) or '
-    'epoch milliseconds (12 digits or more). Counted from the end of the log: -6h, -1d12h, "6 hours ago", '
-    "now (the end itself). "
+    '"2026-11-20 02:13 Europe/Berlin" and "… CET" name one), 2026-11-20 ({day}) or epoch milliseconds '
+    '(12 digits or more). Counted from the end of the log: -6h, -1d12h, "6 hours ago", now (the end itself). '
     'On its last day: 08:34, 08:34:05, today; on the day before: yesterday, "yesterday 08:34".'
 )
+
+RULE = _FORMS.format(day="its start")
 """Forms of a time in commands."""
+
+RANGE_RULE = _FORMS.format(day="its start; in --to and --until its end")
+"""Forms of a time in commands that ask about a time range."""
 
 ADVICE = (
     "2026-11-20T02:13:00Z, -6h (before the end of the log), 08:34 (on its last day), yesterday, "
@@ -177,6 +181,18 @@ def _absolute(text: str, zone: tzinfo) -> datetime:
     return (parsed.replace(tzinfo=zone) if parsed.tzinfo is None else parsed).astimezone(UTC)
 
 
+def _in_own_zone(text: str, zone: tzinfo) -> tuple[str, tzinfo]:
+    """Return a time without the zone that it names, and this zone; or the time as it is, and the given zone.
+
+    Raises:
+        UsageError: there is no zone of that name.
+    """
+    zoned = _ZONED.fullmatch(text)
+    if zoned is None or zoned[2].lower() == "ago":
+        return text, zone
+    return zoned[1], parse_zone(zoned[2])
+
+
 def _form_that_works(text: str) -> str | None:
     """Return the accepted form of a time in an unaccepted form; None if it could mean several times."""
     if (slashed := _SLASHED.fullmatch(text)) is not None:
@@ -217,9 +233,7 @@ def parse_time(text: str, rule: str = ADVICE, zone: tzinfo = UTC) -> datetime | 
     if text.isascii() and text.isdigit():
         return _from_digits(text, rule)
     try:
-        zoned = _ZONED.fullmatch(text)
-        if zoned is not None and zoned[2].lower() != "ago":
-            text, zone = zoned[1], parse_zone(zoned[2])
+        text, zone = _in_own_zone(text, zone)
         counted = _counted_from_the_end(text.lower(), zone)
         return _absolute(text, zone) if counted is None else counted
     except (ValueError, OverflowError, UsageError):
@@ -242,10 +256,8 @@ def parse_end_time(text: str, rule: str = ADVICE, zone: tzinfo = UTC) -> datetim
     Raises:
         UsageError: the text is no time.
     """
-    parsed, day = parse_time(text, rule, zone), text.strip()
-    zoned = _ZONED.fullmatch(day)
-    if zoned is not None and zoned[2].lower() != "ago":
-        day, zone = zoned[1], parse_zone(zoned[2])
+    parsed = parse_time(text, rule, zone)
+    day, zone = _in_own_zone(text.strip(), zone)
     if _DAY.fullmatch(day) is None:
         return parsed
     if isinstance(parsed, LogTime):

@@ -1,5 +1,6 @@
 """Options that take times, through commands that ask."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -24,6 +25,30 @@ def ask(folder: Path):
         return CliRunner(env={"COORDINATOR_REPLAY_WAREHOUSE": str(folder)}).invoke(main, arguments)
 
     return run
+
+
+def test_a_day_means_its_end_in_every_option_that_ends_a_range():
+    ends = {
+        name: param.type.convert("2026-11-20", param, None)
+        for name, command in main.commands.items()
+        for param in command.params
+        if {"--to", "--until"} & {*param.opts}
+    }
+    # These are two points in time.
+    assert ends.pop("diff") == datetime(2026, 11, 20, tzinfo=UTC)
+    assert ends.keys() >= {"expired", "impact", "rebalances", "report", "what-if", "why"}
+    assert {*ends.values()} == {datetime(2026, 11, 21, tzinfo=UTC)}
+    for name, command in main.commands.items():
+        told = CliRunner().invoke(command, ["--help"]).stdout
+        assert ("in --to and --until its end" in " ".join(told.split())) == (name in ends), name
+
+
+def test_a_day_is_the_same_point_in_time_for_both_sides_of_a_comparison(ask, folder):
+    asked = "2026-11-20T02:00"
+    with pytest.raises(UsageError) as refused:
+        Warehouse(folder).diff(asked, "2026-11-20")
+    assert str(refused.value) in ask("diff", "--from", asked, "--to", "2026-11-20").stderr
+    assert "2026-11-20T00:00:00.000Z" in str(refused.value)
 
 
 def test_options_of_these_types_say_which_option_is_wrong():
