@@ -1,9 +1,9 @@
 """The columns of an answer, declared once, as the fields of the dataclass of its rows.
 
-A field made by ``column`` says how people see it: its heading in a table, in the words of Kafka's tools; its rank, by
-which columns are left out on a narrow terminal; and how far its text may be cut. It also has the SQL that reads its
-value, if that is not the stored column of the same name. SELECT lists, the keys of JSON and CSV, tables on a terminal
-and the Python API all have these fields in this order.
+A field made by ``column`` says how a table shows it. Its heading has the words of Kafka's tools. Its rank decides which
+columns a narrow terminal leaves out, and its least width how far its text may be cut. It also has the SQL that reads
+its value, if that is not the stored column of the same name. SELECT lists, the keys of JSON and CSV, tables on a
+terminal and the Python API all have these fields in this order.
 """
 
 import json

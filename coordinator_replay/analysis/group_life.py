@@ -183,7 +183,7 @@ class GroupReplay:
             partition: the log partition.
             offset: the first log offset that is missing.
             at_ms: the time from which records are missing; None if no record shows it.
-            own: the group's records below that offset that the newer dump has.
+            own: the group's records that the newer dump has below ``offset``.
         """
         rows = self._finish(offset)
         if any(record.offset == self._classic_at for record in own) and self.replay.is_classic:

@@ -185,7 +185,7 @@ class Replayed(Answer["door.Measures"]):
 
     Attributes:
         fidelity: how well the simulation with the recorded settings reproduces the record.
-        assumptions: what the log does not show, in sentences.
+        assumptions: assumptions about facts that the log does not show, in sentences.
         differences: sentences on what each alternative changes. If fidelity is too low, sentences on why no alternative
             was simulated.
     """

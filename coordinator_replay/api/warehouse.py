@@ -333,8 +333,8 @@ class Warehouse:
 
         Args:
             group: the group.
-            topic: what was typed. If it names no partition but only a topic or its id, the result has all partitions of
-                the topic that the group owned.
+            topic: the text that the user typed. If it names no partition but only a topic or its id, the result has all
+                partitions of the topic that the group owned.
             partition: the partition, if it was given separately from the topic.
 
         Raises:

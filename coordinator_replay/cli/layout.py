@@ -3,8 +3,8 @@
 Until the lines fit, space is saved in this order:
 
 1. The date: if all times are on one day (or in one year), the date is shown once above the table.
-2. Whole ids, which are arguments of other commands: if columns of rank 1 don't fit beside them, the ids go on a
-   separate line above the rows that share them.
+2. Whole ids, because other commands take them as arguments. If columns of rank 1 don't fit beside them, the ids go on
+   a separate line above the rows that share them.
 3. Columns: first columns without any value are left out, then columns of the highest rank. The texts of sentences and
    of columns of rank 1 then go below their rows, each with its heading.
 4. Width: other ids are shortened so that different ids stay different. Milliseconds are left out if all times stay

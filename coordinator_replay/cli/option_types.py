@@ -40,7 +40,7 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in newer cli
     """Option type of a value that is written as text.
 
     Args:
-        name: what the help calls the value.
+        name: name of the value in the help.
         parse: reads the text; its UsageError becomes an error about the option.
         values: the type of the parsed values; a default may have this type already.
     """
@@ -67,7 +67,7 @@ class ParsedTime(Parsed):
     """Option type of a time; a time without a zone is in the command's zone.
 
     Args:
-        name: what the help calls the value.
+        name: name of the value in the help.
         parse: reads a text, given the zone.
         values: the type of the parsed values.
     """

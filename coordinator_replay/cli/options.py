@@ -259,7 +259,7 @@ def open_warehouse(common: Common, doing: str = "reading the tables") -> "Wareho
 
     Args:
         common: names the warehouse.
-        doing: what the line on the terminal says while the user waits for the answer.
+        doing: text of the line on the terminal while the user waits for the answer.
 
     Raises:
         UsageError: no warehouse was named.

@@ -226,7 +226,7 @@ def print_text(text: str, *, indent: str = "", style: Mapping[str, object] | Non
     """Print a sentence; on a terminal, its further lines are indented by two more.
 
     Args:
-        text: what to print; control characters are shown, not obeyed.
+        text: text to print; control characters are shown, not obeyed.
         indent: the indentation of each line.
         style: style of the text, as click.style takes it.
         err: whether it goes to standard error.

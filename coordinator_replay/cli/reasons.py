@@ -112,8 +112,8 @@ def _heading(rebalance: "Rebalance") -> str:
 def print_reasons(reasons: "Reasons", *, is_wide: bool) -> None:
     """Print rebalances in log order, with a blank line between them.
 
-    On a terminal, only the latest ones are explained, as far as ``_MOST_LINES`` allow. Of those before them it gets the
-    first line, or their number.
+    On a terminal, only the latest rebalances are explained, as far as ``_MOST_LINES`` allow. An earlier rebalance gets
+    its first line, or is only counted.
 
     Args:
         reasons: the rebalances.

@@ -15,8 +15,8 @@ class Waiting:
     """A line that says how long the program has been at work.
 
     Args:
-        stream: where the line appears.
-        doing: what it says about the work.
+        stream: output for the line.
+        doing: words for the work, as the line shows them.
         first: seconds after which it appears.
     """
 
@@ -59,7 +59,7 @@ def begin_waiting(doing: str) -> None:
     """Begin to wait for an answer, if standard error is a terminal.
 
     Args:
-        doing: what the line says about the work.
+        doing: words for the work, as the line shows them.
     """
     if not _now and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
         _now.append(Waiting(sys.stderr, doing))

@@ -4,8 +4,9 @@ Kafka's cleaner removes a record if a later record of its key is in the offset m
 removes a tombstone after ``delete.retention.ms``, and the records of aborted transactions. It keeps the last record of
 each key. It never touches the active segment, or offsets at or after the last stable offset
 (``LogCleanerManager.cleanableOffsets``). A round of the cleaner goes from low offsets to high ones. So an older record
-of a key never outlives a newer record of the key that the cleaner removed. Four rules follow. In them, C is the offset
-after the last missing offset of a copy, and B is the base offset of its newest segment.
+of a key never outlives a newer record of the key that the cleaner removed.
+
+Four rules follow. C is the offset after the last missing offset of a copy; B is the base offset of its newest segment.
 
 1. Everything is proven from the higher of B and C on. Between C and B, a key is proven from its first record on.
 2. The value of a key is proven from one of its records to the next one that survives in the same copy.

@@ -13,10 +13,11 @@ never had r, or the transaction of r was aborted (``Cleaner.buildOffsetMap`` ski
 - An entry of ``leader-epoch-checkpoint`` says that records of lower epochs at or after its start are lost. It says
   nothing about records below: a follower that fetched a cleaned log notes too high a start.
 - The branch with the higher leader epoch counts. If an epoch is not known, it is not known which branch counts.
-- If both have the same record, or a record of the same leader epoch, at or after r, the copy is not of one moment: its
-  files were copied one after the other, or a follower fetched during a cleaning.
+- Both may have the same record, or a record of the same leader epoch, at or after r. Then the copy is not of one
+  moment: its files were copied one after the other, or a follower fetched during a cleaning.
 
-In the last two cases, no record is certainly lost, and missing offsets of the copy prove nothing.
+If the branch that counts is not known, or the copy is not of one moment, no record is certainly lost. Missing offsets
+of the copy then prove nothing.
 """
 
 from collections.abc import Sequence

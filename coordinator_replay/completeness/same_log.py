@@ -237,7 +237,7 @@ class LogComparison:
 
         Args:
             divergences: divergences of copies from each other, or from the records of earlier runs.
-            earlier: what earlier runs have kept, by log partition.
+            earlier: the log as earlier runs know it, by log partition.
         """
         joined = LogComparison(dict(self.truncated), dict(self.stale), dict(self.open), self.unknown)
         for found in divergences:
@@ -286,7 +286,7 @@ def may_have_diverged(copies: Sequence[LogCopy], log: EarlierLog | None) -> bool
     Args:
         copies: copies of a dump, each with the facts of its headers and its checkpoint; without headers if none is at
             its end.
-        log: what earlier runs have kept of the log partition; None if none has read it.
+        log: the log partition as earlier runs know it; None if no run has read it.
     """
     epochs = {copy.leader_epoch for copy in copies}
     newest = log.anchors[-1] if log is not None and log.anchors else None
@@ -297,7 +297,7 @@ def may_have_diverged(copies: Sequence[LogCopy], log: EarlierLog | None) -> bool
 
 
 def check_topic(copy: LogCopy, log: EarlierLog) -> None:
-    """Make sure that a copy is of the same topic as the records of earlier runs.
+    """Make sure that a copy and the records of earlier runs come from the same topic.
 
     Raises:
         InputError: the copy's topic has another id.
@@ -314,10 +314,10 @@ def comparison_by_anchors(copies: Sequence[LogCopy], earlier: Mapping[int, Earli
 
     Args:
         copies: copies of a dump, each with its comparisons with anchors.
-        earlier: what earlier runs have kept, by log partition.
+        earlier: the log as earlier runs know it, by log partition.
 
     Raises:
-        InputError: the dump is of another log, or nothing shows which of two histories counts.
+        InputError: the dump comes from another log, or nothing shows which of two histories counts.
     """
     compared = {copy.log_partition for copy in copies if copy.compared}
     comparison = LogComparison(unknown=sorted({copy.log_partition for copy in copies} - compared))
@@ -345,7 +345,7 @@ def _divergence(copy: LogCopy, log: EarlierLog) -> Divergence | None:
     """Return where a copy diverges from the records of earlier runs; None if no anchor shows a divergence.
 
     Raises:
-        InputError: the copy is of another log, or no leader epoch shows which of the two histories counts.
+        InputError: the copy comes from another log, or no leader epoch shows which of the two histories counts.
     """
     diverged = copy.diverged or _replaced(copy, log)
     if diverged is None:
@@ -391,7 +391,7 @@ def _check_same_log(copy: LogCopy, log: EarlierLog, diverged: Comparison) -> Non
     """Make sure that a copy that differs from earlier runs was the same log once.
 
     Raises:
-        InputError: the copy is of another log.
+        InputError: the copy comes from another log.
     """
     is_same_topic = copy.topic_id is not None and copy.topic_id == log.topic_id
     if copy.matched == _NO_OFFSET and not is_same_topic:

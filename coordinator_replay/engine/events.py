@@ -90,7 +90,7 @@ class Event(NamedTuple):
     """One thing that happened to a group.
 
     Attributes:
-        kind: what happened.
+        kind: kind of event.
         group_type: the group's type after the event (before it, when the group was removed).
         from_state: state of the group before the event; None if the group did not exist.
         to_state: state of the group after the event; ``Dead`` if the group was removed.

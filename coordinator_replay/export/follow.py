@@ -73,7 +73,7 @@ def follow_topic(spark: SparkSession, options: ExportOptions, following: Followi
 
     Args:
         spark: a session that has the Kafka source.
-        options: what to read, and where to write.
+        options: options of the export.
         following: the options of the follower.
 
     Raises:

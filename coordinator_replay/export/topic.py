@@ -211,7 +211,7 @@ def open_stream(
 
     Raises:
         PrerequisiteError: the session lacks the Kafka source.
-        InputError: the dump is of another topic, or lacks the end of the last export.
+        InputError: the dump comes from another topic, or lacks the end of the last export.
         Py4JJavaError: the cluster does not answer.
     """
     dump.check_checkpoint()
@@ -264,12 +264,12 @@ def run_export(
 
     Args:
         spark: a session that has the Kafka source.
-        options: what to read, and where to write.
+        options: options of the export.
         report: called with each step that begins.
 
     Raises:
         PrerequisiteError: the session lacks the Kafka source.
-        InputError: the cluster can't be read, or the dump is of another topic.
+        InputError: the cluster can't be read, or the dump comes from another topic.
     """
     exported = Exported()
     dump = ExportedDump(options.out)

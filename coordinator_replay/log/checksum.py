@@ -20,7 +20,7 @@ def entry_checksum(entry: memoryview, magic: int) -> int:
 
 
 def count_intact(data: np.ndarray, starts: np.ndarray, ends: np.ndarray, checksums: np.ndarray, magic: int) -> int:
-    """Return how many entries, counted from the first, have the right checksum; all are of one family of formats."""
+    """Return how many entries, counted from the first, have the right checksum. All must have this magic's format."""
     view = data.data
     skipped, checksum_of = (BATCH_CRC_START, crc32c) if magic == 2 else (MESSAGE_CRC_START, zlib.crc32)
     columns = ((starts + skipped).tolist(), ends.tolist(), checksums.tolist())

@@ -19,7 +19,7 @@ def missing_before_files(files: Sequence[DumpFile]) -> list[int]:
     It reads all files of a log partition without decoding; of the last file it reads only the first records.
 
     Args:
-        files: what a dump holds; files of one log partition do not overlap.
+        files: the files of a dump; those of one log partition do not overlap.
 
     Returns:
         For each file, the number to add to ``missing_before`` of its records.

@@ -13,11 +13,11 @@ from coordinator_replay.log.dump import PARTITION_FOLDER, SEGMENT_NAME, DumpFile
 def offset_ranges(files: Sequence[DumpFile]) -> dict[int, tuple[int, int]]:
     """Return the largest range that each file can cover: from its base offset to the base offset of the next file.
 
-    A segment has a range only if its folder is of a partition and another segment follows it there. If a dump lacks
-    segments in between, a range is longer than its file, never shorter.
+    A segment has a range only if its folder belongs to a partition and another segment follows it there. If a dump
+    lacks segments in between, a range is longer than its file, never shorter.
 
     Args:
-        files: what a dump holds.
+        files: the files of a dump.
 
     Returns:
         Half-open ranges by index in ``files``.

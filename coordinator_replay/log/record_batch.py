@@ -112,20 +112,20 @@ def scan(
 
     Args:
         data: uint8 array with the plain records of all batches.
-        batches: int64 matrix with one column for each batch. Its rows: start; end; number of records to read; the
-            offset delta that the first record must exceed; the offset delta that the last must not exceed; 1 if the
-            records must end where the batch ends; base offset; base timestamp; 1 if records have their own timestamps;
-            position in the file. The scan overwrites the first row with the position at which it stopped (-1 for a
-            malformed batch), and the third row with the number of records read.
+        batches: int64 matrix with one column for each batch, and these rows. 0: start. 1: end. 2: number of records to
+            read. 3: offset delta that the first record must exceed. 4: offset delta that the last must not exceed.
+            5: 1 if the records must end where the batch ends. 6: base offset. 7: base timestamp. 8: 1 if records have
+            their own timestamps. 9: position in the file. The scan overwrites row 0 with the position at which it
+            stopped (-1 for a malformed batch), and row 2 with the number of records read.
         numbers: int64 matrix to fill: offset and timestamp of each record, base offset and position of its batch.
         keys: uint8 array to fill.
         key_ends: int32 array to fill with the end of each key in ``keys``, after an initial 0.
-        values: As ``keys``.
-        value_ends: As ``key_ends``.
-        present: uint8 matrix to fill: 1 where the record has a key, a value.
+        values: like ``keys``.
+        value_ends: like ``key_ends``.
+        present: uint8 matrix to fill, with two rows: 1 where the record has a key; 1 where it has a value.
 
     Returns:
-        How many records, bytes of keys and bytes of values were written.
+        The numbers of records, bytes of keys and bytes of values that were written.
     """
     count, key_end, value_end = np.uint64(0), np.uint64(0), np.uint64(0)
     increment = np.uint64(1)

@@ -6,7 +6,7 @@ the next entry in this order:
 
 1. a header whose checksum is right, within the bytes that the damaged entry claims;
 2. the place where the entry claims to end, if a header stands there (it may be damaged in turn);
-3. a header whose checksum is right, anywhere behind.
+3. a header whose checksum is right, anywhere after the damaged entry.
 
 A damaged wrapper of old messages may hold messages that look like entries, because compression does not always
 shorten them. But they are no entries, and their offsets may be anything. So an old message counts as an entry only if
@@ -263,9 +263,9 @@ class Walk:
         """Return whether a whole entry with a correct checksum begins here, and not a message of a damaged wrapper.
 
         Args:
-            damaged_to: where the damaged entry claims to end in the file.
+            damaged_to: position in the file at which the damaged entry claims to end.
             damaged_offset: the offset that it claims.
-            at: where in the window to look.
+            at: position in the window to look at.
             size: the size that the header there claims.
         """
         view = self._window.view

@@ -1,8 +1,7 @@
 """The audit run: it decodes the dump, plans, and performs a list of stages. The last stage commits.
 
 A stage is a function that turns a share of work into files (``stage``). The driver plans the shares and commits the
-files. The commits of all tables come at the end of the run, and that of the ledger is the last. So a killed run has no
-effect.
+files. All tables are committed at the end of the run, and the ledger last. So a killed run has no effect.
 """
 
 import math
@@ -82,7 +81,7 @@ def audit(
 
     Args:
         stages: runs the stages.
-        options: what to read, and where to write.
+        options: options of the run.
         report: called with the name of each step that begins, to show progress.
         dump: the dump of the options' inputs, if the caller has found it already.
         logs: the brokers' logs of the options, if the caller has found them already.
@@ -113,7 +112,7 @@ class PlannedRun:
     """Plan of a run.
 
     Attributes:
-        plan: what the run does with each bucket, and why.
+        plan: the work for each bucket, and the reason.
         stages: the stages after the plan, each with whether it runs and why.
     """
 

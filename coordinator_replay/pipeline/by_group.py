@@ -19,7 +19,7 @@ def extremes(
         uris: the files.
         column: the column; it has a value in all rows that count.
         which: the lowest or the highest.
-        where: which rows count.
+        where: condition of the rows that count.
         by: the column to group by.
     """
     choose = {"min": min, "max": max}[which]

@@ -74,8 +74,9 @@ class SumsRange:
         until: all minutes before this time are over, so no later run adds them up again.
         hot: the number of commits of a partition in one minute from which the minute counts as hot.
         pause_ms: the time without a commit that counts as a pause.
-        patience: in minutes that are over, a pause must also last at least ``patience`` times the usual time between
-            the commits before it. 0 if earlier runs have added up commits before these.
+        patience: in minutes that are over, a pause must also last at least this many times the usual time between the
+            commits before it. With 0, any pause of ``pause_ms`` counts, because earlier runs have added up the commits
+            before these.
     """
 
     since: datetime | None

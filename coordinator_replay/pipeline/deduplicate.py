@@ -73,8 +73,8 @@ class _Rows:
 
     Attributes:
         starts: the number of each file's first row. A last entry has the number of all rows.
-        has_place: which rows have a log partition and an offset.
-        has_key: which rows have a known key.
+        has_place: for each row, whether it has a log partition and an offset.
+        has_key: for each row, whether it has a known key.
         identity: by row, the identity of a piece of damage; rows that are no damage are left out.
     """
 

@@ -83,7 +83,7 @@ class PartitionStep:
     Attributes:
         share: the bucket.
         files: files of the bucket, which include new records already.
-        completeness: what the copies prove.
+        completeness: the proven ranges of the copies.
         positions: number of offsets that hold a record, for log partitions that this run read.
         old: the rows of the table, by log partition; times are milliseconds, except in lists.
     """

@@ -112,8 +112,9 @@ def plan_buckets(
 ) -> Plan:
     """Decide what to do with each bucket, as far as its rows need not be read for that.
 
-    A bucket is rebuilt in five cases: its tables have nothing yet; new records lie between existing ones; existing
-    records were lost; ``--full`` asks for it; all rows would now be derived differently. Otherwise it continues.
+    A bucket is rebuilt if its tables have nothing yet, if new records lie between existing ones, or if existing records
+    were lost. All buckets are rebuilt with ``--full``, or if this run derives all rows differently from the runs
+    before. Otherwise a bucket continues.
 
     Args:
         reading: the result of reading the dump.

@@ -188,7 +188,7 @@ class _SegmentsRead:
     Attributes:
         unread: the parts that had to be read.
         decoded: the decoded files of the dump.
-        comparison: which records don't count, as the comparison of copies has found.
+        comparison: result of the comparison of copies: the records that don't count.
         earlier: facts of earlier runs on the log, without offsets that were lost since.
         extents: the offsets that the files cover.
         copies: the copies of log partitions.
@@ -260,7 +260,7 @@ def _read_copies(
         decoding: the stage that decodes.
         dump: the dump.
         earlier: facts of earlier runs on the log.
-        comparison: which records don't count, as the comparison of copies has found.
+        comparison: result of the comparison of copies: the records that don't count.
         first: the parts that were decoded before copies were compared. None if these have records that don't count, so
             that all parts must be decoded again.
     """

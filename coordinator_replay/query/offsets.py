@@ -126,7 +126,7 @@ def partitions_asked(text: str, known: Collection[str]) -> tuple[str, tuple[int,
     name.
 
     Args:
-        text: what was typed.
+        text: the text that the user typed.
         known: names of topics.
     """
     if text in known:

@@ -77,7 +77,7 @@ class SavedQuery:
     Attributes:
         about: the question that it answers, in a sentence.
         parameters: its parameters, in the order of the file.
-        then: what to type next and what that shows, in a sentence; empty if the file has no such line.
+        then: a sentence with the command to type next and its result; empty if the file has no such line.
         sql: a SELECT in DuckDB's SQL.
     """
 

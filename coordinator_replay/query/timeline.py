@@ -40,7 +40,7 @@ class TimelineEvent:
         summary: cause and detail in words; None if there is nothing to add.
         detail: the parsed detail of the table's row.
         cause: why the group rebalanced, at the event that is linked to the rebalance; None at all other events.
-        confidence: how sure that is.
+        confidence: how sure the cause is.
     """
 
     group_id: str

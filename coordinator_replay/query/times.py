@@ -1,9 +1,13 @@
 """Times and durations as people type them.
 
-All commands read a time in the same three forms. It is an absolute time (ISO-8601, epoch milliseconds), a time before
-the end of the log (``-6h``), or a day or time of day relative to the last day of the log (``yesterday``, ``08:34``). A
-date means its start; as the end of a time range it means its end. A time without a zone is in the zone of the question,
-which is UTC by default. Only the tables know the end of the log, so relative times are read in two steps:
+All commands read a time in the same three forms:
+
+- an absolute time (ISO-8601, epoch milliseconds),
+- a time before the end of the log (``-6h``),
+- a day or time of day relative to the last day of the log (``yesterday``, ``08:34``).
+
+A date means its start; as the end of a time range it means its end. A time without a zone is in the zone of the
+question, which is UTC by default. Only the tables know the end of the log, so relative times are read in two steps:
 ``parse_time`` when the time is typed, ``LogTime.resolve`` once the end is known.
 """
 
@@ -73,7 +77,7 @@ class LogTime:
     """A time relative to the end of the log.
 
     Attributes:
-        text: what was typed.
+        text: the text that the user typed.
         back: distance before the end of the log; None for a day and a time of day.
         days_back: the day, counted from the last day of the log.
         clock: the time of that day.
@@ -210,8 +214,8 @@ def parse_time(text: str, rule: str = ADVICE, zone: tzinfo = UTC) -> datetime | 
     """Read a time.
 
     Args:
-        text: what was typed.
-        rule: what may be typed, for the message.
+        text: the text that the user typed.
+        rule: the accepted forms, for the message.
         zone: the zone of a time that names none.
 
     >>> parse_time("2026-11-20T02:13")
@@ -244,8 +248,8 @@ def parse_end_time(text: str, rule: str = ADVICE, zone: tzinfo = UTC) -> datetim
     """Read the end of a time range; a day without a time of day belongs to the range.
 
     Args:
-        text: what was typed.
-        rule: what may be typed, for the message.
+        text: the text that the user typed.
+        rule: the accepted forms, for the message.
         zone: the zone of a time that names none.
 
     >>> parse_end_time("2026-11-20").isoformat(), parse_end_time("2026-11-20T00:00").isoformat()
@@ -289,7 +293,7 @@ def parse_time_or_run(text: str, zone: tzinfo = UTC) -> datetime | LogTime | str
     """Read a time, or take the id of an audit as it is.
 
     Args:
-        text: what was typed.
+        text: the text that the user typed.
         zone: the zone of a time that names none.
 
     Raises:
@@ -302,8 +306,8 @@ def parse_absolute_time(text: str, rule: str = ABSOLUTE_RULE, zone: tzinfo = UTC
     """Read an absolute time, for example from a file that has no end of the log.
 
     Args:
-        text: what was typed.
-        rule: what may be typed, for the message.
+        text: the text that the user typed.
+        rule: the accepted forms, for the message.
         zone: the zone of a time that names none.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Members of classic groups with an unreadable subscription, because of which the topics of their group are unknown.
+"""Members of classic groups with a subscription that can't be read. They leave the topics of their group unknown.
 
 The coordinator reads the topics of a group of consumers from all its members' subscriptions. If it can't read one
 subscription, it takes the group to subscribe to all topics: no offset of the group expires while that member is in the

@@ -96,7 +96,7 @@ def groups_in_range(
         warehouse: the tables.
         who: the conditions.
         start: begin of the time range; None for the start of the log.
-        end: where it ends; the end of the log if None.
+        end: end of the range; None means the end of the log.
 
     Raises:
         UsageError: a condition without ``*`` is met by nothing on record.

@@ -110,7 +110,7 @@ class Columns:
         rows: the rows to read.
 
     Attributes:
-        in_order: which rows are well-formed and were read; all fields of other rows are null.
+        in_order: for each row, whether it is well-formed and was read. All fields of other rows are null.
     """
 
     def __init__(self, struct: Struct, versions: Versions, array: pa.BinaryArray, rows: Rows) -> None:

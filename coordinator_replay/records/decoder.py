@@ -85,7 +85,7 @@ class _Batch:
     Attributes:
         numbers: the kind of each record: the number in the first two bytes of its key.
         versions: the version of each value: the number in its first two bytes.
-        record_bytes: how many bytes key and value have.
+        record_bytes: bytes of key and value together.
         is_large: whether key or value is too large to be read.
     """
 
@@ -190,7 +190,7 @@ class _OneByOne:
     Attributes:
         commits: offset commits by their position in the batch.
         groups: other records.
-        failed: what is wrong with the rest.
+        failed: errors of the other records, likewise.
     """
 
     def __init__(self, records: pa.RecordBatch, rows: Rows) -> None:

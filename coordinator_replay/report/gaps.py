@@ -32,7 +32,7 @@ def gaps_of(holdings: Iterable[OwnedInterval], end_ms: int) -> Iterator[Gap]:
 
     Args:
         holdings: ownerships of one partition; several may hold at the same time.
-        end_ms: where the picture ends; a gap that has not ended ends there.
+        end_ms: end of the picture; a gap that has not ended ends there.
     """
     last: OwnedInterval | None = None
     for holding in sorted(holdings, key=lambda holding: _ALWAYS if holding.from_ms is None else holding.from_ms):

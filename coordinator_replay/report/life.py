@@ -1,7 +1,8 @@
 """The life of one group over a time range, in the form for pictures.
 
-Objects of which there may be tens of thousands are named tuples, because these are made faster than dataclasses, and
-their times are milliseconds since 1970. Commits are the most numerous, so they are lists of numbers for each partition.
+A life may have tens of thousands of objects of a kind. They are named tuples, because these are made faster than
+dataclasses. Their times are milliseconds since 1970. Commits are the most numerous, so they are lists of numbers for
+each partition.
 """
 
 from collections.abc import Sequence

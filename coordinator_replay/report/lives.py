@@ -149,8 +149,8 @@ def life_of(
         group: the group.
         start: begin of the time range, included; None begins at the group's first record.
         end: end of the time range, excluded; None ends after the last record of the log.
-        detail: which parts of the life are read.
-        limits: how many marks of the life are kept.
+        detail: parts of the life to read.
+        limits: largest numbers of marks to keep of the life.
 
     Raises:
         UsageError: the tables don't know the group, or have no record of that range.
@@ -175,8 +175,8 @@ def lives_of(
         spans: the groups, in the order of their names, as ``spans_of`` gives them.
         start: begin of the time range, included; None for no lower bound.
         end: end of the time range, excluded; None for no upper bound.
-        detail: which parts of each life are read.
-        limits: how many marks of each life are kept.
+        detail: parts of each life to read.
+        limits: largest numbers of marks to keep of each life.
     """
     group = spans[0].group if len(spans) == 1 else None
     expirations: dict[str, list[ExpiredOffset]] = defaultdict(list)

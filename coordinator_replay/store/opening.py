@@ -72,7 +72,7 @@ def check_layout(opened: DeltaTable, path: str) -> None:
 
     Args:
         opened: the table.
-        path: where it lies.
+        path: path or URI.
 
     Raises:
         WarehouseError: a newer release has made it, or an old one without buckets.

@@ -38,7 +38,7 @@ def check_version(version: int, place: str) -> None:
 
     Args:
         version: the version, as ``version_of`` returns it.
-        place: where the table lies.
+        place: path or URI of the table.
 
     Raises:
         WarehouseError: a newer release has made it.

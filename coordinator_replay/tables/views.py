@@ -17,7 +17,7 @@ class View:
     """A view over the tables.
 
     Attributes:
-        about: what it is for.
+        about: purpose of the view.
         sql: the SELECT statement, in SQL that both Spark and DuckDB read.
     """
 

@@ -79,8 +79,11 @@ Made by `scripts/judge-what-if`; a test checks that both agree. Every prediction
 
 How good are the predictions of [`what-if`](what-if.md)? A real broker (4.3.1) recorded the same life, step by step, in
 six groups with six settings. Each recording is predicted from each other one and compared with what the broker wrote.
-A prediction is within the bounds if rebalances differ by at most 1 or 10 %, partitions reassigned by at most 20 %, and
-time without owner by at most 30 %.
+A prediction is within the bounds if it differs from the record by no more than this:
+
+- rebalances: 1 or 10 %
+- partitions reassigned: 20 %
+- time without owner: 30 %
 
 Each prediction is made three times:
 

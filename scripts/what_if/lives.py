@@ -151,18 +151,19 @@ once, with clients of librdkafka and Java. Each group is predicted from each oth
 _REPEATED = """\
 ### Recordings that were repeated or left out
 
-A recording of a judging life is bad if clients acted more than a second late, or if a group had no member yet when the
-first client ended or paused. The lab says so.
+The lab calls a recording of a judging life bad in two cases: clients acted more than a second late, or a group had no
+member yet when the first client ended or paused.
 
 - 180, 186 and 189 were late and are left out.
 - When 190 to 203 were recorded first, the machine was busy, and six were bad.
-    - In 191, 193, 198 and 201 clients acted up to 1.9 s late. They were left out unseen. Predicted later, 97 of 114 of
-      their rebalances were in range.
+    - In 191, 193, 198 and 201 clients acted up to 1.9 s late. They were left out before anybody saw their results.
+      Predicted later, 97 of 114 of their rebalances were in range.
     - In 192 and 199 Java's clients joined 13 to 19 s after they had been started, and the first was closed after 14 s.
-      In the other judging lives it was at most 7 s. The lab did not measure that yet, and it was seen only after the
-      two had judged: 12 of 26 and 14 of 29 rebalances. With them the judging half was 423 of 474 (89%).
-- The six were recorded again from the same seeds on a quieter machine, until the lab called a recording good: 192, 193
-  and 201 once, 191 three times, 199 four times. 198 was late three times again and is left out.
+      In the other judging lives, clients joined after at most 7 s. The lab did not measure this time yet. It was seen
+      only after the two had judged: 12 of 26 and 14 of 29 rebalances were in range. With these two, 423 of 474
+      rebalances (89%) of the judging lives were in range.
+- The six were recorded again from the same seeds on a quieter machine, until the lab called a recording good. It took
+  one attempt for 192, 193 and 201, three for 191, and four for 199. 198 was late in three more and is left out.
 - Only good recordings were predicted, each once, by the model that had predicted the first ones. The machine need not
   be the only reason: a client that takes long to end may start late again.
 """

@@ -1,13 +1,15 @@
 """Removals of offsets in brokers' logs, and the writes of tombstones that they are about.
 
-A line of a newer coordinator names its log partition, but not the written records, nor, for retention, their groups. It
-belongs to a write if log partition, time and number agree with this write and no other write. A line of a Scala
-coordinator (2.x and 3.x) names no log partition. It counts the offsets of all writes of one cleanup, which makes a
-write for each group (``GroupMetadataManager.cleanupGroupMetadata``). The groups or partitions that it names replace the
-log partition: it belongs to the writes near it that removed offsets of these, if their number is the number in the
-line. If several brokers removed a deleted topic's offsets, their lines are counted together. The line "Removed N
-expired offsets" names no group or partition. No line says which log partitions the broker led, or that the dump has all
-of them, so no number proves that it belongs to a write.
+A line of a newer coordinator names its log partition, but not the written records. If retention removed the offsets,
+the line does not name their groups either. It belongs to a write if its log partition, time and number agree with this
+write and with no other write.
+
+A line of a Scala coordinator (2.x and 3.x) names no log partition. Its number counts the offsets of one cleanup, which
+makes a write for each group (``GroupMetadataManager.cleanupGroupMetadata``). The line belongs to the writes near it
+that removed offsets of the groups or partitions that it names, if the numbers agree. If several brokers removed a
+deleted topic's offsets, the numbers of their lines are added up. The line "Removed N expired offsets" names no group or
+partition. No line says which log partitions the broker led, or that the dump has all of them. So no number proves that
+this line belongs to a write.
 """
 
 import re

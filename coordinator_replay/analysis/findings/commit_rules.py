@@ -181,9 +181,9 @@ def look_for_reset(context: GroupContext, topic: "TopicCommits", row: PartitionC
     """Look for a reset: commits of a partition to a group without members that has members at other times.
 
     There are two kinds. The group is Empty after it has had members. Or the group's first member has not joined yet, if
-    the log has the group's beginning. In a group that never had members, a commit forward is normal progress, and rule
-    ``offset_rewind`` has the commits that went back. A tool, a restore and a consumer that uses ``assign()`` leave the
-    same records.
+    the log has the group's beginning. A group that never had members is left out: its commits forward are normal
+    progress, and rule ``offset_rewind`` has its commits that went back. A tool, a restore and a consumer that uses
+    ``assign()`` leave the same records.
     """
     status, last_ms = context.status, row["empty_valid_from"]
     last_offset, committed = row["empty_from_offset"], row["empty_committed_offset"]

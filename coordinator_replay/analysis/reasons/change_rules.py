@@ -334,8 +334,8 @@ def _shown(partitions: Mapping[str, set[int]]) -> list[str]:
 def passed_through(situation: Situation) -> Explanation | None:
     """A generation that no member synced, with a member that is not in the next one.
 
-    Footprint: nothing on record changed, but more than one generation passed. In one of them, a member was in the group
-        that is on no record.
+    Footprint: nothing on record changed, but more than one generation passed. One of them may have had a member that is
+        on no record.
     Confidence: possible.
     Look-alikes: MEMBER_LEAVE, SESSION_TIMEOUT, MEMBER_JOIN, LEADER_REJOIN.
     """

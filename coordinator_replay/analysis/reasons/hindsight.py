@@ -35,7 +35,7 @@ class Revision(NamedTuple):
     Attributes:
         member_id: the member that was removed or joined in the earlier rebalance.
         has_joined: whether the member had joined; if not, it was removed.
-        cause: what the member did.
+        cause: cause of the join or of the removal.
         confidence: how sure ``cause`` is.
         sentence: the evidence for ``cause``.
     """

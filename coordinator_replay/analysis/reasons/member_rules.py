@@ -68,8 +68,8 @@ def group_conversion(situation: Situation) -> Explanation | None:
 def converted_before(situation: Situation) -> Explanation | None:
     """The group's first rebalance after it went over to another protocol.
 
-    Footprint: the first rebalance after a conversion that came without a rebalance. In groups of the newer protocols,
-        no member joined in it, was removed or changed its subscription.
+    Footprint: the first rebalance after a conversion that came without a rebalance. If the group is on a newer
+        protocol, no member joined in this rebalance, was removed or changed its subscription.
     Confidence: likely; possible for a classic group that had no members, and where no tombstone is on record.
     Look-alikes: any other change since then; GROUP_CREATED, if the group of the other protocol was empty and was
         removed.
@@ -144,7 +144,7 @@ def group_created(situation: Situation) -> Explanation | None:
 
 @MEMBER_RULES.row(Cause.UNKNOWN, explains=tuple(cause for cause in Cause if cause is not Cause.GROUP_CREATED))
 def beginning_unseen(situation: Situation) -> Explanation | None:
-    """Nothing is known of what was before.
+    """No record shows the group before this rebalance.
 
     Footprint: the first record seen of the group, or its epoch fell over a gap.
     Confidence: possible.
@@ -444,8 +444,8 @@ def rebalance_timeout(situation: Situation) -> Explanation | None:
     """A member was removed because it blocked the others' rebalance.
 
     Footprint: a member was removed when it had kept partitions that it had to revoke for its rebalance timeout, to the
-        second. In a classic group, a dynamic member was removed that was alive, while the others committed nothing for
-        the largest rebalance timeout of all; or the timeout of every member is 0 or less.
+        second. In a classic group: a dynamic member was removed although it was alive, and the others had committed
+        nothing for the largest rebalance timeout of all. Or the rebalance timeout of every member is 0 or less.
     Confidence: likely; possible in a classic group, where it ends a join phase that something else began.
     Look-alikes: SESSION_TIMEOUT or MEMBER_LEAVE at that time.
     """
@@ -456,9 +456,9 @@ def rebalance_timeout(situation: Situation) -> Explanation | None:
 def session_timeout(situation: Situation) -> Explanation | None:
     """A member stopped sending heartbeats.
 
-    Footprint: a member was removed, and one of four things holds: it had left temporarily; it is static; its client had
-        joined again before, and only the new member was alive since; or its partitions had no commits for a session
-        timeout, while other partitions had.
+    Footprint: a member was removed that had left temporarily or is static. Or its client had joined again before, and
+        only the new member was alive since. Or its partitions had no commits for a session timeout, while other
+        partitions had.
     Confidence: likely.
     Look-alikes: MEMBER_LEAVE (an admin can remove any member).
     """

@@ -312,7 +312,7 @@ class Derivation:
 
 
 def _waits(batch: pa.RecordBatch) -> bool:
-    """Return whether a batch has commits that wait for a marker; all rows of a batch are of one kind."""
+    """Return whether a batch has commits that wait for a marker. All rows of a batch have the same kind."""
     kind = batch.column("kind")[0].as_py()
     return kind in (int(OffsetEvent.OPENED), int(OffsetEvent.WAITING))
 

@@ -1,10 +1,10 @@
 """All records about committed offsets as events of one form, sorted for a single pass.
 
 A key is a group, log partition, topic and partition. So a group that moved counts as a separate group in each log
-partition. The context for look-ups comes before the events of a key: the group's states and expiry rules at the
-beginning of the group, owners at the beginning of a topic's partition. All look-ups are by log offset, because a
-group's records and commits are in one log partition. Its order is the coordinator's own, while timestamps of two
-brokers may disagree.
+partition. The context for look-ups comes before the events that need it. A group begins with its states and expiry
+rules, and a topic's partition begins with its owners. All look-ups are by log offset, because a group's records and
+commits are in one log partition. The log's order is the coordinator's own, while timestamps of two brokers may
+disagree.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Look-ups that show whether a dump is of the log that earlier runs have read: anchors, and files beside segments."""
+"""Look-ups that show whether a dump comes from the log of earlier runs: anchors, and files beside segments."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -116,19 +116,19 @@ def compare_logs(
     unopened: Sequence[tuple[DumpFile, Extent]],
     look: Look,
 ) -> LogComparison:
-    """Decide by anchors whether a dump is of the log that earlier runs have read.
+    """Decide by anchors whether a dump comes from the log that earlier runs have read.
 
     If nothing else decides, files that were not opened so far are opened, those with the newest anchors first. The
     comparisons in them are added to the copies.
 
     Args:
         copies: the copies of the dump, as far as it was read.
-        earlier: what earlier runs have kept, by log partition.
+        earlier: the log as earlier runs know it, by log partition.
         unopened: files of the dump that were not opened, with the offsets in their names.
         look: looks records up in files.
 
     Raises:
-        InputError: the dump is of another log, or nothing shows which of two histories counts.
+        InputError: the dump comes from another log, or nothing shows which of two histories counts.
     """
     copies = [copy for copy in copies if copy.log_partition in earlier]
     for copy in copies:

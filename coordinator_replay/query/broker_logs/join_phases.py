@@ -7,8 +7,8 @@ coordinator loaded the group's log partition again don't count: a loaded group i
 
 If the broker's log lacks the line about the end of a join phase, no line can be matched to the rebalance's record. Then
 the table has no beginning of that rebalance. Even so, a line shows that the group left the generation before it, and
-the record shows when the join phase ended. If a line about that end contradicts the record, the log is of another group
-and does not count.
+the record shows when the join phase ended. If a line about that end contradicts the record, the broker's log does not
+count: it is about another group of that name.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,8 +1,8 @@
 """Iteration order of Java's and Kafka's hash tables.
 
-The order of a hash table decides some of Kafka's choices: the leader after the old one left, the winner of a tied vote,
-the order of members in a record. To answer as Kafka does, the coordinator keeps such things in tables that iterate in
-the same order. Only the order is reproduced; look-ups use a ``dict``.
+The order of a hash table decides some of Kafka's choices, such as the new leader, the winner of a tied vote, and the
+order of members in a record. The coordinator makes the same choices, because its tables iterate in the same order. Only
+the order is reproduced; look-ups use a ``dict``.
 
 Sources: ``java.util.HashMap`` (OpenJDK 17), ``org.apache.kafka.timeline.BaseHashTable`` and
 ``SnapshottableHashTable``.

@@ -19,7 +19,7 @@ class Outcome(NamedTuple):
     """The result of an operation.
 
     Attributes:
-        records: what it writes, as one batch.
+        records: the records to write, as one batch.
         response: body of its response, sent when the records are written; None if the answer was sent already, or comes
             later through the request's ``Reply``.
         when_written: called when the records are in the log, before the response goes out.
@@ -98,7 +98,7 @@ class Failure(NamedTuple):
 
     Attributes:
         error: Kafka's name of the error.
-        message: what it says.
+        message: message of the error.
     """
 
     at_ms: int

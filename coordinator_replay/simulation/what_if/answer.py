@@ -144,8 +144,8 @@ class WhatIf:
         simulated: the costs of the simulation with the recorded settings.
         fidelity: how well that simulation reproduces the record.
         alternatives: the costs of each alternative; empty if the fidelity is not enough.
-        assumptions: what the log does not show, in sentences.
-        differences: what each alternative changes, in sentences.
+        assumptions: assumptions about facts that the log does not show, in sentences.
+        differences: sentences on how each alternative differs.
         lives: the rows of the recorded life, of its simulation, and of each alternative, in this order.
     """
 

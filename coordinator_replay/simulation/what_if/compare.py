@@ -126,13 +126,15 @@ class Fidelity:
     def __str__(self) -> str:
         text = (
             f"With the recorded settings the simulation reproduces {self.matched} of {self.recorded} rebalances with "
-            f"the same members ({self.simulated} were simulated), as many partitions for each client in "
-            f"{self.same_targets} of {self.matched}"
+            f"the same members ({self.simulated} were simulated). Each client gets as many partitions as "
+            f"recorded in {self.same_targets} of these {self.matched}."
         )
         if self.recorded_unowned_ms is not None and self.simulated_unowned_ms is not None:
-            recorded, simulated = f"{self.recorded_unowned_ms:,} ms", f"{self.simulated_unowned_ms:,} ms"
-            text += f", time without owner {simulated} against {recorded} recorded"
-        return f"{text}."
+            text += (
+                f" Time without owner: {self.recorded_unowned_ms:,} ms recorded, "
+                f"{self.simulated_unowned_ms:,} ms simulated."
+            )
+        return text
 
 
 def compare(recorded: Lived, simulated: Lived, recorded_ms: int | None, simulated_ms: int | None) -> Fidelity:

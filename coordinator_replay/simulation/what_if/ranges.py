@@ -193,7 +193,7 @@ class Ranges:
             yield course, settings, own, drawn_timing(draw, settings, own)
 
     def notes(self, alternatives: Sequence[Settings]) -> Iterable[str]:
-        """Yield sentences on the facts that ranges cover, and on those that they don't.
+        """Yield sentences that name the facts that ranges cover, and the facts that they don't cover.
 
         Args:
             alternatives: the settings of each alternative.

@@ -55,8 +55,8 @@ from coordinator_replay.simulation.coordinator.topics import Topics
 def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str, int]]:
     """Make a consumer group of a classic group with members; the update begins with the records of the conversion.
 
-    In it, all members are stable with their assignments, and the generation is their epoch. Their waiting requests are
-    answered with REBALANCE_IN_PROGRESS.
+    All members of the consumer group are stable with their assignments, and the generation is their epoch. Their
+    waiting requests are answered with REBALANCE_IN_PROGRESS.
 
     Returns:
         The group, and session timeouts by member id, in the order in which their timers start.

@@ -277,7 +277,7 @@ def current_value(current: Current, old: Current | None = None) -> dict[str, Any
     """Return value of a current assignment record.
 
     Args:
-        current: what the member has.
+        current: the member's current assignment.
         old: the assignment with the epochs of partitions that were never written; the member's own if None.
     """
     epoch = (old or current).epoch

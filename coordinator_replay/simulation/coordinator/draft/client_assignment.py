@@ -1,15 +1,18 @@
-"""Assignment on the client's side, which only KIP-848's draft has, no release of Kafka; behind our own setting.
+"""Assignment by clients: part of KIP-848's draft and of no release of Kafka, behind a setting of our own.
 
 With ``group.consumer.client.assignors`` a member may bring assignors of its own. If all members have an assignor in
 common, the coordinator does not compute the assignment. It asks a member (``ShouldComputeAssignment``), which fetches
 its input (PrepareAssignment), computes, and sends the result (InstallAssignment). The group may change in the meantime,
 so the assignment epoch may lag behind by more than one.
 
-Only the proposal's text defines the behaviour. Where the text is silent, these rules were chosen. Only assignors count
-that all members have in a version that all can read. The assignor that most members name first is used. The first
-member that sends a heartbeat while an assignment is due is asked, until it has installed an assignment or is removed.
-After an error that it reports, the next heartbeat asks again. No record of Kafka 4.3 has the members' assignors, so a
-reload forgets them, and no member is asked until members send them again.
+Only the proposal's text defines the behaviour. The text leaves some things open, and these rules were chosen for them:
+
+- An assignor counts only if all members have it, in a version that all can read. The assignor that most members name
+  first is used.
+- The coordinator asks the first member that sends a heartbeat while an assignment is due. It asks no other member until
+  this one has installed an assignment or is removed. If the member reports an error, its next heartbeat asks again.
+- No record of Kafka 4.3 has the members' assignors, so a reload forgets them. No member is asked until members send
+  their assignors again.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -163,7 +166,7 @@ def offer(update: GroupUpdate, member_id: str, brought: Sequence[Mapping[str, An
 
 
 def common_assignor(assignors: Mapping[str, Assignors], members: Collection[str]) -> str | None:
-    """Return the assignor that most members name first, among those that all have; None if there is none."""
+    """Return the assignor that most members name first, of the assignors that all members have; None without any."""
     shared: set[str] | None = None
     for member_id in members:
         names = {assignor["name"] for assignor in assignors.get(member_id, ())}

@@ -55,7 +55,7 @@ class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
         Expressions that are no longer used count too.
 
         Args:
-            regexes: what expressions were resolved to.
+            regexes: the resolved expressions.
         """
         if len(self) != 1:
             return not self
