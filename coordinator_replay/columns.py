@@ -60,7 +60,7 @@ def codes_of(column: pa.DictionaryArray) -> Numbers:
 
 
 def are_among(column: pa.Array, values: pa.Array) -> Bools:
-    """Return which rows of a column, as texts or as a dictionary, have one of some values."""
+    """Return, for each row of a column (texts or a dictionary), whether it has one of some values."""
     if not pa.types.is_dictionary(column.type):
         return as_bools(pc.is_in(column, value_set=values))
     is_in: Bools = np.append(as_bools(pc.is_in(column.dictionary, value_set=values)), False)[codes_of(column)]

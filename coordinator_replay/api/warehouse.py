@@ -307,7 +307,7 @@ class Warehouse:
         start: Time | None = None,
         end: Time | None = None,
     ) -> Owned:
-        """Return which member of a group owned a partition: at a point in time, or all that did in a time range.
+        """Return the member of a group that owned a partition at a point in time, or all its owners in a time range.
 
         Args:
             group: the group.

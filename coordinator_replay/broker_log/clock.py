@@ -78,7 +78,7 @@ def utc_offsets(lines: Iterable[RecordedLine]) -> list[UtcOffset] | None:
     """
     shown = [(line.place, line.offsets()) for line in lines if line.recorded_ms]
     fitting = [(place, offsets) for place, offsets in shown if offsets]
-    # One line in 225 fits some zone by chance. So if most lines of a file fit no zone, it is from other brokers.
+    # One line in 225 fits some zone by chance. So if most lines of a file fit no zone, the file is from other brokers.
     if not fitting or 2 * len(fitting) <= len(shown):
         return None
     counts = Counter(offset for _, offsets in fitting for offset in offsets)

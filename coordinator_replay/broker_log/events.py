@@ -9,7 +9,7 @@ from coordinator_replay.broker_log.layouts import LogLine
 from coordinator_replay.schemas_folder import schemas_folder
 
 MARKS = (b"[GroupCoordinator ", b"[GroupMetadataManager ", b'"coordinatorId"')
-"""Marks of a group coordinator's lines; a line without any of them is not from it."""
+"""Marks of a group coordinator's lines: each of its lines has one of them."""
 
 _MOST_MATCHED = 4096
 """Number of characters of a message that are read and kept; the rest would be whole assignments."""

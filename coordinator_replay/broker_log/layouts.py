@@ -25,7 +25,7 @@ _LOGGER = re.compile(r"[\w.$]+")
 _MESSAGES = ("message", "msg", "log", "short_message")
 _TIMES = ("@timestamp", "timestamp", "timeMillis", "time", "instant", "ts")
 _DEEPEST = 2
-"""How often lines may be nested: a container runtime wraps a broker's line once."""
+"""Largest depth of lines within lines: a container runtime wraps a broker's line once."""
 
 _FIRST_MS = 10**11
 """Numbers below this are seconds, because as milliseconds they would be times before 1974."""

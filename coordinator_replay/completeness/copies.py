@@ -64,7 +64,7 @@ class Copy:
     gap_before: Bools
 
     def has(self, offsets: Numbers) -> Bools:
-        """Return which of some offsets the copy has."""
+        """Return, for each offset, whether the copy has it."""
         if not len(self.starts):
             return np.zeros(len(offsets), np.bool_)
         at = np.searchsorted(self.starts, offsets, "right") - 1
@@ -72,7 +72,7 @@ class Copy:
         return has
 
     def have_gap_between(self, offsets: Numbers, later: Numbers) -> Bools:
-        """Return for which pairs of offsets a gap lies between them, or in a hole that has the later offset.
+        """Return, for each pair of offsets, whether a gap lies between them. A hole with the later offset counts too.
 
         Args:
             offsets: offsets at which the copy has a record.

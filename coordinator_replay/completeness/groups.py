@@ -91,14 +91,15 @@ class GroupProofs:
         return [Break(0, None, ranges[number].is_gap, proven_from, proven_ms, number), *behind]
 
     def confirmed_in(self, log_partition: int, offsets: Numbers) -> Iterator[tuple[int, Bools]]:
-        """Yield the ranges that begin with missing records, and the records from which each continues.
+        """Yield the ranges that begin with missing records, and the records with which each continues.
 
         Args:
             log_partition: the log partition.
             offsets: offsets of records in it.
 
         Yields:
-            The number of the range, and which records lie below its beginning and are in its own copy.
+            The number of the range. For each record: whether it lies below the range's beginning and is in its own
+            copy.
         """
         for number, span in enumerate(self.ranges.get(log_partition, ())):
             if number and not span.is_gap:

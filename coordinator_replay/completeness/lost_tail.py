@@ -235,7 +235,10 @@ def _covered(copy: SegmentCopy, offsets: Numbers) -> Bools:
 
 
 def _outlived(copy: SegmentCopy, others: LogRecords, match: _Match) -> Bools:
-    """Return which other records the copy lacks although it has an older record of the key and no gap lies between."""
+    """Return, for each other record, whether the copy lacks it although it has an older record of the key.
+
+    A record does not count if a gap lies between the two.
+    """
     order = np.lexsort((others.offsets, others.keys))
     keys, offsets = others.keys[order], others.offsets[order]
     places = np.arange(len(order))

@@ -1,7 +1,7 @@
 """Proofs about committed offsets from the history of log partitions, for many offsets at once.
 
 A key is proven from each of its records to the next one, because the cleaner removes a record only for a later record
-of its key. Before its first record and across a gap, a key is open. It is not open in the part of the log in which no
+of its key. Before its first record and across a gap, a key is open. No key is open in the part of the log in which no
 offset is missing.
 """
 
@@ -37,7 +37,7 @@ class OffsetProofs:
                 yield span, is_own & (offsets >= span.begins_at) & (offsets < following)
 
     def are_unproven(self, partitions: Numbers, offsets: Numbers) -> Bools:
-        """Return at which offsets a key without an earlier record may have existed."""
+        """Return, for each offset, whether a key without an earlier record may have existed there."""
         unproven = np.zeros(len(offsets), np.bool_)
         for span, is_in in self._in_ranges(partitions, offsets):
             unproven |= is_in & (
@@ -46,13 +46,13 @@ class OffsetProofs:
         return unproven
 
     def are_absent(self, partitions: Numbers, offsets: Numbers, first: Numbers, *, are_begins_open: Bools) -> Bools:
-        """Return at which offsets a group is proven not to exist, given the first record that shows it.
+        """Return, for each offset, whether a group is proven not to exist there, given the first record that shows it.
 
         Args:
             partitions: the log partitions.
             offsets: the offsets.
             first: offsets of the first records.
-            are_begins_open: for which offsets the group may have existed before.
+            are_begins_open: for each offset, whether the group may have existed before.
         """
         absent = np.ones(len(offsets), np.bool_)
         of_both = zip(self._in_ranges(partitions, offsets), self._in_ranges(partitions, first), strict=True)
@@ -64,7 +64,7 @@ class OffsetProofs:
         return absent
 
     def have_gap(self, partitions: Numbers, begins: Numbers, ends: Numbers) -> Bools:
-        """Return which ranges of offsets have a gap."""
+        """Return, for each range of offsets, whether it has a gap."""
         gaps = np.zeros(len(begins), np.bool_)
         for partition, ranges in self.ranges.items():
             for span in ranges:

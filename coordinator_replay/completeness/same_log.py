@@ -253,7 +253,7 @@ class LogComparison:
             self.open[place] = min(found.until_offset, self.open.get(place, found.until_offset))
 
     def _lose(self, found: Divergence, name: str | None, earlier: Mapping[int, EarlierLog]) -> None:
-        """Note which records of a copy are lost, or of earlier runs if there is no name."""
+        """Note the lost records of a copy; without a name, of earlier runs."""
         partition, start, epoch = found.log_partition, found.from_offset, found.leader_epoch
         if name is None:
             self.truncate(Truncation(partition, start, found.until_offset, earlier[partition].end_offset, epoch))

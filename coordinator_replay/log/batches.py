@@ -30,12 +30,12 @@ class _Group:
     """Batches that are read in one go.
 
     Attributes:
-        data: The plain records of all of them.
-        starts: Where the records of each begin in it.
-        ends: Where the records of each end.
-        headers: Their headers.
-        skipped_before: How many records of the file were skipped before each batch.
-        failures: Reasons by index, for batches whose records can't be read.
+        data: the plain records of all batches.
+        starts: position in ``data`` at which the records of each batch begin.
+        ends: position in ``data`` at which they end.
+        headers: the headers of the batches.
+        skipped_before: number of records of the file that were skipped before each batch.
+        failures: reasons by index, for batches whose records can't be read.
     """
 
     data: np.ndarray
@@ -47,7 +47,7 @@ class _Group:
 
 
 class Batches:
-    """Reads the runs of record batches of one file."""
+    """A reader of the runs of record batches of one file."""
 
     def __init__(self, rows: SegmentRows, tally: SegmentCoverage, *, part_bytes: int, max_plain_bytes: int) -> None:
         self._rows = rows
@@ -174,12 +174,12 @@ def _scan(
     """Read some records of each batch; return them and where each batch stopped.
 
     Args:
-        run: The run that has the batches.
-        group: The batches.
-        starts: Position in the group's data where the records of each batch begin.
-        counts: How many of each to read.
-        after_deltas: The offset delta that the first of them must exceed.
-        whole: Treat a batch with more records than its count as malformed.
+        run: the run that has the batches.
+        group: the batches.
+        starts: position in the group's data where the records of each batch begin.
+        counts: number of records to read of each batch.
+        after_deltas: offset delta that the first record to read of each batch must exceed.
+        whole: treat a batch with more records than its count as malformed.
     """
     headers = group.headers
     is_append_time = (headers[HeaderField.ATTRIBUTES] & Attribute.LOG_APPEND_TIME) != 0

@@ -44,7 +44,7 @@ def decompress(codec: Codec, compressed: memoryview, limit_bytes: int = DEFAULT_
     """Return the plain bytes of one compressed block of records.
 
     Raises:
-        DecompressionError: The bytes are damaged or cut, or hold more than ``limit_bytes``.
+        DecompressionError: the bytes are damaged or cut, or hold more than ``limit_bytes``.
     """
     try:
         match codec:
@@ -93,7 +93,7 @@ def _gunzip(compressed: memoryview, limit_bytes: int) -> memoryview:
         if not member.eof:
             raise DecompressionError("gzip: the stream is cut short")
         rest = member.unused_data
-        if rest[:2] != b"\x1f\x8b":  # as Java does: bytes after a member that don't begin another member are ignored
+        if rest[:2] != b"\x1f\x8b":  # Like Java, ignore bytes after a member that don't begin another member.
             return memoryview(plain)
 
 
@@ -124,7 +124,7 @@ def _unsnap_block(block: memoryview, limit_bytes: int) -> bytes:
 
 
 def _expand(codec: ModuleType, compressed: memoryview, limit_bytes: int) -> memoryview:
-    """Decompress into memory of a guessed size; if that is too small, as for few batches, of the limit's size."""
+    """Decompress into memory of a guessed size. If that is too small, which is rare, use memory of the limit's size."""
     guess = min(limit_bytes, max(_FIRST_GUESS_BYTES, 16 * len(compressed)))
     for room in sorted({guess, limit_bytes}):
         plain = np.empty(room, np.uint8)

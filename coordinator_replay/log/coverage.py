@@ -8,7 +8,7 @@ import numpy as np
 
 _NO_EPOCH = -1
 _MOST_EPOCHS = 1000
-"""Most leader epochs of a file; headers with more were not written by a broker."""
+"""Largest number of leader epochs in a file. If there are more, no broker has written the headers."""
 
 
 def note(text: str, position: int) -> str:
@@ -17,7 +17,7 @@ def note(text: str, position: int) -> str:
 
 
 class EpochStart(NamedTuple):
-    """A batch of another leader epoch than the one before it.
+    """The first batch of a leader epoch: the batch before it has another one.
 
     Attributes:
         leader_epoch: leader epoch of the batch.
@@ -47,7 +47,7 @@ class SkipRanges:
         self._lasts = np.array([last for _, last in merged], np.int64)
 
     def cover(self, firsts: np.ndarray, lasts: np.ndarray) -> np.ndarray:
-        """Return which ranges from ``firsts`` to ``lasts`` lie entirely inside one of these ranges."""
+        """Return, for each range from ``firsts`` to ``lasts``, whether it lies entirely inside one of these ranges."""
         if not len(self._firsts):
             return np.zeros(len(firsts), np.bool_)
         nearest = np.searchsorted(self._firsts, firsts, "right") - 1
@@ -55,7 +55,7 @@ class SkipRanges:
         return inside
 
     def have(self, offsets: np.ndarray) -> np.ndarray:
-        """Return which offsets lie inside one of the ranges."""
+        """Return, for each offset, whether it lies inside one of the ranges."""
         return self.cover(offsets, offsets)
 
 
@@ -67,12 +67,12 @@ class SegmentCoverage:
     """Counts of the offsets that a file covers, and of its records.
 
     Attributes:
-        base_offset: The offset that its first batch header claims; None: there are no batches.
-        first_offset: The lowest offset that a batch header claims.
-        last_offset: The highest offset that a batch header claims; compaction keeps it even if it removes the record.
-        records: Records read.
-        skipped: Records skipped because they were audited before, as their headers count them.
-        damaged: Damaged ranges of bytes, each with a row of its own.
+        base_offset: the offset that its first batch header claims; None if there are no batches.
+        first_offset: the lowest offset that a batch header claims.
+        last_offset: the highest offset that a batch header claims; compaction keeps it even if it removes the record.
+        records: number of records read.
+        skipped: number of records skipped because they were audited before, by the counts in their headers.
+        damaged: number of damaged ranges of bytes; each has a row of its own.
     """
 
     base_offset: int | None = None
@@ -89,7 +89,7 @@ class SegmentCoverage:
 
     @property
     def epochs(self) -> list[EpochStart]:
-        """Return where leader epochs begin, by the headers of all batches; messages of magic 0 and 1 have none."""
+        """Return the beginnings of leader epochs, by the headers of batches; old messages (magic 0 and 1) have none."""
         return [epoch for epoch in self._epochs if epoch.leader_epoch > _NO_EPOCH]
 
     def see(self, firsts: np.ndarray, lasts: np.ndarray, positions: np.ndarray) -> None:
@@ -122,12 +122,12 @@ class SegmentCoverage:
         self._empty += len(positions)
 
     def count(self, offsets: np.ndarray, counts: np.ndarray, skipped_before: np.ndarray) -> np.ndarray:
-        """Count records; return for each how many earlier offsets of the file have no record.
+        """Count records. Return, for each record, how many lower offsets of the file have no record.
 
         Args:
-            offsets: Offsets of the records.
-            counts: How many of them each entry has.
-            skipped_before: How many records of the file were skipped before each entry.
+            offsets: offsets of the records.
+            counts: number of records of each entry.
+            skipped_before: number of records of the file that were skipped before each entry.
         """
         first_expected = (self.base_offset or 0) + self.records
         expected = np.arange(first_expected, first_expected + len(offsets))

@@ -181,7 +181,7 @@ def _list(uri: str) -> Iterator[_Listed]:
 
 
 def _base(path: str) -> str:
-    """Return the folder that a glob begins in; a path without wildcards itself."""
+    """Return the folder in which a glob begins; return a path without wildcards as it is."""
     wildcard = _WILDCARD.search(path)
     return path[: path.rfind("/", 0, wildcard.start()) + 1] or "." if wildcard else path
 
@@ -263,7 +263,7 @@ def recognise(uri: str) -> Format | None:
 
 
 class _Sorter:
-    """Sorts the files of the inputs by form."""
+    """A sorter of the inputs' files by form."""
 
     def __init__(self, wanted: Format | None, include_deleted: bool) -> None:
         self.wanted = wanted

@@ -102,10 +102,10 @@ def hop(data: Any, position: Any, end: Any, headers: Any, limit: Any) -> Any:
 
     Args:
         data: uint8 array.
-        position: Where the first entry begins.
-        end: Where the bytes end.
+        position: position of the first entry.
+        end: position after the last byte.
         headers: int64 matrix, ``HeaderField`` by entry, to be filled.
-        limit: How many entries to find at most.
+        limit: largest number of entries to find.
 
     Returns:
         How many entries were read, and the ``Stop`` that tells what follows them.
@@ -195,7 +195,7 @@ def _is_plausible_batch(view: memoryview, position: int) -> bool:
 
 
 def plausible_positions(data: np.ndarray, start: int, stop: int, size_limit: int) -> list[int]:
-    """Return where between two positions an entry of at most ``size_limit`` bytes may begin, in order.
+    """Return positions between two others at which an entry of at most ``size_limit`` bytes may begin, in order.
 
     A coarse filter runs over all positions at once, then ``is_plausible`` on the remaining positions.
     """

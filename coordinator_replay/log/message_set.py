@@ -44,7 +44,7 @@ def read_messages(entry: memoryview, limit_bytes: int) -> list[Message]:
     """Return the messages of an entry with a correct checksum: the entry itself, or the messages that it wraps.
 
     Raises:
-        MessageError: The entry, or any message in it, can't be read; then none of its messages counts.
+        MessageError: the entry, or any message in it, can't be read; then none of its messages counts.
     """
     outer = _read_message(entry)
     codec = int(outer.attributes & Attribute.CODEC)

@@ -19,7 +19,7 @@ their size."""
 
 
 class Messages:
-    """Reads the runs of messages of one file."""
+    """A reader of the runs of messages of one file."""
 
     def __init__(
         self, rows: SegmentRows, tally: SegmentCoverage, skip: SkipRanges, *, part_bytes: int, max_plain_bytes: int

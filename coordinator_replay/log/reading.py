@@ -73,7 +73,7 @@ def bounded(records: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     A larger record is a batch of its own.
 
     Args:
-        records: in ``LOG_RECORD``.
+        records: rows of ``LOG_RECORD``.
     """
     if _size(records) <= BATCH_BYTES:
         yield records

@@ -65,7 +65,7 @@ def _after(length: Any, position: Any, end: Any) -> Any:
 
 @called
 def _after_headers(data: Any, position: Any, stop: Any, count: Any) -> Any:
-    """Return where ``count`` headers end, -1 if one of them is malformed."""
+    """Return the position at which ``count`` headers end; -1 if one of them is malformed."""
     for _ in range(count):
         name_length, position = _long_varint(data, position, stop, 28)
         position = _after(name_length, position, stop)
@@ -171,11 +171,11 @@ def scan_records(data: np.ndarray, batches: np.ndarray) -> tuple[Records, np.nda
     reserved.
 
     Args:
-        data: As ``scan`` takes it.
-        batches: As ``scan`` takes and changes it.
+        data: see ``scan``.
+        batches: see ``scan``, which changes it.
 
     Returns:
-        The records, and where the reading of each batch stopped.
+        The records, and the position at which the reading of each batch stopped.
     """
     starts, ends, wanted = batches[:3]
     capacity, size = int(wanted.sum()), int((ends - starts).sum())

@@ -27,9 +27,9 @@ class Records:
     """The records of some entries, one after the other.
 
     Attributes:
-        batch_offsets: Base offset of the batch of each record (message sets: offset of the set's first record).
-        batch_positions: Position in the file of the batch or message set of each record.
-        counts: Number of records of each entry.
+        batch_offsets: base offset of the batch of each record (message sets: offset of the set's first record).
+        batch_positions: position in the file of the batch or message set of each record.
+        counts: number of records of each entry.
     """
 
     offsets: np.ndarray
@@ -46,10 +46,10 @@ class Damage:
     """A range of the file that could not be read.
 
     Attributes:
-        position: Where it begins in the file.
-        size: How many bytes it is long.
-        offset: The offset that its header claims; None if no claim is credible.
-        head: Its first bytes, as many as are kept; None if they are not available.
+        position: position in the file at which it begins.
+        size: its length in bytes.
+        offset: the offset that its header claims; None if the claim is not credible.
+        head: its first bytes, at most ``DAMAGE_VALUE_LIMIT``; None if they are not available.
     """
 
     error_class: DamageClass
@@ -61,7 +61,7 @@ class Damage:
 
 
 class SegmentRows:
-    """Builds the rows of one file."""
+    """A builder of the rows of one file."""
 
     def __init__(self, source: str, log_partition: int) -> None:
         self._source = source
@@ -71,9 +71,9 @@ class SegmentRows:
         """Return one row for each record, in order.
 
         Args:
-            headers: The entries of the records, ``HeaderField`` by entry.
-            records: The records.
-            missing_before: For each record, the number of lower offsets without a record.
+            headers: the entries of the records, ``HeaderField`` by entry.
+            records: the records.
+            missing_before: for each record, the number of lower offsets without a record.
         """
         counts = records.counts
         attributes = headers[HeaderField.ATTRIBUTES]
@@ -132,9 +132,9 @@ def _control_types(keys: pa.BinaryArray, is_control: np.ndarray, counts: np.ndar
     A control record's key is version int16, type int16; versions above 0 are read as 0. Source: ControlRecordType.
 
     Args:
-        keys: The keys of the records of some batches.
-        is_control: Which of these are control batches.
-        counts: How many records each has.
+        keys: the keys of the records of some batches.
+        is_control: for each batch, whether it is a control batch.
+        counts: number of records of each batch.
     """
     if not is_control.any():
         return pa.nulls(len(keys), pa.string())

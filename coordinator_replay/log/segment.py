@@ -33,9 +33,9 @@ class SegmentPart:
     """A range of a segment file, in file order. The last part has the counts of the whole file, and no rows.
 
     Attributes:
-        records: Rows of ``LOG_RECORD``: records, and damaged ranges between them.
-        notes: Remarks on the file; only with the last part.
-        coverage: The offsets that the file covers; only in the last part, else None.
+        records: rows of ``LOG_RECORD``: records, and damaged ranges between them.
+        notes: remarks on the file; only with the last part.
+        coverage: the offsets that the file covers; only in the last part, else None.
     """
 
     records: pa.RecordBatch
@@ -56,13 +56,13 @@ def read_segment(
     """Read the records of a segment file, plain or gzip'ed; bytes that can't be read become rows of damage.
 
     Args:
-        file: Anything with ``readinto``; it is read from its current position to its end.
-        source: The name of the file in the rows.
-        log_partition: The partition that the file belongs to.
-        window_bytes: Number of bytes of the file in memory at once, unless a batch is larger.
-        max_batch_bytes: A larger batch is damage.
-        max_plain_bytes: A batch that decompresses to more is damage.
-        skip: Offsets that were audited before. Batches entirely inside one range are skipped without a check of their
+        file: anything with ``readinto``; it is read from its current position to its end.
+        source: the name of the file in the rows.
+        log_partition: the partition that the file belongs to.
+        window_bytes: number of bytes of the file in memory at once, unless a batch is larger.
+        max_batch_bytes: a larger batch is damage.
+        max_plain_bytes: a batch that decompresses to more is damage.
+        skip: offsets that were audited before. Batches entirely inside one range are skipped without a check of their
             checksums; the coverage counts them. Messages of magic 0 and 1 are read and then left out.
 
     Yields:

@@ -59,8 +59,8 @@ class EntryRun:
 
     Attributes:
         headers: ``HeaderField`` by entry; positions count from the first byte of the window.
-        skipped: Which entries were audited before; their content was not read.
-        window: The bytes in which the entries lie.
+        skipped: for each entry, whether it was audited before. The content of such entries was not read.
+        window: the bytes in which the entries lie.
     """
 
     headers: np.ndarray
@@ -75,7 +75,7 @@ class EntryRun:
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """A fault of an entry, and where the entry claims to end (in the window; None if the claim can't be believed)."""
+    """A fault of an entry, and its claimed end: a position in the window, or None if the claim can't be believed."""
 
     error_class: DamageClass
     text: str
@@ -92,9 +92,9 @@ class Walk:
     """One pass over a file.
 
     Args:
-        window: The file.
-        max_batch_bytes: A larger entry is damage; also the limit of the window.
-        skip: Offsets audited before.
+        window: the file.
+        max_batch_bytes: a larger entry is damage; also the limit of the window.
+        skip: offsets audited before.
     """
 
     def __init__(self, window: FileWindow, *, max_batch_bytes: int, skip: SkipRanges) -> None:
@@ -158,7 +158,7 @@ class Walk:
         )
 
     def _covered(self, headers: np.ndarray) -> np.ndarray:
-        """Return which entries were audited before.
+        """Return, for each entry, whether it was audited before.
 
         Messages never count as audited, because a wrapper hides its first offset.
         """
@@ -248,7 +248,7 @@ class Walk:
         return offset
 
     def _believe(self, offset: int) -> None:
-        """Take an offset as the last one so far, unless it is far above the last: no checksum covers base offsets."""
+        """Note an offset as the last one, unless it is far above the one before: no checksum covers base offsets."""
         if self._last_offset < 0 or offset - self._last_offset < _LARGEST_STEP:
             self._last_offset = offset
 
@@ -294,7 +294,7 @@ class _Search:
     """The search for the next entry, block by block; the window moves on when all of it has been searched.
 
     Attributes:
-        is_zero: Whether all bytes so far were zeros.
+        is_zero: whether all bytes so far were zeros.
     """
 
     def __init__(
@@ -310,7 +310,7 @@ class _Search:
         self.is_zero = not window.data[at]
 
     def run(self) -> int | None:
-        """Return where the next entry begins in the window; None if there is none up to the end of the file."""
+        """Return the position of the next entry in the window; None if the rest of the file has none."""
         block = _FIRST_BLOCK
         while True:
             data = self._window.data
@@ -364,5 +364,5 @@ class _Search:
         self._landing = None if self._landing is None else self._landing - at
 
     def _lands(self, at: int) -> bool:
-        """Return whether a header, or only zeros, follow the claimed end of the damaged entry."""
+        """Return whether a header, or nothing but zeros, follows the claimed end of the damaged entry."""
         return not self._window.data[at : at + BATCH_OVERHEAD].any() or is_plausible(self._window.view, at)

@@ -87,12 +87,12 @@ class FileWindow:
     """The part of a file that is in memory, valid until the window moves.
 
     Args:
-        file: The file; it is read from its current position.
-        size: Number of bytes in memory, unless an entry is larger.
+        file: the file; it is read from its current position.
+        size: number of bytes in memory, unless an entry is larger.
 
     Attributes:
-        position: Where in the file its bytes begin.
-        at_end: Whether the file ends with them.
+        position: position in the file of its first byte.
+        at_end: whether its last byte is the last one of the file.
     """
 
     def __init__(self, file: Readable, size: int) -> None:

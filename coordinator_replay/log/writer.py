@@ -28,9 +28,9 @@ def write_records(
     """Write one batch, which is transactional if it has a producer.
 
     Args:
-        records: In order of their offsets.
-        producer_id: Producer id.
-        producer_epoch: Producer epoch.
+        records: in order of their offsets.
+        producer_id: producer id.
+        producer_epoch: producer epoch.
         control: ``Attribute.CONTROL`` if its record is a control record.
     """
     first, last = records[0], records[-1]
@@ -56,11 +56,11 @@ def batch_bytes(base_offset: int, leader_epoch: int, fields: tuple[int, ...], bo
     """Return a batch of records.
 
     Args:
-        base_offset: Base offset.
-        leader_epoch: Partition leader epoch.
-        fields: Attributes, last offset delta, base and largest timestamp, producer id and epoch, base sequence, and
+        base_offset: base offset.
+        leader_epoch: partition leader epoch.
+        fields: attributes, last offset delta, base and largest timestamp, producer id and epoch, base sequence, and
             number of records.
-        body: The bytes of the records, compressed or not.
+        body: the bytes of the records, compressed or not.
     """
     summed = struct.pack(">hiqqqhii", *fields) + body
     return struct.pack(">qiibI", base_offset, 9 + len(summed), leader_epoch, 2, crc32c(summed)) + summed

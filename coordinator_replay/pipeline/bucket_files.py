@@ -34,7 +34,7 @@ class Place:
 
 
 class TableWriter:
-    """Writes rows of tables and staged rows of one task.
+    """A writer of the rows of tables and the staged rows of one task.
 
     Args:
         place: the folders for the rows.

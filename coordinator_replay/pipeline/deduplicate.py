@@ -109,7 +109,7 @@ def _is_damage(batch: pa.RecordBatch) -> Bools:
 
 
 def _have_key(batch: pa.RecordBatch) -> Bools:
-    """Return which quarantined records have a known key.
+    """Return, for each quarantined record, whether its key is known.
 
     Unknown kinds count as known, because the broker skips them.
     """
@@ -148,7 +148,7 @@ def _read(files: Sequence[StagedFile]) -> _Rows:
 
 
 def _best_copies(rows: _Rows) -> Bools:
-    """Return which rows stay: at each position, the row with the highest leader epoch.
+    """Return, for each row, whether it stays: at each position, the row with the highest leader epoch does.
 
     If several have it, the row of the first file stays.
     """
@@ -177,7 +177,7 @@ def _in_ranges(rows: _Rows, ranges: Ranges) -> Bools:
 
 
 def _are_lost(rows: pa.RecordBatch, lost_from: Mapping[int, int]) -> Bools:
-    """Return which rows of a table an election has truncated from the log."""
+    """Return, for each row of a table, whether an election has truncated its record from the log."""
     partitions, offsets = (numbers_of(rows.column(name), -1) for name in _PLACE)
     lost = np.zeros(rows.num_rows, np.bool_)
     for partition, start in lost_from.items():
@@ -222,7 +222,7 @@ def _by_partition(positions: Sequence[tuple[Numbers, Numbers]]) -> dict[int, Num
 
 
 def _exist(rows: _Rows, existing: Mapping[int, Numbers]) -> Bools:
-    """Return which rows are at positions that the tables have already."""
+    """Return, for each row, whether the tables already have a row at its position."""
     is_there = np.zeros(len(rows.partitions), np.bool_)
     for partition, offsets in existing.items():
         [own] = np.nonzero((rows.partitions == partition) & rows.has_place)

@@ -131,11 +131,11 @@ class GroupMoves:
         object.__setattr__(self, "begins", {(move.group_id, move.to_log_partition): move for move in self.moves})
 
     def are_over(self, rows: pa.RecordBatch, *columns: str) -> Bools:
-        """Return which rows come after the move of their group out of their log partition.
+        """Return, for each row, whether it comes after the move of its group out of its log partition.
 
         Args:
             rows: rows with group_id and log_partition.
-            columns: offsets of the rows.
+            columns: names of the columns with offsets of the rows; a row is over if one of its offsets is.
         """
         ends = self.ends_of(rows)
         is_over = np.zeros(rows.num_rows, np.bool_)
@@ -153,7 +153,7 @@ class GroupMoves:
         return _by_key(rows, {key: end.end_offset for key, end in self.ends.items()}, LARGEST_INT64)
 
     def are_open(self, rows: pa.RecordBatch, column: str) -> Bools:
-        """Return which rows begin while brokers with the old partition count also wrote.
+        """Return, for each row, whether it begins while brokers with the old partition count also wrote.
 
         Args:
             rows: rows with group_id and log_partition.

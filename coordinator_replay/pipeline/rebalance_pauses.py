@@ -136,7 +136,7 @@ class CommitPauses:
         self.taken = self._taken(ownership)
 
     def _are_outside(self, spans: Sequence[ExactSpan]) -> Bools:
-        """Return which rebalances lie outside the exact spans of their log partition, where commits may be missing."""
+        """Return, for each rebalance, whether commits may be missing: it lies outside its log partition's exact spans."""
         partitions = numbers_of(self.rows.column("log_partition").combine_chunks(), -1)[self.order]
         is_outside = np.isin(partitions, [span.log_partition for span in spans])
         for span in spans:
@@ -239,7 +239,7 @@ class CommitPauses:
 
 
 def _are_whole(history: pa.RecordBatch) -> Bools:
-    """Return which rows of the history are the whole time between two commits, and not a part of it."""
+    """Return, for each row of the history, whether it is the whole time between two commits, and not a part of it."""
     is_ended = are_among(history.column("ended_by"), pa.array([_COMMIT]))
     return is_ended & as_bools(history.column("is_exact")) & as_bools(history.column("is_proven"))
 
@@ -365,7 +365,7 @@ class PauseStep:
         return read_paths(self.files.uris("partition_ownership"), names, since)
 
     def _are_final(self) -> Bools:
-        """Return which rows no later commit can change, because their groups have later records or were deleted."""
+        """Return, for each row, whether no later commit can change it: its group has later records or was deleted."""
         rows = self.pauses.rows
         groups: list[Any] = rows.column("group_id").to_pylist()
         until = ms_of(rows.column("completed_at")) + WITHIN_MS

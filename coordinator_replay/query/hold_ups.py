@@ -112,7 +112,7 @@ class HoldUp:
 
 
 def hold_ups(warehouse: Tables, group: str | None = None) -> dict[str, HoldUp]:
-    """Return which member blocked each rebalance, by rebalance id.
+    """Return the member that blocked each rebalance, by rebalance id.
 
     Args:
         warehouse: the tables.

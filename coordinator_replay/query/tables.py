@@ -331,7 +331,7 @@ class Tables:
 
     @cached_property
     def completeness(self) -> Completeness:
-        """Return which parts of each log partition audits have read, and since when no record is missing."""
+        """Return the parts of each log partition that audits have read, and since when no record is missing."""
         sql = f"SELECT {select_list(LogPartition)} FROM log_partitions WHERE cluster = $cluster ORDER BY log_partition"  # noqa: S608 - constants
         return Completeness({row.log_partition: row for row in self.answers(LogPartition, sql)})
 

@@ -35,7 +35,7 @@ def kept_since(properties: Mapping[str, str]) -> datetime | None:
 
 
 def purge_of(snapshot: Snapshot) -> Purge | None:
-    """Return which rows a table has purged; None if the table has kept all rows.
+    """Return the condition of the rows that a table has purged; None if the table has kept all rows.
 
     Args:
         snapshot: the table.

@@ -86,7 +86,7 @@ class _Batch:
         self.replaced[self.outcome[Outcome.BY, by_commit]] = by_commit
 
     def _begins(self) -> Bools:
-        """Return where keys begin: groups, and within them topics with their partition."""
+        """Return the rows at which keys begin: groups, and within them topics with their partition."""
         begins = np.ones(self.events.num_rows, np.bool_)
         partitions, topics = self.events.column("partition"), self.topics.indices
         begins[1:] = self.groups[1:] != self.groups[:-1]
@@ -122,7 +122,7 @@ class _Batch:
         return Context(self.keys, self.fields[EventField.AT_OFFSET], is_owner)
 
     def _are_looked_up(self, rows: Numbers) -> Bools:
-        """Return which commits are looked up: all except commits that an earlier run left open and looked up."""
+        """Return, for each commit, whether to look it up: not if an earlier run left it open and looked it up."""
         are_new: Bools = self.fields[EventField.KIND, rows] > OffsetEvent.WAITING
         return are_new
 
@@ -219,7 +219,7 @@ class _Batch:
 
     @cached_property
     def _hides_previous(self) -> npt.NDArray[np.bool_]:
-        """Return which commits may have replaced another offset than the previous recorded one.
+        """Return, for each commit, whether it may have replaced another offset than the previous recorded one.
 
         There may be other commits in a gap between the two, a commit of an export may have been aborted, and a commit
         that can't be read has no offset.
@@ -233,7 +233,7 @@ class _Batch:
         return is_hidden
 
     def _are_exact(self, rows: Numbers, following: Numbers) -> pa.Array:
-        """Return which offsets are proven in the whole interval.
+        """Return, for each offset, whether it is proven in the whole interval.
 
         An offset is proven if no gap lies between its record and its end: the cleaner removes a commit only because of
         a later record of its key. For a transactional commit, the part before its marker counts too: an earlier marker

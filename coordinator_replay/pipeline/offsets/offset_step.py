@@ -290,7 +290,7 @@ def _with_merged(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _at_least(rows: pa.RecordBatch, ends: Mapping[int, int], column: str) -> Bools:
-    """Return which rows lie at or after the end of their log partition."""
+    """Return, for each row, whether it lies at or after the end of its log partition."""
     partitions, offsets = (numbers_of(rows.column(name), -1) for name in ("log_partition", column))
     is_after = np.ones(rows.num_rows, np.bool_)
     for partition, end in ends.items():

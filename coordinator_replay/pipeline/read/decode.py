@@ -195,7 +195,7 @@ def decode_batch(records: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]
 
 
 class _Stager:
-    """Writes and counts the staged rows of one task.
+    """A writer that counts the staged rows of one task.
 
     Args:
         folder: the folder for staged files.
@@ -285,7 +285,7 @@ def copy_name(file: DumpFile) -> str:
 
 
 def _are_within(records: pa.RecordBatch, offsets: Numbers, ranges: SkipRanges) -> Bools:
-    """Return which records lie in ranges of offsets; a damaged record counts as outside."""
+    """Return, for each record, whether it lies in one of some ranges of offsets; a damaged record counts as outside."""
     is_within: Bools = ranges.have(offsets)
     if is_within.any():
         is_within &= records.column("error_class").is_null().to_numpy(zero_copy_only=False)

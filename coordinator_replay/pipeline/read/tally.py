@@ -186,7 +186,7 @@ class Tally:
         return counts
 
     def records(self) -> int:
-        """Return how many records were counted."""
+        """Return the number of records counted."""
         return sum(count.records for count in self.counts.values())
 
     def end(self) -> datetime | None:
@@ -260,7 +260,7 @@ def kinds_of(what: str, rows: pa.RecordBatch) -> pa.Array:
 
 
 def is_audited(rows: pa.RecordBatch, audited: Audited) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which rows lie at offsets that earlier runs have read."""
+    """Return, for each row, whether it lies at an offset that earlier runs have read."""
     partitions, offsets = (numbers_of(rows.column(name), -1) for name in ("log_partition", "log_offset"))
     is_in = np.zeros(rows.num_rows, np.bool_)
     for partition, ranges in audited.items():
