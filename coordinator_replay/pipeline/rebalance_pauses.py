@@ -136,7 +136,7 @@ class CommitPauses:
         self.taken = self._taken(ownership)
 
     def _are_outside(self, spans: Sequence[ExactSpan]) -> Bools:
-        """Return, for each rebalance, whether commits may be missing: it lies outside its log partition's exact spans."""
+        """Return, for each rebalance, whether commits may be missing: it lies outside the exact spans."""
         partitions = numbers_of(self.rows.column("log_partition").combine_chunks(), -1)[self.order]
         is_outside = np.isin(partitions, [span.log_partition for span in spans])
         for span in spans:

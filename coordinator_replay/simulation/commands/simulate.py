@@ -33,7 +33,7 @@ def simulate(script: str, out: Path | None, truth: Path | None, verbose: bool) -
     """Run requests, topics and time through a group coordinator that answers as Kafka 4.3 does.
 
     SCRIPT has one JSON object a line, - is standard input: config, topics, groupConfig, request, endTxn, advance_ms,
-    async, reload, timers, dump, assign or note. Each line is answered by one: the records written, responses and
+    async, reload, timers, dump, assign or note. The answer to each line is one line: the records written, responses and
     errors. A line that can't be run ends the run, and neither --out nor --truth writes anything.
     """
     events: list[door.Event] = []

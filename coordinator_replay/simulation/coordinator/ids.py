@@ -9,7 +9,7 @@ import uuid
 from itertools import count
 
 VERSION_4 = bytes((0, 0, 0, 0, 0, 0, 0x40, 0, 0x80, 0))
-"""How UUIDs of version 4 begin; the number follows."""
+"""First ten bytes of a UUID of version 4; the number follows."""
 
 
 class MemberIds:

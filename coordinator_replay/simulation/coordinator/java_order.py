@@ -178,10 +178,10 @@ def hash_set(items: Iterable[K], hash_of: Callable[[K], int], size: int = 0) -> 
 
 
 class TimelineOrder(_Order[K, V]):
-    """A mapping that iterates as a ``TimelineHashMap`` created for no particular size does.
+    """A mapping that iterates as a ``TimelineHashMap`` without an initial size.
 
-    The place is the highest bits of the hash multiplied by a constant; in one place the youngest key comes first, and
-    growing keeps the order.
+    The highest bits of the hash, multiplied by a constant, give a key's place. Within a place, the youngest key comes
+    first. A larger table keeps this order.
     """
 
     __slots__ = ("_log2_capacity", "_turn")
@@ -192,7 +192,7 @@ class TimelineOrder(_Order[K, V]):
         self._turn = 0
 
     def __setitem__(self, key: K, value: V) -> None:
-        """Put a value; a key keeps its turn. The table doubles before four keys would share three places."""
+        """Put a value; an old key keeps its turn. The table doubles if it would have four keys for three places."""
         if (len(self._values) + 1) * 3 > 4 << self._log2_capacity:
             self._log2_capacity += 1
         if key not in self._values:

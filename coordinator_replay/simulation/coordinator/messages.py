@@ -152,7 +152,7 @@ CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "uuid": lambda value: isinstance(value, str) and UUID.fullmatch(value) is not None,
     **{name: _integer_check(8 * size) for name, size in INTEGER_SIZES.items()},
 }
-"""How a value of a type is recognised in Kafka's JSON form; bytes are base64, ids are 22 characters of it."""
+"""Checks of a value's type in Kafka's JSON form; bytes are base64, ids are 22 characters of base64."""
 
 
 def _trimmed(fields: tuple[Field, ...], version: int, body: Mapping[str, Any]) -> Body:

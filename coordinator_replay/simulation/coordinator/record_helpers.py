@@ -39,7 +39,7 @@ def tombstone(kind: str, **key: str | int) -> NewRecord:
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> NewRecord:
-    """Return kind 3: group epoch and metadata hash; a hash of 0 is left out."""
+    """Return a record of kind 3: group epoch and metadata hash; a hash of 0 is left out."""
     value = {"epoch": epoch}
     if metadata_hash:
         value["metadataHash"] = metadata_hash
@@ -47,12 +47,12 @@ def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> NewRecord:
 
 
 def member_metadata(group_id: str, member_id: str, value: Mapping[str, Any]) -> NewRecord:
-    """Return kind 5: a member's subscription."""
+    """Return a record of kind 5: a member's subscription."""
     return NewRecord("ConsumerGroupMemberMetadata", {"groupId": group_id, "memberId": member_id}, value, 0)
 
 
 def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> NewRecord:
-    """Return kind 6: the assignment epoch, and when the target assignment was computed."""
+    """Return a record of kind 6: the assignment epoch, and when the target assignment was computed."""
     value = {"assignmentEpoch": epoch}
     if timestamp_ms:
         value["assignmentTimestamp"] = timestamp_ms
@@ -60,28 +60,28 @@ def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> NewRecord:
 
 
 def target(group_id: str, member_id: str, assignment: Assignment) -> NewRecord:
-    """Return kind 7: a member's target assignment."""
+    """Return a record of kind 7: a member's target assignment."""
     topics = [{"topicId": topic, "partitions": list(partitions)} for topic, partitions in assignment.items()]
     value = {"topicPartitions": topics}
     return NewRecord("ConsumerGroupTargetAssignmentMember", {"groupId": group_id, "memberId": member_id}, value, 0)
 
 
 def current_assignment(group_id: str, member_id: str, value: Mapping[str, Any]) -> NewRecord:
-    """Return kind 8: a member's current assignment."""
+    """Return a record of kind 8: a member's current assignment."""
     return NewRecord("ConsumerGroupCurrentMemberAssignment", {"groupId": group_id, "memberId": member_id}, value, 0)
 
 
 def regular_expression(
     group_id: str, expression: str, topics: Iterable[str], version: int, timestamp_ms: int
 ) -> NewRecord:
-    """Return kind 16: the topics to which an expression was resolved."""
+    """Return a record of kind 16: the topics to which an expression was resolved."""
     value = {"topics": sorted(topics), "version": version, "timestamp": timestamp_ms}
     key = {"groupId": group_id, "regularExpression": expression}
     return NewRecord("ConsumerGroupRegularExpression", key, value, 0)
 
 
 def classic_group(group: ClassicGroup, members: Sequence[Mapping[str, Any]] = ()) -> NewRecord:
-    """Return kind 2: a classic group with its members, which come from ``classic_member``."""
+    """Return a record of kind 2: a classic group with its members, which come from ``classic_member``."""
     entered_ms = group.state_timestamp_ms
     value = {
         "protocolType": group.protocol_type or "",
@@ -111,6 +111,6 @@ def classic_member(member: Member, metadata: str, assignment: str, *, is_consume
 
 
 def offset_commit(group_id: str, topic: str, partition: int, value: Mapping[str, Any], value_version: int) -> NewRecord:
-    """Return kind 1: a committed offset."""
+    """Return a record of kind 1: a committed offset."""
     key = {"group": group_id, "topic": topic, "partition": partition}
     return NewRecord("OffsetCommit", key, value, value_version)

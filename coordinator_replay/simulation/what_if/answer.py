@@ -21,7 +21,7 @@ LEAD_MS = 120_000
 """Lead time: clients present at the beginning arrive this much earlier, so that the group is at rest by then."""
 
 QUIET_MS, LONGEST_QUIET_MS = 30_000, 600_000
-"""How long a life goes on after the group's last record: if the end of the log is unknown, and at most."""
+"""Time for which a life goes on after the group's last record: if the end of the log is unknown, and at most."""
 
 NO_SIMULATION = frozenset({"share", "streams"})
 

@@ -88,16 +88,16 @@ class Consumer:
         return self.is_calm
 
     def act(self, around: Connection) -> None:
-        """Send what a real one would send now."""
+        """Send the request that a real consumer would send now."""
         raise NotImplementedError
 
     @property
     def leaves(self) -> bool:
-        """Return whether it says that it goes when it is closed."""
+        """Return whether it tells the coordinator that it leaves when it is closed."""
         raise NotImplementedError
 
     def leave(self, around: Connection) -> None:
-        """Say that it goes."""
+        """Tell the coordinator that it leaves."""
         raise NotImplementedError
 
     def answered(self, around: Connection, api: str, body: Body) -> None:
@@ -141,7 +141,7 @@ class ClassicConsumer(Consumer):
         return self.stage == "stable"
 
     def act(self, around: Connection) -> None:
-        """Send what a real one would send now."""
+        """Send the request that a real consumer would send now."""
         if self.stage in ("new", "join"):
             self._join(around)
         elif self.stage == "sync":
@@ -336,7 +336,7 @@ class ModernConsumer(Consumer):
         return self.generation > 0 and self.assigned is None
 
     def act(self, around: Connection) -> None:
-        """Send what a real one would send now."""
+        """Send the request that a real consumer would send now."""
         if self.assigned is not None:
             self.own(around, self.assigned)
             self.assigned, self.is_sending_owned = None, True
@@ -358,7 +358,7 @@ class ModernConsumer(Consumer):
 
     @property
     def leaves(self) -> bool:
-        """Return whether it says that it goes when it is closed."""
+        """Return whether it tells the coordinator that it leaves when it is closed."""
         return self.generation > 0
 
     def leave(self, around: Connection) -> None:

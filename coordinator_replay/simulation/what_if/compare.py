@@ -1,8 +1,8 @@
 """The comparison of the record with a run under the recorded settings.
 
 Two rebalances match if the same clients joined and left, if the same number of members remained, and if they are near
-each other in time. Matches keep the order of both lives. Clients that joined or left in quick succession, as in a
-deployment, may do so in any order. In such a rebalance, other clients of the same deployment may have joined and left.
+each other in time. Matches keep the order of both lives. In a deployment, clients join and leave in quick succession
+and in any order. So rebalances of a deployment also match if as many of its clients joined and left.
 """
 
 from collections import Counter
@@ -106,7 +106,7 @@ class Fidelity:
         share: matched rebalances as a share of all rebalances in either life.
         recorded_unowned_ms: time without owner on record, summed; null if such times are not on record.
         simulated_unowned_ms: time without owner in the simulation, summed.
-        misses: differences that do not match, in sentences.
+        misses: rebalances without a match, in sentences.
     """
 
     recorded: int

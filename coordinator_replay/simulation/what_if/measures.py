@@ -66,7 +66,7 @@ class Gain:
     """Gain of an alternative for one group, against the simulation of its recorded settings.
 
     Attributes:
-        share: rebalances that the simulation reproduces, of all there are in either life.
+        share: share of the rebalances in either life that the simulation reproduces.
         recorded_rebalances: number of rebalances on record.
         rebalances: number of rebalances of the alternative.
         rebalances_spared: how many fewer rebalances the alternative has; negative if it has more.
@@ -89,7 +89,7 @@ class Gain:
 
 
 MEASURES = [(column.name, column.heading) for column in columns_of(Measures) if column.heading]
-"""Fields of ``Measures``, and what a table calls them."""
+"""Fields of ``Measures``, each with its heading in a table."""
 
 
 AT_LEAST = {

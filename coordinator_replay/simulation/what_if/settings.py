@@ -188,7 +188,7 @@ class Alternative:
 def alternative_of(
     values: Mapping[str, str | int | bool], *, without_restarts: bool = False, members: int | None = None
 ) -> Alternative:
-    """Return the alternative of names and values.
+    """Return the alternative that has some values by name.
 
     Args:
         values: values by Kafka's names; ``without-restarts`` and ``members`` may be among them.

@@ -20,7 +20,7 @@ from coordinator_replay.simulation.coordinator.shard import Shard
 from coordinator_replay.simulation.coordinator.timers import Key
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
-"""How long a new member's first JoinGroup may wait (``group.new.member.join.timeout``, not configurable)."""
+"""Longest wait of a new member's first JoinGroup (``group.new.member.join.timeout``, not configurable)."""
 
 NULL_PROTOCOL_SINCE = 7
 """Since this version, the protocol name in JoinGroup's response may be null."""

@@ -200,8 +200,8 @@ def take_over(
     """Store a member's new subscription, and raise the group epoch if the subscription requires it.
 
     Returns:
-        The member with it, the group epoch, whether the group counts as homogeneous, and whether the subscription has
-        changed.
+        The member with this subscription, the group epoch, whether the group counts as homogeneous, and whether the
+        subscription has changed.
 
     Raises:
         RequestError: INVALID_REGULAR_EXPRESSION.

@@ -251,7 +251,7 @@ def current_of(member: Member) -> Current:
 
 
 def member_value(subscription: Subscription) -> dict[str, Any]:
-    """Return value of a member metadata record."""
+    """Return the value of a member metadata record."""
     classic = None
     if subscription.uses_classic_protocol:
         classic = {
@@ -274,7 +274,7 @@ def member_value(subscription: Subscription) -> dict[str, Any]:
 
 
 def current_value(current: Current, old: Current | None = None) -> dict[str, Any]:
-    """Return value of a current assignment record.
+    """Return the value of a current assignment record.
 
     Args:
         current: the member's current assignment.

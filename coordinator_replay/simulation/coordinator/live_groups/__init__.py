@@ -1,1 +1,1 @@
-"""State of groups that the coordinator keeps in addition to their records, for each protocol; the shard has it."""
+"""State of groups in addition to their records, for each protocol; the shard keeps it."""
