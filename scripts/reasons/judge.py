@@ -124,15 +124,14 @@ def document(verdicts: Sequence[Verdict], with_log: Sequence[Verdict], simulated
     lines = [
         "# Causes, compared with the brokers' logs",
         "",
-        "Written by `scripts/judge-reasons`; a test keeps it up to date. The recorded samples come with what their",
-        "brokers logged at the time and with what was done to the clients. An audit reads neither, unless it is",
+        "Written by `scripts/judge-reasons`; a test keeps it up to date. The recorded samples include the",
+        "logs of their brokers, and a journal of what was done to the clients. An audit reads neither, unless it is",
         "given the logs with `--broker-log`: see [with the brokers' logs](#with-the-brokers-logs).",
         "",
         f"- rebalances that the brokers logged and the audit found: {_share(len(both), logged)}",
         f"- rebalances that the audit found and no broker logged: {sum(one.truth is None for one in told)}",
-        f"- causes right: {_share(sum(one.is_exact for one in both), len(both))}; another {marked} rows say that the "
-        "log doesn't show which",
-        "  (`possible`), and name the right cause as an alternative",
+        f"- causes right: {_share(sum(one.is_exact for one in both), len(both))}; another {marked} rows are",
+        "  `possible`, and have the right cause among their alternatives",
         f"- causes wrong: {sum(not one.is_right for one in both)}",
     ]
     lines += [
@@ -170,7 +169,7 @@ def _with_log(verdicts: Sequence[Verdict]) -> list[str]:
         "## With the brokers' logs",
         "",
         f"- causes right: {_share(sum(one.is_exact for one in both), len(both))}; another "
-        f"{sum(one.is_marked for one in both)} rows say that the log doesn't show which",
+        f"{sum(one.is_marked for one in both)} rows have the right cause among their alternatives",
         f"- causes wrong: {sum(not one.is_right for one in both)}",
         *_by_confidence(both),
         f"- rebalances of classic groups that have their beginning and their duration: "
@@ -236,8 +235,9 @@ def _by_cause(both: Sequence[Verdict]) -> list[str]:
     lines = [
         "## Precision and recall",
         "",
-        "Precision: of the rows with this cause, how many have it in the broker's log too. Recall: of the rebalances",
-        "that the broker logged for this cause, how many have it. In brackets: with shared rows.",
+        "Right: the row has the cause that the broker logged. Precision: right rows, of all rows with this cause.",
+        "Recall: right rows, of all rebalances that the broker logged with this cause. In brackets: shared rows count",
+        "as right.",
         "",
         "| cause | precision | recall |",
         "|---|---|---|",

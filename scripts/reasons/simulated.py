@@ -321,10 +321,10 @@ equally often; *fleet* draws it as often as we guess for production. Both mixes 
 rule. The seeds are held out: nobody looked at these lives while the rules were changed. {PAGE_REBALANCES}
 rebalances of each mix are judged here; `scripts/judge-reasons --lives N` judges more.
 
-The true cause is the first trigger of the join phase or epoch. A row is right if it names
-the true cause or an equivalent one. Example: a client leaves, which begins a rebalance, and is back before it ends; the
-row may name the return. UNKNOWN claims nothing. A fact is not true
-if it says something else than what happened: who sent which request, which timer removed a member, which client it was.
+The true cause is the first trigger of the join phase or epoch. A row is right if it names the true cause or an
+equivalent one. Example: a client leaves, which begins a rebalance, and is back before the rebalance ends; the row may
+name the return. UNKNOWN claims nothing. A fact of the evidence is not true if something else happened: another request
+or client, or another timer that removed the member.
 """
 
 

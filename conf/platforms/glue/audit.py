@@ -1,6 +1,6 @@
-"""The audit as the script of a Glue job, whose own parameters stand among the words of the command line.
+"""The audit as the script of a Glue job. Glue adds parameters of its own to the command line.
 
-Glue's parameters ``--dump``, ``--warehouse`` and ``--kafka_cluster`` are the audit's. Not tried on Glue.
+So the job names what the audit needs: ``--dump``, ``--warehouse`` and ``--kafka_cluster``. Not tried on Glue.
 """
 
 import sys
@@ -15,6 +15,6 @@ SparkSession.builder.getOrCreate()
 audit(
     [given["dump"], "--warehouse", given["warehouse"], "--cluster", given["kafka_cluster"]],
     prog_name="audit.py",
-    # Otherwise it ends the process itself.
+    # Otherwise click ends the process itself.
     standalone_mode=False,
 )
