@@ -727,7 +727,7 @@ class Warehouse:
             now: the time at which the age of the log is computed; None for the current time.
             groups: a regular expression. A group gets series of its own if the whole name matches. None for all groups.
             limit: largest number of groups with series of their own: those with most rebalances; None for no limit.
-            is_openmetrics: OpenMetrics' format in place of Prometheus' own.
+            is_openmetrics: whether to use OpenMetrics' format in place of Prometheus' own.
             who: conditions on groups; other groups have no series and no findings.
         """
         moment = now or datetime.now(UTC)

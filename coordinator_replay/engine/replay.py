@@ -91,7 +91,7 @@ class StateReplay:
         offsets: the group's committed offsets, from the commits that ``apply`` received.
         proven_from: log offset from which every key of the group is proven, or LARGEST_INT64 for never; None if
             unknown.
-            is_cleaned: the offsets missing after the group's last record are known to have been compacted away.
+            is_cleaned: whether the offsets missing after the group's last record are known to have been compacted away.
         is_contested: whether records of the group are also written to another log partition at the same time. Then no
             record proves the group's state.
         open_keys: keys with an unreadable value and no later record.

@@ -148,7 +148,7 @@ def _read(files: Sequence[StagedFile]) -> _Rows:
 
 
 def _best_copies(rows: _Rows) -> Bools:
-    """Return, for each row, whether it stays: at each position, the row with the highest leader epoch does.
+    """Return, for each row, whether it stays. At each position, only a row with the highest leader epoch does.
 
     If several have it, the row of the first file stays.
     """

@@ -177,7 +177,7 @@ def open_classic_member(subscription: str | None, assignment: str | None, *, is_
     Args:
         subscription: the blob of the chosen protocol.
         assignment: the assignment's blob.
-        is_consumer: the group's protocol type is ``consumer``. Other blobs stay closed: both fields are None.
+        is_consumer: whether the group's protocol type is ``consumer``. Other blobs stay closed: both fields are None.
     """
     if not is_consumer:
         return {"subscriptionFields": None, "assignmentFields": None}

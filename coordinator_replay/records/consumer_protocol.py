@@ -84,7 +84,7 @@ def open_protocol_blobs(blobs: pa.Array) -> pa.Array:
     """Open a column of blobs; each distinct one is read once.
 
     Returns:
-        as many values of PROTOCOL; null for null, and for bytes that are neither subscription nor assignment.
+        As many values of PROTOCOL; null for null, and for bytes that are neither subscription nor assignment.
     """
     distinct = pc.unique(blobs)
     opened = pa.array([None if blob is None else _open(blob) for blob in distinct.to_pylist()], PROTOCOL)

@@ -52,7 +52,7 @@ class RecordError(Exception):
     """An error: the scalar decoder can't read a record. Code outside the records room never sees it.
 
     Attributes:
-        is_in_number: the bytes end inside a number; Kafka throws a ``BufferUnderflowException`` there.
+        is_in_number: whether the bytes end inside a number; Kafka throws a ``BufferUnderflowException`` there.
     """
 
     def __init__(self, error_class: ErrorClass, detail: str = "", *, is_in_number: bool = False) -> None:

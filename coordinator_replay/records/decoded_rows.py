@@ -43,7 +43,7 @@ def decode_rows(records: pa.RecordBatch) -> pa.RecordBatch:
             ``decode_records`` takes them.
 
     Returns:
-        as many rows in the same order, in DECODED_ROW.
+        As many rows in the same order, with the columns of DECODED_ROW.
     """
     decoded = decode_records(records, with_commit_json=True)
     parts = [

@@ -70,7 +70,7 @@ class OwnedInterval(NamedTuple):
         unowned_ms: how long nobody owned the partition before its next owner; None if that is not on record.
         unowned: begin and end of the times without an owner after this interval, see ``partition_ownership``; the end
             is None if the time goes on. None if these times are not on record.
-        is_exact: the group is proven in the whole interval.
+        is_exact: whether the group is proven in the whole interval.
     """
 
     topic: str

@@ -117,7 +117,7 @@ def metrics_of(
             groups.
         limit: largest number of groups with series of their own: those with most rebalances, then by name; None for no
             limit.
-        is_openmetrics: OpenMetrics' format in place of Prometheus' own.
+        is_openmetrics: whether to use OpenMetrics' format in place of Prometheus' own.
         names: only these groups have series, and findings about other groups are left out; None for all groups.
 
     Raises:

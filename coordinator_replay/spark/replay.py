@@ -242,7 +242,7 @@ def _replay(batches: Iterable[pa.RecordBatch], context: ReplayContext) -> Iterat
     """Replay whole groups.
 
     Args:
-        batches: rows in STREAM, in any order.
+        batches: rows with the columns of STREAM, in any order.
         context: the context of the replay.
     """
     with connected() as connection:

@@ -205,7 +205,7 @@ def _commits(situation: Situation, member: Member) -> tuple[Sign | None, Sign | 
 def _is_recent(situation: Situation, member: Member, commit: Sign) -> bool:
     """Return whether a commit is younger than the member's session timeout.
 
-    If that is unknown, than most session timeouts.
+    If that timeout is unknown: whether the commit is younger than most session timeouts.
     """
     committed_ms = elapsed_ms(commit.at_ms, situation.removed_ms)
     return committed_ms is not None and committed_ms < (_session_ms(member) or TOO_SOON_MS)

@@ -195,7 +195,7 @@ class GroupEvidence:
         return totals
 
     def _past(self, active: Sequence[Range]) -> Mapping[tuple[Key, bool], Sequence[PastStall | PastExpiry]]:
-        """Return past stalls and expiries, by partition and by whether later commits can't change them."""
+        """Return past stalls and expiries by partition, those apart that later commits can still change."""
         past = defaultdict[tuple[Key, bool], list[PastStall | PastExpiry]](list)
         last_before = ActiveTime(active if self.stalls else ()).last_before
         for pause in self.stalls:

@@ -106,7 +106,7 @@ def minute_steps(evidence: pa.Table, happened: pa.Table) -> pa.Table:
 
     Args:
         evidence: rows of ``group_evidence`` of these groups, STATES among its columns.
-        happened: other events of these groups: rows in HAPPENED.
+        happened: other events of these groups: rows with the columns of HAPPENED.
 
     Returns:
         rows in STEPS.

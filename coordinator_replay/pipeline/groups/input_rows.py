@@ -88,7 +88,7 @@ def unreadable_records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
     Records of unknown kinds are left out, as the broker skips kinds that it doesn't know.
 
     Args:
-        batches: rows in QUARANTINED.
+        batches: rows with the columns of QUARANTINED.
     """
     for batch in batches:
         rows = conform(batch, RECORDS, value_json=UNREADABLE)

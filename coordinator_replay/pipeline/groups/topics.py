@@ -119,7 +119,7 @@ def from_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[ClusterTopic]:
     """Yield topics from rows of table ``topics``.
 
     Args:
-        rows: in COLUMNS, times in milliseconds.
+        rows: rows with COLUMNS, times in milliseconds.
     """
     for row in rows:
         changes = row["changes"] and tuple(

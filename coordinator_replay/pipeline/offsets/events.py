@@ -136,7 +136,7 @@ def unreadable_commits(records: pa.RecordBatch) -> pa.RecordBatch:
     """Return commits whose value can't be read, as rows in COMMIT without an offset.
 
     Args:
-        records: rows in QUARANTINED; rows of an older table lack the kind.
+        records: rows with the columns of QUARANTINED; rows of an older table lack the kind.
     """
     rows = conform(records, _QUARANTINED)
     rows = rows.filter(pc.is_in(rows.column("kind"), value_set=pa.array(sorted(COMMIT_KINDS))))
@@ -190,7 +190,7 @@ def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
     If the log does not prove the owner, the event has no name.
 
     Args:
-        ownership: rows in OWNER.
+        ownership: rows with the columns of OWNER.
     """
     rows = ownership.filter(pc.and_(ownership.column("topic").is_valid(), ownership.column("from_offset").is_valid()))
     since, until = rows.column("from_offset"), rows.column("to_offset")
@@ -213,7 +213,7 @@ def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
     ``lost_at`` is the offset of the group's first event, if the log does not prove that the group began there.
 
     Args:
-        timeline: rows in STATE.
+        timeline: rows with the columns of STATE.
     """
     before, after = timeline.column("from_state"), timeline.column("to_state")
     is_change = pc.not_equal(before, after).fill_null(True)
@@ -239,7 +239,7 @@ def rules(expiry_rules: pa.RecordBatch) -> pa.RecordBatch:
     """Return the changes of a group's expiry rule, and the group's tombstones.
 
     Args:
-        expiry_rules: rows in RULE.
+        expiry_rules: rows with the columns of RULE.
     """
     is_tombstone = expiry_rules.column("is_group_tombstone").fill_null(False)
     offsets = expiry_rules.column("log_offset")
@@ -266,7 +266,7 @@ def lost_keys(
     """Return an event that ends the offset of each key of a log partition, if the key has a record before it.
 
     Args:
-        events: in UNSORTED.
+        events: rows with the columns of UNSORTED.
         log_partition: the log partition.
         offset: the first offset that is missing or doesn't count.
         at_us: the time up to which no record is missing; None if this time is unknown.
@@ -333,7 +333,7 @@ def ended_commits(waiting: pa.Table, markers: pa.Table) -> Iterator[pa.RecordBat
 
     Args:
         waiting: events of kinds OPENED and WAITING, in UNSORTED.
-        markers: rows in MARKER.
+        markers: rows with the columns of MARKER.
 
     Yields:
         Events of kinds COMMITTED and ABORTED; none for commits whose transaction is still open.
@@ -389,7 +389,7 @@ def in_order(batches: Sequence[pa.RecordBatch]) -> Batches:
     """Yield events sorted for the pass: batches in EVENTS.
 
     Args:
-        batches: in UNSORTED.
+        batches: rows with the columns of UNSORTED.
     """
     if not batches:
         return

@@ -416,7 +416,7 @@ def find_offset_intervals(
     """Turn sorted events into staged rows.
 
     Args:
-        batches: in EVENTS, whole keys in order.
+        batches: rows with the columns of EVENTS, whole keys in order.
         proofs: proofs about log partitions with missing records.
 
     Yields:

@@ -285,7 +285,7 @@ def copy_name(file: DumpFile) -> str:
 
 
 def _are_within(records: pa.RecordBatch, offsets: Numbers, ranges: SkipRanges) -> Bools:
-    """Return, for each record, whether it lies in one of some ranges of offsets; a damaged record counts as outside."""
+    """Return, for each record, whether it lies in the ranges of offsets; a damaged record counts as outside."""
     is_within: Bools = ranges.have(offsets)
     if is_within.any():
         is_within &= records.column("error_class").is_null().to_numpy(zero_copy_only=False)
@@ -357,7 +357,7 @@ def decode_rows(
     """Decode log records of a dump in table form, and write their staged rows.
 
     Args:
-        batches: in ``LOG_RECORD``.
+        batches: rows with the columns of ``LOG_RECORD``.
         folder: the folder for staged files.
         buckets: number of buckets of the warehouse.
         audited: positions that earlier runs have read.

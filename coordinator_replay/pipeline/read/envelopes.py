@@ -107,7 +107,7 @@ def log_records(lines: pa.RecordBatch) -> pa.RecordBatch:
     Lines that can't be read become damage rows with the line's bytes; blank lines become no row.
 
     Args:
-        lines: in LINES.
+        lines: rows with the columns of LINES.
     """
     both = zip(*(column.to_pylist() for column in lines.columns), strict=True)
     rows = [_row(line) | {"source": source} for line, source in both if line.strip()]

@@ -117,7 +117,7 @@ def _reasons(
     notes: Sequence[str | None],
     last_note: str | None = None,
 ) -> Answered[Reasons]:
-    """Return rebalances with explanations; notes that all such answers have come after the given notes."""
+    """Return rebalances with explanations. The notes begin with the given ones."""
     held_up = hold_ups(warehouse, group) if any(rebalance.held_up_by for rebalance in found) else {}
     absent = nothing_note(warehouse, "rebalance", found, group)
     basis = basis_from(warehouse, start, group=group)

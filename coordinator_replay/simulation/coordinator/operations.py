@@ -44,7 +44,7 @@ class Reply:
     Attributes:
         request: the request, complete.
         answer: the body of the response, or the error; None until the request is answered.
-        is_running: the request's own operation is running; its answer is sent last.
+        is_running: whether the request's own operation is running; its answer is sent last.
     """
 
     request: Request

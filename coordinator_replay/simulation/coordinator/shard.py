@@ -74,7 +74,7 @@ class Shard:
         consumer_states: the state of consumer groups that no record has.
         end_offset: offset of the next record.
         results: results of operations since the results were last taken.
-        jobs_are_on_hold: background jobs are postponed until this is False again.
+        jobs_are_on_hold: whether background jobs are postponed, until this is False again.
         observer: called with the reasons of batches, rebalances and removals.
         trigger: the trigger of the present operation.
     """
@@ -218,7 +218,7 @@ class Shard:
             group_id: its group.
             member_id: the member.
             reason: Kafka's own text.
-            is_written: the removal counts only when the records of the operation are written.
+            is_written: whether the removal counts only when the records of the operation are written.
         """
         event = MemberRemoved(self.now_ms, group_id, member_id, self.end_offset, reason, self.trigger)
         if is_written:

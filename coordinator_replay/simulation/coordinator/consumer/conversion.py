@@ -231,7 +231,7 @@ def downgrade_by_replacement(update: GroupUpdate, replaced: Member, joining: Mem
         update: the group; its records are added to.
         replaced: the static member of the new protocol.
         joining: the classic member that replaces it.
-        rebalances: the group's target was not up to date, so its members must join again.
+        rebalances: whether members must join again, because the group's target was not up to date.
     """
     renamed = {replaced.member_id: joining.member_id}
     members = [update.group.members[member_id] for member_id in update.state.members if member_id != replaced.member_id]

@@ -96,7 +96,7 @@ class CurrentAssignmentBuilder:
         target: the member's target assignment, by topic id.
         subscribed: ids of the topics it subscribes to, as far as they exist.
         subscribes: whether it subscribes to any topics, existing or not.
-        has_subscription_changed: its subscription changed in this request.
+        has_subscription_changed: whether its subscription changed in this request.
         owned: the partitions that its client says it owns.
         owners: the member that owns each partition, by topic id and number.
     """

@@ -177,8 +177,8 @@ def progress(
         member: the member as it was, or a new one.
         subscription: its subscription from now on.
         owned: the partitions that its client says it owns.
-        is_bumped: the group epoch is raised in any case.
-        keeps_target: the coordinator does not compute the target assignment, even if the group epoch is ahead of it.
+        is_bumped: whether the group epoch is raised in any case.
+        keeps_target: whether the target assignment stays, even if the group epoch is ahead of it.
 
     Returns:
         The member as it is now.

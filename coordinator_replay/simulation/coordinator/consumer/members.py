@@ -45,7 +45,7 @@ class GroupUpdate:
         group: the replayed group; a new group if the operation creates it.
         state: the state of the group that no record has.
         records: records so far, in order.
-        is_new: the operation makes the group.
+        is_new: whether the operation creates the group.
         named_topics: topics in the order of the request, if it lists them: the order decides between names that
             collide in a hash table.
     """

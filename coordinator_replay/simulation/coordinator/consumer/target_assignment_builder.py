@@ -30,7 +30,7 @@ def update_epoch(update: GroupUpdate, old: Member, new: Member, *, is_bumped: bo
         update: the group; the record of the new epoch is added to its records.
         old: the member as it was.
         new: the member as it is now.
-        is_bumped: the epoch is raised in any case.
+        is_bumped: whether the epoch is raised in any case.
 
     Returns:
         The group epoch, and whether the group counts as homogeneous.

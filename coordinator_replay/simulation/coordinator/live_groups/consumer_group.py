@@ -74,13 +74,13 @@ class ConsumerState:
         members: ids of the members in the order of Kafka's table.
         static_members: member id by instance id.
         subscriptions: the subscriptions of the members.
-        is_homogeneous: members subscribe alike, as of the last record of a member. As in Kafka, the record of an
-            expression does not change it.
+        is_homogeneous: whether members subscribe alike, as of the last record of a member. As in Kafka, the record of
+            an expression does not change it.
         refresh_at_ms: time from which the metadata hash must be computed again.
         refresh_epoch: group epoch that the deadline belongs to.
         targets: target assignment of each member, in the order of Kafka's tables.
         extension: state of a protocol that is plugged in; no record has it.
-        has_partition_metadata: the group has a record of topic metadata, as brokers before 4.1 wrote it.
+        has_partition_metadata: whether the group has a record of topic metadata, as brokers before 4.1 wrote it.
     """
 
     members: TimelineOrder[str, None] = field(default_factory=lambda: TimelineOrder(string_hash))

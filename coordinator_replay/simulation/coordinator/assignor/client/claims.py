@@ -22,8 +22,8 @@ class Claims:
         owned: partitions of known topics that each member owned last, in the order of a HashMap of member ids.
         contested: partitions that two members of one generation claim; nobody keeps them.
         latest_generation: the highest generation that a member names.
-        subscriptions_are_equal: all members subscribe to the same topics. As in Kafka, leading members without any
-            topic do not count, and get partitions that they do not subscribe to.
+        subscriptions_are_equal: whether all members subscribe to the same topics. As in Kafka, leading members without
+            any topic do not count, and get partitions that they do not subscribe to.
     """
 
     owned: HashOrder[str, list[Partition]] = field(default_factory=hash_map)
