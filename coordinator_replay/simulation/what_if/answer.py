@@ -97,8 +97,8 @@ def life_of(
 def _unseen_sentence(share: float) -> Iterable[str]:
     if share:
         yield (
-            f"In {share:.0%} of the time join phases waited for static members: who came and went meanwhile left no "
-            "record. Ranges reach farther up for them."
+            f"In {share:.0%} of the time join phases waited for static members. Members that came and went meanwhile "
+            "left no record, so ranges reach farther up."
         )
 
 
@@ -262,4 +262,4 @@ def _changes_by_cause(before: Measures, after: Measures) -> Iterable[str]:
 def _open_order(alternatives: Sequence[Measures]) -> Iterable[str]:
     """Yield sentences on alternatives whose order by number of rebalances is open."""
     for names in open_rankings(alternatives):
-        yield f"It is not known which of these has fewer rebalances, for their ranges overlap: {'; '.join(names)}."
+        yield f"It is not known which of these has fewer rebalances, because their ranges overlap: {'; '.join(names)}."

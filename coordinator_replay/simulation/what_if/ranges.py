@@ -97,9 +97,10 @@ def open_settings_sentences(alternatives: Sequence[Settings], life: Life) -> Ite
     yield from dict.fromkeys(sentences)
     changed = [alternative for alternative in alternatives if alternative.protocol != life.settings.protocol]
     for settings in {tried.protocol: tried for tried in changed}.values():
+        assignor = settings.strategy if settings.protocol == "classic" else settings.assignor
         yield (
-            f"Records of the {life.settings.protocol} protocol don't have the assignor of the other one: unless given "
-            f"it is {settings.strategy if settings.protocol == 'classic' else settings.assignor}."
+            f"Records of the {life.settings.protocol} protocol don't have the assignor of the {settings.protocol} "
+            f"protocol. Unless given, it is {assignor}."
         )
     if any(tried.protocol == "consumer" and tried.session_ms is None for tried in changed):
         yield "The session timeout of a consumer group is neither given nor on record: 45,000 ms, Kafka's default."

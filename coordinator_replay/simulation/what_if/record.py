@@ -191,14 +191,16 @@ def recorded_settings(
     settings = changed(settings, known)
     notes = []
     if "heartbeat.interval.ms" not in known:
-        where = "Kafka's default" if settings.heartbeat_ms is None else "what the record allows at most"
-        notes.append(f"Heartbeats are not on record; {settings.heartbeat():,} ms between them, {where}.")
+        where = "Kafka's default" if settings.heartbeat_ms is None else "the most that the record allows"
+        notes.append(f"heartbeat.interval.ms is not on record: {settings.heartbeat():,} ms is assumed, {where}.")
     if protocol == "consumer" and settings.session_ms is None:
-        notes.append(f"The session timeout of a consumer group is not on record; {settings.consumer_session():,} ms.")
+        notes.append(
+            f"The session timeout of a consumer group is not on record: {settings.consumer_session():,} ms is assumed."
+        )
     if protocol == "classic" and settings.initial_delay_ms is None:
-        notes.append(f"group.initial.rebalance.delay.ms is not on record; {settings.initial_delay():,} ms.")
+        notes.append(f"group.initial.rebalance.delay.ms is not on record: {settings.initial_delay():,} ms is assumed.")
     if settings.metadata_ms is None and protocol == "classic":
-        notes.append(f"metadata.max.age.ms is not on record; {settings.metadata_age():,} ms.")
+        notes.append(f"metadata.max.age.ms is not on record: {settings.metadata_age():,} ms is assumed.")
     notes.append("Consumers are simulated to take over partitions and to rejoin without a delay.")
     if protocol == "classic":
         notes.append("The join phases of classic rebalances are not on record; when they began is assumed.")

@@ -34,8 +34,8 @@ COORDINATORS = frozenset({"POLL_TIMEOUT_REJOIN", "REBALANCE_TIMEOUT"})
 ASSUMPTIONS: Mapping[str, str] = {
     "unsure_leaves": (
         "Departures that may be a leave or a session timeout: {unsure_leaves}. The log doesn't show "
-        "which; they are simulated as a leave. In the variants that make a range some are session timeouts; of "
-        "those whose client was back within half its session timeout ({unlikely_timeouts}) hardly any."
+        "which, so they are simulated as leaves. In the variants of a range, some are session timeouts. Hardly any "
+        "is if the client was back within half its session timeout ({unlikely_timeouts} of these departures)."
     ),
     "unsure_timeouts": (
         "Session timeouts that may be leaves: {unsure_timeouts}. Missing commits make timeouts likely; "
@@ -46,33 +46,32 @@ ASSUMPTIONS: Mapping[str, str] = {
         "removed, or after its last commit."
     ),
     "silent": (
-        "Members that probably went without a LeaveGroup: {silent}. Cooperative ones of librdkafka that "
-        "have no partitions do when they are closed; others were back in the generation that removed them. "
-        "They are simulated to stop one session timeout before they were removed."
+        "Members that probably went without a LeaveGroup: {silent}. Cooperative librdkafka members without "
+        "partitions send none when they are closed; other clients were back in the generation that removed them. "
+        "All are simulated to stop one session timeout before they were removed."
     ),
     "static_restarts": (
-        "Restarts of static members: {static_restarts}. The log has when they came back, not since when "
-        "they were away (their last commit and session.timeout.ms bound it), nor whether they were closed or "
-        "killed. Some seconds, or since their last commit, and closed are assumed; ranges cover the rest."
+        "Restarts of static members: {static_restarts}. The log shows when they came back. It does not show "
+        "whether they were closed or killed, or when (their last commit and session.timeout.ms bound the time). "
+        "They are assumed closed, and away for some seconds or since their last commit; ranges cover the rest."
     ),
     "static_removals": (
-        "Static members removed when their session was over: {static_removals}. Whether they were closed "
-        "or killed the log doesn't show. Closed is assumed; ranges cover the rest."
+        "Static members removed when their session was over: {static_removals}. The log doesn't show whether "
+        "they were closed or killed. They are assumed closed; ranges cover the rest."
     ),
     "rolled_out": (
-        "Static members that a deployment replaced one after the other: {rolled_out}. Members that were "
-        "closed while a join phase lasted show it, or a generation that nobody assigned partitions in. Under "
-        "other settings it is simulated to take half of the longest time that it can have taken; ranges cover "
-        "the rest."
+        "Static members that a deployment replaced one after the other: {rolled_out}. Members closed during a "
+        "join phase show it, or a generation in which nobody assigned partitions. Under other settings the "
+        "deployment is simulated with half of its longest possible time; ranges cover the rest."
     ),
     "not_back": (
         "Static members whose session timed out and that did not come back: {not_back}. A consumer of "
-        "librdkafka that came back before it did got UNRELEASED_INSTANCE_ID, and left no record. They are "
-        "simulated to stay away; ranges don't cover that they were back."
+        "librdkafka that came back before the timeout got UNRELEASED_INSTANCE_ID, which leaves no record. They "
+        "are simulated to stay away; ranges don't cover that they came back."
     ),
     "static_ends": (
-        "Static members that may have left in the last session.timeout.ms of the log: {static_ends}. It "
-        "shows that only when the session is over. It is assumed that they stayed; ranges cover the rest."
+        "Static members that may have left in the last session.timeout.ms of the log: {static_ends}. A "
+        "departure shows only when the session is over. They are assumed to have stayed; ranges cover the rest."
     ),
 }
 """Assumptions about departures, by the kind that is counted; the answer states an assumption if its count is not 0."""

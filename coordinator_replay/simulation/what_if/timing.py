@@ -115,16 +115,16 @@ def timings_sentences(alternatives: Sequence[Settings], clients: Sequence[Client
         clients: the clients to simulate.
     """
     yield (
-        "The log does not show when in their interval heartbeats were sent: in the variants that make a range these "
-        f"moments are drawn, and clients come up to {SHIFT_MS:,} ms later and go as much earlier, or come together."
+        "The log does not show when in their interval heartbeats were sent. The variants of a range draw these times. "
+        f"In them, clients come up to {SHIFT_MS:,} ms later and leave up to {SHIFT_MS:,} ms earlier, or come together."
     )
     yield from dict.fromkeys(
         _revocations(alternative) for alternative in alternatives if alternative.protocol == "consumer"
     )
     if any(_is_fatal(settings, clients) for settings in alternatives):
         yield (
-            "A static consumer of librdkafka that died and is back before its session of KIP-848 is over has a fatal "
-            "error: it does nothing more. In half of the variants its application starts it again until it gets in."
+            "A static consumer of librdkafka that died and is back before its KIP-848 session is over gets a fatal "
+            "error and does nothing more. In half of the variants, its application starts it again until it joins."
         )
     if any(_is_waiting(settings, clients) for settings in alternatives):
         yield f"librdkafka may wait up to {WAKE_MS:,} ms longer before it rejoins, or not at all: ranges include that."
@@ -135,9 +135,7 @@ def _revocations(settings: Settings) -> str:
         took = f"in {settings.revoke_ms:,} ms, the mean on record"
     else:
         took = " and ".join(f"in {ms:,} ms ({NAMES[library]})" for library, ms in REVOKE_MS.items())
-    return (
-        f"Consumers are simulated to revoke partitions {took}; in the variants that make a range in half to twice that."
-    )
+    return f"Consumers are simulated to revoke partitions {took}. The variants of a range take half to twice this time."
 
 
 def _is_fatal(settings: Settings, clients: Sequence[ClientLife]) -> bool:
