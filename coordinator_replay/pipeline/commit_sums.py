@@ -171,7 +171,7 @@ def commit_sums(
 
     Args:
         commits: at least the columns of COMMIT.
-        evidence: rows of ``group_evidence`` of the same groups, in STATES.
+        evidence: rows of ``group_evidence`` of the same groups, with the columns of STATES.
         wanted: the minutes that are over, and the limits.
 
     Yields:

@@ -67,7 +67,7 @@ def decode_keys(keys: pa.Array) -> pa.RecordBatch:
     """Decode keys without their values, row by row.
 
     Returns:
-        as many rows in the same order, in DECODED_KEY.
+        As many rows in the same order, with the columns of DECODED_KEY.
     """
     # A key is read in the same way whatever its value is, and an absent value can't be damaged.
     return decode_columns(keys, pa.nulls(len(keys), pa.binary())).select(DECODED_KEY.names)

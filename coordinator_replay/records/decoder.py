@@ -59,10 +59,10 @@ class Decoded:
     """A decoded batch; each of its rows is in exactly one of the row arrays.
 
     Attributes:
-        commits: offset commits, in COMMIT_COLUMNS, and on request also in JSON_COLUMNS.
+        commits: offset commits, with COMMIT_COLUMNS, and on request also with JSON_COLUMNS.
         commit_rows: the rows of the batch that were offset commits.
-        groups: other coordinator records, in GROUP_COLUMNS.
-        quarantine: rows that could not be read, in QUARANTINE_COLUMNS.
+        groups: other coordinator records, with GROUP_COLUMNS.
+        quarantine: rows that could not be read, with QUARANTINE_COLUMNS.
         control_rows: the rows that were control records, which have nothing to decode.
     """
 

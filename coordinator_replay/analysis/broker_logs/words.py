@@ -295,9 +295,9 @@ def _left(
 
 
 def _polled_late(row: Row, lines: Sequence[GroupLogLine]) -> GroupLogLine | None:
-    """Return a line by which the members that caused a rebalance left because they had exceeded max.poll.interval.ms.
+    """Return a line that says that the members which caused a rebalance had exceeded max.poll.interval.ms.
 
-    None if one of them gave another reason or no reason.
+    Return None if one of these members gave another reason or no reason.
     """
     gave = [line for line in lines if line.event == "MEMBER_LEFT" and POLL_TIMEOUT in (line.client_reason or "")]
     triggers = row["trigger_members"] or ()

@@ -120,7 +120,7 @@ class MetricsShare:
 
     Attributes:
         steps: files in STEPS.
-        minutes: files of commits by minute, in MINUTES.
+        minutes: files of commits by minute, with the columns of MINUTES.
         earlier: files of ``group_metrics``. Their counts of commits in minutes before ``since`` still count.
         since: the time from which this run added up commits again; None if it added up all commits.
         place: the folders for the rows that are written.

@@ -81,7 +81,7 @@ from coordinator_replay.tables.definition import table
 from coordinator_replay.times import milliseconds
 
 STEP_ROWS = "metric_steps"
-"""Staged steps of the metrics, in STEPS."""
+"""Staged steps of the metrics, with the columns of STEPS."""
 
 _READ = {
     EVIDENCE: (*STATES.names, "detail"),
@@ -217,7 +217,7 @@ class Evaluation:
         return self.result
 
     def _opened(self) -> pa.Table:
-        """Return offsets that are current at the end of the log, in STAGED."""
+        """Return offsets that are current at the end of the log, with the columns of STAGED."""
         uris = [file.path for file in self.files.staged.get(OPEN_ROWS, [])]
         return pa.Table.from_batches(read_paths(uris, STAGED.names), STAGED)
 
@@ -283,7 +283,7 @@ class Evaluation:
         return rows_of(read_paths(self.files.uris(name), schema.names), schema)
 
     def _evaluate_chunk(self, chunk: Chunk) -> Iterator[tuple[str, int, str]]:
-        """Evaluate the rules for whole groups; yield the groups' events, in HAPPENED."""
+        """Evaluate the rules for whole groups; yield the groups' events, with the columns of HAPPENED."""
         kept: list[tuple[str | int | None, ...]] = []
         for group_id, evidence in by_group(chunk).items():
             totals = evidence.totals(self.context.limits)

@@ -116,7 +116,7 @@ def expected_offsets(opened: pa.Table, retention: Retention, as_of: datetime, ho
     For a time after the end of the log, groups are taken to stay as they are.
 
     Args:
-        opened: offsets that are current at the end of the log, in STAGED.
+        opened: offsets that are current at the end of the log, with the columns of STAGED.
         retention: the retention of offsets.
         as_of: the time at which expiry is evaluated.
         horizon_ms: offsets that expire within this duration after ``as_of`` are looked for.
@@ -147,7 +147,7 @@ def stalls(pauses: pa.Table, ownership: pa.Table, end: datetime, limits: Thresho
     """Return pauses of partitions that had an owner, while the group may have been consuming.
 
     Args:
-        pauses: offsets that no commit replaced for long, in PAUSE.
+        pauses: offsets that no commit replaced for long, with the columns of PAUSE.
         ownership: rows of ``partition_ownership``.
         end: the end of the log.
         limits: the duration from which a pause is a stall.
@@ -162,7 +162,7 @@ def endangered_offsets(
     """Return offsets that were in danger of expiring, or whose topic nobody subscribed to, and no longer are.
 
     Args:
-        pauses: offsets that no commit replaced for long, in PAUSE.
+        pauses: offsets that no commit replaced for long, with the columns of PAUSE.
         rules: rows of ``expiry_rules``.
         retention: the retention of offsets.
         horizon_ms: an offset is in danger if it expires within this duration.

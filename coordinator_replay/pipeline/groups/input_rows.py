@@ -83,7 +83,7 @@ FROM records
 
 
 def unreadable_records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield group records whose key can be read and whose value can't, in RECORDS.
+    """Yield group records whose key can be read and whose value can't, with the columns of RECORDS.
 
     Records of unknown kinds are left out, as the broker skips kinds that it doesn't know.
 

@@ -78,9 +78,9 @@ class CausesShare:
     """Inputs from which causes are inferred.
 
     Attributes:
-        removed: files of removed offsets whose cause may still change, in STAGED.
+        removed: files of removed offsets whose cause may still change, with the columns of STAGED.
         closed: files of ``removed_offsets`` whose causes are final. They are read to infer the retention.
-        survivors: files with ages of current offsets, in SURVIVORS.
+        survivors: files with ages of current offsets, with the columns of SURVIVORS.
         coordinators: tuples of four: log partition, first time of a leader epoch on record in milliseconds, the epoch,
             and whether the coordinator was elected at that time.
         rebalances: files of ``rebalances``.
@@ -173,7 +173,7 @@ def infer_retention(removed: pa.Table, survivors: pa.Table) -> int | None:
 
     Args:
         removed: removed offsets, in the columns of STAGED about their age.
-        survivors: how long each group has kept an offset that could expire by age, in SURVIVORS.
+        survivors: how long each group has kept an offset that could expire by age, with the columns of SURVIVORS.
 
     Returns:
         The retention in milliseconds; None if it can't be inferred.
@@ -477,12 +477,12 @@ def tombstone_causes(
     """Yield the cause of each tombstone that removed an offset, with its alternatives: batches in CAUSES.
 
     Args:
-        removed: removed offsets, in STAGED.
+        removed: removed offsets, with the columns of STAGED.
         retention: the retention of offsets.
         deletions: topics and the times of their deletion, in milliseconds.
         logged: removals in brokers' logs.
         coordinators: first times of leader epochs, as in ``CausesShare``.
-        rebalanced: classic rebalances of their groups, in REBALANCED.
+        rebalanced: classic rebalances of their groups, with the columns of REBALANCED.
     """
     asked = {
         "retention": retention.ms,

@@ -177,7 +177,10 @@ class Derivation:
         self.context = _context(self.sources)
 
     def run(self) -> Batches:
-        """Yield all intervals, in STAGED. Rows of kind OPEN and open rows of kind PENDING come only at the end."""
+        """Yield all intervals, with the columns of STAGED.
+
+        Rows of kind OPEN and open rows of kind PENDING come only at the end.
+        """
         if self.before is not None:
             for partition, end in sorted(self.before.items()):
                 yield from self._follow(Chunk([(partition, 0, end)]), is_last=True, before=end)
@@ -258,10 +261,7 @@ class Derivation:
         ]
 
     def _with_open(self, staged: pa.RecordBatch) -> pa.RecordBatch:
-        """Return staged rows.
-
-        Mark rows as not exact if they begin while brokers with the old partition count also wrote.
-        """
+        """Return staged rows, not exact if they begin while brokers with the old partition count also wrote."""
         is_open = self.moves.are_open(staged, "from_offset") if self.moves.begins else None
         if is_open is None or not is_open.any():
             return staged

@@ -301,7 +301,7 @@ def committed_without_marker(
     """Return waiting commits that are proven to be committed without a marker.
 
     Args:
-        waiting: events of kinds OPENED and WAITING, in UNSORTED.
+        waiting: events of kinds OPENED and WAITING, with the columns of UNSORTED.
         at_offsets: the offset from which each commit is proven; None if nothing proves it.
         at_us: the times of these offsets.
     """
@@ -332,7 +332,7 @@ def ended_commits(waiting: pa.Table, markers: pa.Table) -> Iterator[pa.RecordBat
     The producer's epoch is ignored: with KIP-890, the marker's epoch is newer.
 
     Args:
-        waiting: events of kinds OPENED and WAITING, in UNSORTED.
+        waiting: events of kinds OPENED and WAITING, with the columns of UNSORTED.
         markers: rows with the columns of MARKER.
 
     Yields:

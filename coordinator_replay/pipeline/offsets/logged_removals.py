@@ -35,7 +35,7 @@ def removals_of(
 
     Args:
         lines: files of ``broker_log``.
-        removed: removed offsets, in STAGED.
+        removed: removed offsets, with the columns of STAGED.
         commits: files of the records of offsets.
         group_records: files of the records of groups.
     """

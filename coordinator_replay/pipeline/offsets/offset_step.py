@@ -44,7 +44,7 @@ from coordinator_replay.times import microseconds
 HISTORY, PENDING, REMOVED, EXPIRED = "offset_history", "pending_offsets", "removed_offsets", "expired_offsets"
 
 SURVIVOR_ROWS = "survivors"
-"""Name of staged rows with ages of current offsets, in SURVIVORS."""
+"""Name of staged rows with ages of current offsets, with the columns of SURVIVORS."""
 
 _BY_AGE = pa.array(
     [str(rule) for rule in (ExpiryRule.EMPTY_SINCE, ExpiryRule.SIMPLE_GROUP, ExpiryRule.UNSUBSCRIBED_TOPIC)]
@@ -373,7 +373,7 @@ def _thinned(history: pa.Table, every_ms: int) -> Iterator[pa.RecordBatch]:
     left out.
 
     Args:
-        history: rows of the history, in STAGED.
+        history: rows of the history, with the columns of STAGED.
         every_ms: the length of the time ranges, which begin at its multiples since 1970, UTC.
     """
     kept = select(_THINNED, {"every": every_ms}, history=history)

@@ -102,7 +102,7 @@ def _whole_number(value: Any) -> int | None:
 
 
 def log_records(lines: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the records of ``__consumer_offsets`` among some lines, in ``LOG_RECORD``.
+    """Return the records of ``__consumer_offsets`` among some lines, with the columns of ``LOG_RECORD``.
 
     Lines that can't be read become damage rows with the line's bytes; blank lines become no row.
 
