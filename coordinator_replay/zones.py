@@ -85,7 +85,7 @@ def _offset(zone: tzinfo, at: datetime) -> timedelta:
     try:
         return at.astimezone(zone).utcoffset() or timedelta()
     except OverflowError:
-        # In that zone it is after the end of the calendar.
+        # The time lies after the end of the calendar in that zone.
         return timedelta()
 
 

@@ -37,7 +37,7 @@ from coordinator_replay.times import latest_ms
 VERSION = 28
 
 SNAPSHOT_VERSION = 1000 * VERSION + ENGINE_VERSION
-"""Version of the stored snapshots of a group: its own form, and that of the engine's snapshot in it."""
+"""Version of the stored snapshots of a group: of their own form, and of the engine's snapshot in them."""
 
 # Looked up once, because every event needs it.
 TOPOLOGY_CHANGED = EventKind.TOPOLOGY_CHANGED

@@ -395,8 +395,7 @@ _USUAL_RANK = 5
 
 
 _FIRST = 6
-"""Columns of an SQL answer among which a confidence belongs to what was asked: it is not left out, nor are those
-before it."""
+"""Number of first columns of an SQL answer. If one of them is a confidence, it and the columns before it stay."""
 
 
 def _asked_columns(names: Sequence[str]) -> Sequence[str]:
@@ -408,7 +407,7 @@ def _asked_columns(names: Sequence[str]) -> Sequence[str]:
 def _rank(name: str, values: Iterable[object], *, is_asked: bool) -> int:
     """Return the rank of a column of an SQL answer.
 
-    A doubt about a row is shown before other columns, and that there is none only where all of them have room.
+    A doubt about a row is shown before other columns. If no row has a doubt, the column is shown only if all have room.
     """
     if is_asked:
         return 1

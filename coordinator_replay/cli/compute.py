@@ -133,7 +133,7 @@ def _cluster(common: Common) -> str:
     except WarehouseError as problem:
         if refusal(problem) is not None:
             raise
-        # There is no warehouse yet, or the run itself will say what is wrong with it.
+        # There is no warehouse yet, or the run itself will report its fault.
         others = ()
     finally:
         warehouse.close()

@@ -71,7 +71,7 @@ def why(common: Common, **asked: Any) -> None:
     if common.output != "table":
         show(common, reasons)
         return
-    # What was asked about by its time is told whole.
+    # With --at, the rebalances are told in full.
     print_reasons(reasons, is_wide=common.wide or asked["at"] is not None)
     say_notes(reasons)
 

@@ -17,7 +17,7 @@ TOPIC_FILE = ".topic.json"
 """The file in a dump with the id of the topic."""
 
 REMOVED_AFTER = timedelta(hours=1)
-"""How long merged folders stay, because an audit that began before may be reading them."""
+"""Time for which merged folders stay, because an audit that began before may be reading them."""
 
 _FILE_BYTES = 128 * 1024 * 1024
 """Approximate size of a merged file."""

@@ -11,7 +11,7 @@ MOVES = """
     SELECT group_id, number, log_partition, to_log_partition, moved_at, overlaps_until FROM group_moves
     WHERE cluster = $cluster ORDER BY group_id, number
 """
-"""Columns of ``GroupMove``: the moves of all groups of a cluster, those of a group oldest first."""
+"""Columns of ``GroupMove``: the moves of all groups of a cluster, by group, oldest first."""
 
 COUNTS = """NOT EXISTS (
         SELECT 1 FROM group_moves

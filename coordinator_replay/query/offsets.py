@@ -78,8 +78,8 @@ _PENDING = f"""
     QUALIFY row_number() OVER (PARTITION BY topic, partition ORDER BY pending_since, producer_id) = 1
 """  # noqa: S608 - put together from constants
 
-# A transaction that was open at some offset ends with the first later marker of its producer. Only markers before the
-# end of the first copy count that has everything from that offset on. The cleaner had removed nothing of the
+# A transaction that was open at an offset ends with the first later marker of its producer. A marker counts only if it
+# comes before the end of the first copy that has everything from that offset on. The cleaner had removed no record of
 # transactions that were still open at that end.
 _OPEN_UNTIL = """
     SELECT max(ended_at) FROM (

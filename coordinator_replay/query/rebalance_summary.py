@@ -19,7 +19,7 @@ _CLIENTS = """
 """
 
 MOST_UNSUMMED = 5
-"""Largest number of rebalances without a summary: so few can be read one by one."""
+"""Largest number of rebalances without a summary: people can read these one by one."""
 
 _MOST_NAMED = 3
 """Number of causes or groups that a sentence names; it counts the others."""

@@ -162,7 +162,7 @@ def timeline_of(
         if first is not None and (start is None or at >= start) and (end is None or at < end):
             place = {"log_partition": partition_at(moves, at, first), "log_offset": None}
             others.append(_event(group, event, at, detail, is_exact=False, **place))
-    # In one log partition the events of a group and those of its offsets share their order.
+    # Within a log partition, events of a group and events of its offsets are sorted together.
     numbers = numbers_of(moves)
     timeline = []
     for number in range(len(moves) + 1):

@@ -121,9 +121,9 @@ class Columns:
         self._data = _bytes_of(array)
         self._at = np.where(self._are_in(struct.versions), bounds[rows].astype(np.int64) + 2, -1)
         self._ends = bounds[rows + 1].astype(np.int64)
-        # By field and row: the number, or the first byte of an id or text. Then the number of bytes; -1 if the field is
-        # absent.
+        # For each field and row: the number, or the position of the first byte of an id or text.
         self._first = np.zeros((len(struct.fields), len(rows)), np.int64)
+        # The number of bytes; -1 if the field is absent.
         self._length = np.full(self._first.shape, -1, np.int32)
         for place, field in enumerate(struct.fields):
             if field.tag is None:

@@ -109,7 +109,7 @@ def time_figure(name: str, axis: Axis, *, height: int, **options: Any) -> figure
     drawn.xaxis.formatter = DatetimeTickFormatter(
         milliseconds="%T.%3N", seconds="%T", minsec="%T", minutes="%H:%M", hourmin="%H:%M", hours="%m-%d %H:%M"
     )
-    # Beside a legend a figure may be narrow: times without room are left out.
+    # A figure beside a legend may be narrow, so times without room are left out.
     drawn.xaxis.major_label_policy = NoOverlap(min_distance=8)
     lines = drawn.vspan(
         x="at", line_color=MARK_COLOUR, line_dash="dashed", line_width=1.5, level="annotation", source=axis.marks

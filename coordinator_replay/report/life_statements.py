@@ -22,8 +22,9 @@ SPANS = f"""
 
 _LOGGED_STATE = " ".join(f"WHEN '{event}' THEN '{state}'" for event, state in LOGGED_STATES.items())
 
-# A classic group writes no record of a join phase, nor until its leader has assigned partitions: these states are those
-# that its coordinator logged in a rebalance of the table, see ``join_phases``. Epochs and members are those on record.
+# A classic group writes no record in a join phase, and none until its leader has assigned partitions. So these states
+# come from its coordinator's log, within the rebalances of the table (see ``join_phases``). Epochs and members come
+# from records.
 STATES = f"""
     WITH own AS (
         SELECT DISTINCT group_id, log_partition AS own FROM group_timeline WHERE cluster = $cluster {{of_groups}}
@@ -128,11 +129,11 @@ LINE_COUNTS = """
     ) GROUP BY group_id
 """
 
-# Of each time range a line keeps its last commit; what went backwards, or ended otherwise, is always kept.
-# ``$firsts`` and ``$widths`` are where the first range of each group begins, and how long its ranges are; ``$starts``
-# and ``$ends`` what the figures of each group show. A commit is the last of its range where the one that replaced it
-# came in another: that is in each row, so that millions of commits are neither sorted nor compared. A negative offset
-# is none: the line ends there. It also ends where the topic may have been created again.
+# A line keeps the last commit of each time range, and every offset that was rewound or removed. ``$firsts`` and
+# ``$widths`` are the beginning of each group's first range, and the length of its ranges. ``$starts`` and ``$ends`` are
+# the bounds of each group's figures. A commit is the last of its range if the next commit came in another range. Each
+# row has both times, so millions of commits need not be sorted or compared. A line ends at a negative offset, which is
+# no offset, and where the topic may have been created again.
 LINES = """
     WITH groups AS (
         SELECT unnest($groups) AS group_id, unnest($firsts) AS first_ms, unnest($widths) AS width,

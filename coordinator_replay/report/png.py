@@ -58,7 +58,7 @@ def _size_of(svg: str) -> tuple[str, str]:
 
 
 def _draw(browser: str, source: Path, target: Path, size: tuple[str, str]) -> None:
-    # Only root needs to do without the sandbox; what is drawn is our own picture, with no script in it.
+    # Only root needs to do without the sandbox. The browser draws our own picture, which has no script.
     as_root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     command = [
         *(browser, "--headless", "--disable-gpu", "--hide-scrollbars", *as_root),

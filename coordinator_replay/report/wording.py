@@ -43,7 +43,7 @@ COLOURS = [
 
 _CAUSE_COLOURS = {str(cause): COLOURS[place % len(COLOURS)] for place, cause in enumerate(sorted(Cause))}
 _SHADES = (0.0, 0.35, 0.6, 0.2, 0.5)
-"""How far the colour of each incarnation of a client is from the client's colour towards white."""
+"""Distance of the colour of each incarnation of a client from the client's colour, towards white."""
 
 _TEX = re.compile(r"\$(?=\$)|\\(?=[\[(])")
 

@@ -37,7 +37,7 @@ LEASE_FILE = "_lease.json"
 """The lease, for stores without locks."""
 
 LEASE_LASTS = timedelta(minutes=2)
-"""How long the lease of a dead run keeps others waiting."""
+"""Time for which the lease of a dead run keeps others waiting."""
 
 _POLL_SECONDS = 0.5
 _HOLDER_FILE_SECONDS = 1.0

@@ -231,8 +231,7 @@ PARTITION = SummaryKind(
         "empty_first_at": _least,
         "empty_from_offset": _most,
         "lowest": _least,
-        # Of steps of the same length, the first step wins: lists compare element by element, and the log offset is
-        # negated.
+        # The first of the longest steps wins: lists compare element by element, and the log offset is negated.
         "longest_step": _most,
     },
     {

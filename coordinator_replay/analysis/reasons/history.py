@@ -324,7 +324,7 @@ FIELDS = Fields(
     *("seen", "synced", "departed", "waiting", "regex_topics", "twins", "partition_counts", "is_new_life"),
     *("conversion", "converted_ms", "ready_at", "rebalanced_ms", "join_reason", "commits", "newer_commits"),
 )
-"""What a snapshot has."""
+"""Fields that a snapshot has."""
 
 _REMEMBERED = {
     EventKind.MEMBER_LEFT: GroupHistory._left,

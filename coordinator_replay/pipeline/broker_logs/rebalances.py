@@ -226,7 +226,7 @@ def _lines(uris: Iterable[str], partitions: Mapping[str, int], where: pc.Express
     for batch in read_paths(uris, _LINE_COLUMNS, where):
         for row in plain_rows(batch):
             group, partition = row.pop("group_id"), row.pop("log_partition")
-            # A line about another log partition is of another group with this name, or of none.
+            # A line about another log partition is about another group of this name, or about no group.
             if partition is None or partition == partitions.get(group):
                 by_group[group].append(GroupLogLine(at_ms=row.pop("logged_at"), **row))
     for of_group in by_group.values():

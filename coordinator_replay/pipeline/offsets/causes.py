@@ -267,10 +267,10 @@ END"""
 _REBALANCING, _HELD, _UPGRADED, _LOADING = "REBALANCING", "HELD", "UPGRADED", "LOADING"
 """Bugs of brokers that remove offsets which should not expire. Each was verified in the classes of Kafka's releases:
 
-- REBALANCING (KAFKA-13636): ``GroupMetadata.removeExpiredOffsets`` went by subscriptions also while the group was not
-  Stable, from 2.4.0 (which has subscriptions first) to 2.8.1, in 3.0.0 and 3.1.0.
-- HELD: the same method, as long as there was a coordinator in Scala, spared pending commits, and not those of
-  transactions.
+- REBALANCING (KAFKA-13636): ``GroupMetadata.removeExpiredOffsets`` went by subscriptions even while the group was not
+  Stable. Affected: 2.4.0 (the first release with subscriptions) to 2.8.1, 3.0.0 and 3.1.0.
+- HELD: the same method spared pending commits, but not pending commits of transactions. Affected: every coordinator in
+  Scala.
 - UPGRADED (KAFKA-8069): ``GroupMetadataManager.readOffsetMessageValue`` of 2.1 took the -1 of version 1 for a time.
 - LOADING: ``OffsetManager`` of 0.8.2 had no lock between its cleanup and loading; 0.9 has ``offsetExpireLock``.
 """

@@ -203,7 +203,7 @@ class Tally:
             self._begin_epoch((int(partitions[row]), int(epochs[row])), (int(offsets[row]), at))
 
     def _begin_epoch(self, key: tuple[int, int], place: Place) -> None:
-        # Positions with equal offsets are of one record, so the offset alone decides.
+        # Positions with the same offset belong to one record, so the offset alone decides.
         self.epochs[key] = min(place, self.epochs.get(key, place), key=lambda pair: pair[0])
 
     def _divide_hashes(self, rows: pa.RecordBatch) -> None:

@@ -75,8 +75,8 @@ _NOT_JOINED = """
 
 OF_OWN_PARTITION = """broker_log JOIN (SELECT DISTINCT log_partition AS own FROM group_timeline
                      WHERE cluster = $cluster AND group_id = $group) ON coalesce(log_partition = own, true)"""
-"""SQL for the lines about the group's own log partition. Lines about other log partitions are of another group with
-this name, or of none."""
+"""SQL for the lines about the group's own log partition. Lines about other log partitions are about another group of
+this name, or about no group."""
 
 _ASSIGNED, _JOINED = "MEMBER_ID_ASSIGNED", "MEMBER_JOINED"
 _OUT = ("MEMBER_LEFT", "MEMBER_REPLACED", "SESSION_EXPIRED", "PENDING_MEMBER_EXPIRED", "JOIN_EXPIRED", "SYNC_EXPIRED")

@@ -116,9 +116,9 @@ BEYOND = {
 }
 """For times: shares of the value by which a range reaches beyond the simulated values.
 
-Simulated consumers and coordinators differ from real ones. So these shares, and those of counts, were measured with the
-judged lives: about nine of ten values that a broker recorded are in range (docs/what-if-judged.md). No record has
-pauses, so their error is assumed to be that of times without owner.
+Simulated consumers and coordinators differ from real ones. So these shares, and the shares for counts, were measured
+with the judged lives: about nine of ten values that a broker recorded are in range (docs/what-if-judged.md). No record
+has pauses, so their shares are assumed to equal those of times without owner.
 """
 
 RANGED = (*AT_LEAST, *BEYOND)
