@@ -1,19 +1,19 @@
 """Judges the causes of removed offsets by random lives: which request or rule removed each."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from deltalake import DeltaTable
 
+from coordinator_replay.analysis.reasons.vocabulary import Confidence
 from coordinator_replay.pipeline.options import ExpiryOptions
 from coordinator_replay.simulation.coordinator import BatchWritten
 from coordinator_replay.simulation.coordinator.truth import TriggerKind
-from coordinator_replay.simulation.simulated_log import write_log
-from scripts.reasons.simulated import TRIGGERS_A_LIFE
-from scripts.world.life import Life
-from scripts.world.mixes import Mix
+from coordinator_replay.simulation.simulated_log import TOPICS
+from scripts.world.cluster import Cluster, clusters
+from scripts.world.mixes import MIXES, Mix
 
 MINUTE_MS = 60_000
 
@@ -49,18 +49,22 @@ class Removal(NamedTuple):
         return self.is_right or self.truth in (self.row["ended_alternatives"] or ())
 
 
-def judge_life(seed: int, mix: Mix, folder: Path, audit: Audit, *, is_retention_known: bool) -> Iterator[Removal]:
-    """Judge every offset that an audit finds removed in a life."""
-    life = Life(seed, mix).run(TRIGGERS_A_LIFE)
-    log = folder / "log"
-    write_log(log, life.results, life.topics)
-    retention_ms = life.retention_minutes * MINUTE_MS if is_retention_known else None
+def judge_cluster(cluster: Cluster, folder: Path, audit: Audit, *, is_retention_known: bool) -> list[Removal]:
+    """Judge every offset that an audit finds removed in the lives of a cluster."""
+    cluster.write(folder / "log")
+    retention_ms = cluster.retention_minutes * MINUTE_MS if is_retention_known else None
     expiry = ExpiryOptions(retention_ms=retention_ms)
-    audit(folder / "tables", log / "segments", topics=str(log / "topics.csv"), expiry=expiry)
-    batches = [event for event in life.truth if isinstance(event, BatchWritten)]
-    for row in DeltaTable(f"{folder}/tables/removed_offsets").to_pyarrow_table().to_pylist():
-        batch = next((b for b in batches if b.first_offset <= row["to_offset"] <= b.last_offset), None)
-        if batch is not None:
+    audit(folder / "tables", folder / "log" / "segments", topics=str(folder / "log" / TOPICS), expiry=expiry)
+    return list(removals(cluster, folder / "tables"))
+
+
+def removals(cluster: Cluster, warehouse: Path) -> Iterator[Removal]:
+    """Yield the offsets that an audit found removed, with what removed each."""
+    rows = DeltaTable(str(warehouse / "removed_offsets")).to_pyarrow_table().to_pylist()
+    for seed, life in cluster.lives.items():
+        batches = [event for event in life.truth if isinstance(event, BatchWritten)]
+        for row in (row for row in rows if row["group_id"] == life.group):
+            batch = next(b for b in batches if b.first_offset <= row["to_offset"] <= b.last_offset)
             trigger = batch.trigger
             yield Removal(seed, row, _cause(trigger.kind, trigger.name), f"{trigger.kind} {trigger.name}")
 
@@ -77,22 +81,49 @@ def judge_removed(
     """Judge the removed offsets of some lives."""
     return [
         removal
-        for seed in seeds
-        for removal in judge_life(
-            seed, mix, folder / f"{mix.name}-{seed}", audit, is_retention_known=is_retention_known
+        for number, cluster in enumerate(clusters(seeds, mix))
+        for removal in judge_cluster(
+            cluster, folder / f"{mix.name}-{number}", audit, is_retention_known=is_retention_known
         )
     ]
 
 
-def removed_table(name: str, removals: Sequence[Removal]) -> list[str]:
+def removed_table(name: str, judged: Sequence[Removal]) -> list[str]:
     """Return the table of some removed offsets, as lines."""
+    lines = [f"### {name}: {len(judged)} removed offsets", ""]
+    for confidence in Confidence:
+        rated = [removal for removal in judged if removal.row["ended_confidence"] == confidence]
+        right, among = sum(removal.is_right for removal in rated), sum(removal.is_among for removal in rated)
+        lines.append(f"- `{confidence}`: {right} of {len(rated)} right; the truth is named in {among}")
     counts = Counter(
         (removal.trigger, removal.row["ended_by"], removal.row["ended_confidence"], removal.is_right, removal.is_among)
-        for removal in removals
+        for removal in judged
     )
-    lines = [f"### {name}: {len(removals)} removed offsets", ""]
-    lines += ["| removed by | said | confidence | right | truth named | offsets |", "|---|---|---|---|---|---|"]
+    lines += ["", "| removed by | said | confidence | right | truth named | offsets |", "|---|---|---|---|---|---|"]
     for (trigger, said, confidence, is_right, is_among), count in sorted(counts.items()):
         cells = (trigger, said, confidence, *("yes" if fact else "no" for fact in (is_right, is_among)), count)
         lines.append(f"| {' | '.join(map(str, cells))} |")
-    return [*lines, ""]
+    return lines
+
+
+HEAD = "## Removed offsets, compared with the simulated coordinator"
+PAGE = f"""{HEAD}
+
+The simulated coordinator also knows which request, timer or deleted topic removed each offset. The lives are of the
+same mixes and held out as well. At the end of each life all consumers crash, and time passes until their offsets have
+expired. The audit knows offsets.retention.minutes. It reads the records and a list of topics, nothing else.
+"""
+PAGE_LIVES = range(1_000_000, 1_000_008)
+
+
+def judge_page(folder: Path, audit: Audit) -> dict[str, list[Removal]]:
+    """Judge the removed offsets of the page, by the name of the mix."""
+    return {name: judge_removed(PAGE_LIVES, mix, folder, audit, is_retention_known=True) for name, mix in MIXES.items()}
+
+
+def removed_page(judged: Mapping[str, Sequence[Removal]]) -> str:
+    """Return the part of ``docs/reasons-judged.md`` about removed offsets."""
+    lines = PAGE.splitlines()
+    for name, removals_of_mix in judged.items():
+        lines += ["", *removed_table(name, removals_of_mix)]
+    return "\n".join([*lines, ""])

@@ -13,11 +13,10 @@ from coordinator_replay.records.blobs import open_blobs
 from coordinator_replay.simulation.coordinator import BatchWritten, EpochBumped, RebalanceStarted
 from coordinator_replay.simulation.coordinator.truth import TriggerKind
 from scripts.reasons.true_facts import Witness
+from scripts.world.cluster import TRIGGERS_A_LIFE
 from scripts.world.consumers import LEFT_BY_POLL_TIMEOUT
-from scripts.world.life import GROUP, Life, Sender
+from scripts.world.life import Life, Sender
 from scripts.world.mixes import HELD_OUT, MIXES, Mix
-
-TRIGGERS_A_LIFE = 12
 
 FIRST_EPOCH = 2
 """Epoch of a consumer group's first member since Kafka 4.2."""
@@ -67,7 +66,7 @@ class Verdict(NamedTuple):
 
 def rebalances(life: Life) -> list[Row]:
     """Return the rows of ``rebalances`` that an audit makes of a life."""
-    replay = GroupReplay("simulated", GROUP, life.names, NO_CHANGES)
+    replay = GroupReplay("simulated", life.group, life.names, NO_CHANGES)
     commits: dict[tuple[str, int], tuple[int, int, int]] = {}
     rows: list[Row] = []
     for record in life.written:
@@ -108,8 +107,13 @@ Truths = dict[tuple[str, int], list[_Found]]
 def judge(seed: int, mix: Mix) -> Iterator[Verdict]:
     """Judge every rebalance that an audit finds in a life."""
     life = Life(seed, mix).run(TRIGGERS_A_LIFE)
+    yield from judge_rows(seed, life, rebalances(life)[:MOST_A_LIFE])
+
+
+def judge_rows(seed: int, life: Life, rows: Iterable[Row]) -> Iterator[Verdict]:
+    """Judge some rows of ``rebalances``, whose times are in milliseconds."""
     truths, witness = _truths(life), Witness(life)
-    for row in rebalances(life)[:MOST_A_LIFE]:
+    for row in rows:
         causes = _nearest(truths, row)
         accepted = frozenset[Cause]().union(*(cause.accepted for cause in causes))
         first = causes[0] if causes else _Cause(None, accepted, "")

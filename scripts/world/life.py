@@ -33,6 +33,7 @@ from scripts.world.mixes import Mix
 START_MS = 1_760_000_000_000
 GROUP = "g"
 DAY_MS = 86_400_000
+HOUR_MS = 3_600_000
 MOST_CONSUMERS = 9
 MOST_REBALANCES = 200
 """A life ends with so many: that of a group whose members can't join in time would go on for ever."""
@@ -64,6 +65,7 @@ class Sent(NamedTuple):
 
     Attributes:
         member_id: the member; "" for a new one.
+        topics: what the consumer subscribed to then.
     """
 
     at_ms: int
@@ -71,6 +73,7 @@ class Sent(NamedTuple):
     consumer: Consumer
     member_id: str
     body: Mapping[str, Any]
+    topics: tuple[str, ...]
 
 
 class Life:
@@ -84,12 +87,14 @@ class Life:
         sent: requests of consumers, in order.
         results: the batches and markers of what was written.
         topics: all topics that there have been.
+        group: the group's id.
         retention_minutes: offsets.retention.minutes.
     """
 
-    def __init__(self, seed: int, mix: Mix) -> None:
+    def __init__(self, seed: int, mix: Mix, group: str = GROUP) -> None:
         self.random = Random(f"{mix.name}-{seed}")  # noqa: S311
         self.mix = mix
+        self.group = group
         self.written: list[Record | Marker] = []
         self.truth: list[Event] = []
         self.senders: dict[int, Sender] = {}
@@ -212,10 +217,10 @@ class Life:
         self._sent += 1
         self._waiting[self._sent] = answered
         client_id, host = (consumer.client_id, consumer.host) if consumer is not None else ("admin", "10.9.9.9")
-        request = Request(api, {"groupId": GROUP, **body}, version, client_id, host, self._sent)
+        request = Request(api, {"groupId": self.group, **body}, version, client_id, host, self._sent)
         if consumer is not None:
             self._asking[self._sent] = consumer
-            self.sent.append(Sent(self.now_ms, api, consumer, body.get("memberId", ""), body))
+            self.sent.append(Sent(self.now_ms, api, consumer, body.get("memberId", ""), body, consumer.topics))
         told = len(self.truth)
         results = self.coordinator.handle(request, self.now_ms)
         if consumer is not None and len(self.truth) > told:
@@ -309,6 +314,14 @@ class Life:
             else:
                 self._rest()
         self._rest()
+        return self
+
+    def expire(self) -> "Life":
+        """Switch all consumers off, and let time pass until their offsets have expired."""
+        for consumer in self._on:
+            consumer.stop("crashed")
+        self._queue.clear()
+        self.pass_time(self.retention_minutes * 60_000 + HOUR_MS)
         return self
 
     def _rest(self) -> None:
@@ -566,7 +579,7 @@ class Life:
                 self._restart(consumer, closes=True, after_ms=120_000)
             self.pass_time(70_000)
         self._sent += 1
-        request = Request("DeleteGroups", {"groupsNames": [GROUP]}, None, "admin", "10.9.9.9", self._sent)
+        request = Request("DeleteGroups", {"groupsNames": [self.group]}, None, "admin", "10.9.9.9", self._sent)
         self._take(self.coordinator.handle(request, self.now_ms))
 
     def transaction(self) -> None:
