@@ -5,8 +5,10 @@
 
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from scripts.reasons.judge import DOCUMENT, REPOSITORY, document, judge_all
+from scripts.reasons.removed import judge_page, removed_page
 from scripts.reasons.rows import TABLE_DOCUMENT, draw
 from scripts.reasons.simulated import judge_all as judge_lives
 from scripts.reasons.simulated import pages, table
@@ -29,10 +31,18 @@ def main() -> None:
             word = "right" if one.is_exact else "shared" if one.is_marked else "WRONG" if row and truth else "alone"
             print(word, one.sample, *(truth[:3] if truth else (row["group_id"], row["epoch"], None)), end=" | ")
             print(row.get("cause"), row.get("confidence"), row.get("alternatives"), truth.text[:120] if truth else "")
-    text = document(verdicts, with_log, pages())
+    text = f"{document(verdicts, with_log, pages())}\n{_removed()}"
     DOCUMENT.write_text(text, encoding="utf-8")
     TABLE_DOCUMENT.write_text(draw(), encoding="utf-8")
     print(text)
+
+
+def _removed() -> str:
+    """Return the part of the page about removed offsets."""
+    from tests.pipeline.in_process import audit_here
+
+    with TemporaryDirectory() as folder:
+        return removed_page(judge_page(Path(folder), audit_here))
 
 
 if __name__ == "__main__":

@@ -1,29 +1,34 @@
 """Why offsets were removed, against the truth of random lives on the simulated coordinator."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from scripts.reasons.removed import judge_removed, removed_table
+from scripts.reasons.judge import DOCUMENT
+from scripts.reasons.removed import Removal, judge_page, judge_removed, removed_page, removed_table
 from scripts.world.mixes import FLEET, UNIFORM, Mix
 from tests.pipeline.in_process import audit_here
 
 
-def test_no_certain_cause_of_a_removed_offset_is_wrong(tmp_path: Path) -> None:
-    """A group and topics were deleted."""
-    _check(UNIFORM, [300, 307], tmp_path)
+def test_no_certain_cause_of_a_removed_offset_is_wrong_and_the_page_says_so(tmp_path: Path) -> None:
+    judged = judge_page(tmp_path, audit_here)
+    for name, removals in judged.items():
+        _check(name, removals)
+    assert DOCUMENT.read_text(encoding="utf-8").endswith(removed_page(judged)), "run scripts/judge-reasons"
 
 
+@pytest.mark.parametrize("is_retention_known", [True, False])
 @pytest.mark.long
 @pytest.mark.parametrize("mix", [UNIFORM, FLEET])
-def test_no_certain_cause_is_wrong_in_many_lives(mix: Mix, tmp_path: Path) -> None:
-    _check(mix, list(range(1_000_000, 1_001_000)), tmp_path)
+def test_no_certain_cause_is_wrong_in_many_lives(mix: Mix, is_retention_known: bool, tmp_path: Path) -> None:
+    seeds = range(1_000_000, 1_001_000)
+    _check(mix.name, judge_removed(seeds, mix, tmp_path, audit_here, is_retention_known=is_retention_known))
 
 
-def _check(mix: Mix, seeds: list[int], folder: Path) -> None:
-    removals = judge_removed(seeds, mix, folder, audit_here, is_retention_known=True)
+def _check(name: str, removals: Sequence[Removal]) -> None:
     assert removals
-    table = "\n".join(removed_table(mix.name, removals))
+    table = "\n".join(removed_table(name, removals))
     sure = [removal for removal in removals if removal.row["ended_confidence"] == "certain"]
     assert [removal for removal in sure if not removal.is_right] == [], table
     assert [removal for removal in removals if not removal.is_among] == [], table
