@@ -27,12 +27,15 @@ class DamageClass(StrEnum):
 
 _ABOUT: dict[str, tuple[pa.DataType, str]] = {
     "log_partition": (pa.int32(), "partition of the topic"),
-    "log_offset": (pa.int64(), "offset of the record; for damage the offset its header claims, null if that is absurd"),
+    "log_offset": (
+        pa.int64(),
+        "offset of the record; for damage the offset its header claims, null if that is not credible",
+    ),
     "log_timestamp": (
         pa.timestamp("us", tz="UTC"),
-        "create or append time; null where the record has none (-1), or one that no clock can show",
+        "create or append time; null if the record has none (-1), or one that no clock can show",
     ),
-    "leader_epoch": (pa.int32(), "partition leader epoch of the batch; null where unknown"),
+    "leader_epoch": (pa.int32(), "partition leader epoch of the batch; null if unknown"),
     "batch_offset": (
         pa.int64(),
         "base offset of the batch (message sets: offset of the set's first record); null for exports and damage",
@@ -46,7 +49,7 @@ _ABOUT: dict[str, tuple[pa.DataType, str]] = {
     "missing_before": (
         pa.int64(),
         "offsets without a record between the first batch of the file and this record: offset - first base offset - "
-        "records before it; grows where something is missing, falls where offsets go back; null for exports and damage",
+        "records before it; rises if offsets are missing, falls if offsets go back; null for exports and damage",
     ),
     "key": (pa.binary(), "null: none"),
     "value": (pa.binary(), "null: tombstone; for damage the bytes themselves, at most 1 MiB of them"),

@@ -65,7 +65,7 @@ def subscription_change(situation: Situation) -> Explanation | None:
 
     Footprint: a member that stayed subscribed to other topics, or to another regex.
     Confidence: certain by regex; else likely.
-    Look-alikes: TOPIC_METADATA_CHANGE, where the client subscribes by a pattern of its own.
+    Look-alikes: TOPIC_METADATA_CHANGE, if the client subscribes by a pattern of its own.
     """
     if not situation.resubscribed:
         return None
@@ -187,7 +187,7 @@ def coverage_change(situation: Situation) -> Explanation | None:
 
     Footprint: the members and topics are the same, and the assignment has partitions that it did not have before, or a
         topic is no longer assigned at all.
-    Confidence: certain where the cluster metadata shows the change; else likely.
+    Confidence: certain if the cluster metadata shows the change; else likely.
     Look-alikes: an assignor that had left partitions out.
     """
     if not situation.covered_before or not situation.opening.members:

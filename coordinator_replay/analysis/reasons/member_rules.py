@@ -45,8 +45,8 @@ def group_conversion(situation: Situation) -> Explanation | None:
     """The group went over to another protocol.
 
     Footprint: records of one type after the tombstone of another, in one write.
-    Confidence: certain; likely where an expression was resolved in the same write; possible without the tombstone.
-    Look-alikes: TOPIC_METADATA_CHANGE, where the expression is resolved later; GROUP_CREATED, where no tombstone is on
+    Confidence: certain; likely if an expression was resolved in the same write; possible without the tombstone.
+    Look-alikes: TOPIC_METADATA_CHANGE, if the expression is resolved later; GROUP_CREATED, if no tombstone is on
         record.
     """
     conversion = _conversion_here(situation)
@@ -70,7 +70,7 @@ def converted_before(situation: Situation) -> Explanation | None:
 
     Footprint: the first rebalance after a conversion that came without a rebalance. If the group is on a newer
         protocol, no member joined in this rebalance, was removed or changed its subscription.
-    Confidence: likely; possible for a classic group that had no members, and where no tombstone is on record.
+    Confidence: likely; possible for a classic group that had no members, and if no tombstone is on record.
     Look-alikes: any other change since then; GROUP_CREATED, if the group of the other protocol was empty and was
         removed.
     """
@@ -124,7 +124,7 @@ def group_created(situation: Situation) -> Explanation | None:
     """The group begins.
 
     Footprint: the first generation or epoch after the group's first record.
-    Confidence: certain; likely where the log begins later and the number is a first one.
+    Confidence: certain; likely if the log begins later and the number is a first one.
     Look-alikes: the log was cut before.
     """
     is_new = situation.history.is_new_life or bool(situation.of_kind(EventKind.GROUP_CREATED))
@@ -319,7 +319,7 @@ def member_restart(situation: Situation) -> Explanation | None:
     Footprint: a member joined with the instance id of a removed member. Or it joined with the client id and host of a
         removed member, within that member's timeouts or before its session timed out. In a classic group also: a static
         member got a new member id.
-    Confidence: certain by instance id; likely by client id and host; possible where several share them.
+    Confidence: certain by instance id; likely by client id and host; possible if several share them.
     Look-alikes: MEMBER_JOIN of a like-named client; POLL_TIMEOUT_REJOIN.
     """
     back, new = returns(situation)

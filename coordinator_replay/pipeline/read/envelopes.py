@@ -87,7 +87,7 @@ def kafka_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _whole_numbers(column: pa.Array) -> pa.Array:
-    """Return a column as 64-bit integers; null where it has no integer."""
+    """Return a column as 64-bit integers; null if the value is no integer."""
     if pa.types.is_integer(column.type):
         return column.cast(pa.int64(), safe=False)
     return pa.array(map(_whole_number, column.to_pylist()), pa.int64())

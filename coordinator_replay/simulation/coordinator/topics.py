@@ -18,7 +18,7 @@ class Topic(NamedTuple):
         name: its name.
         topic_id: its id, 22 characters of base64 as Kafka prints it.
         partitions: how many partitions it has.
-        racks: racks of each partition's replicas, partitions in order; empty where brokers have no rack.
+        racks: racks of each partition's replicas, partitions in order; empty if brokers have no rack.
     """
 
     name: str

@@ -90,7 +90,7 @@ def is_list_of(values: Any, kind: type) -> bool:
 
 
 def racks_of(entry: Mapping[str, Any], name: str) -> list[list[str]]:
-    """Return a field with the racks of the replicas of each partition; empty where it is left out."""
+    """Return a field with the racks of the replicas of each partition; empty if it is left out."""
     racks = entry.get(name) or []
     if not isinstance(racks, list) or not all(is_list_of(replicas, str) for replicas in racks):
         raise UsageError(f"{name} must be a list of each partition's racks")
