@@ -168,7 +168,7 @@ def _election(row: CoordinatorChange) -> LeaderChange | None:
 
 
 def _by_records(key: Key, elected: LeaderChange | None, first: FirstRecord | None) -> CoordinatorChange:
-    """Return a change as the controller's records and those of its log partition show it."""
+    """Return a change as the controller's records and the log partition's records show it."""
     has_time = elected is not None and elected.at_ms is not None
     offset, at_ms = (None, None) if first is None else first
     return CoordinatorChange(

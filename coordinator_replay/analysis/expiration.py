@@ -1,6 +1,6 @@
 """The rule by which a group's offsets expire, from the engine's state of the group.
 
-The rules are those of ``GroupCoordinatorShard.cleanupGroupMetadata``. Each type and state of a group has a condition, a
+The rules follow ``GroupCoordinatorShard.cleanupGroupMetadata``. Each type and state of a group has a condition, a
 time from which retention counts, and topics that are kept because a member subscribes to them. A group without a record
 is a simple group: a client commits offsets for it without joining.
 """

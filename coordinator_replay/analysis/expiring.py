@@ -2,7 +2,7 @@
 
 ``analysis.expiration`` decides the rule by which a group's offsets expire, and since when. The columns ``rule``,
 ``base_timestamp`` and ``is_protected`` of ``offset_history`` have the result for each offset. Only the comparison with
-a time remains, so the same rows answer for every horizon. The condition is that of ``OffsetExpirationConditionImpl``.
+a time remains, so the same rows answer for every horizon. The condition follows ``OffsetExpirationConditionImpl``.
 Names of rules and Kafka's defaults are here, where questions find them without the engine.
 """
 

@@ -1,11 +1,11 @@
 """Owners of partitions over time, and times without an owner: rows of ``partition_ownership``.
 
-A member owns its assigned partitions and those that it still has to give up. In consumer groups, each of these steps is
-recorded. A classic group records only the outcome of a rebalance. A partition that changes its owner in a rebalance was
-revoked by the end of the join phase at the latest (``currentStateTimestamp``). So the log does not show how long it had
-no owner. The log shows this time only if a generation leaves the partition without an owner. That happens between the
-two steps of a cooperative rebalance, and in an Empty group. Members of streams groups own tasks, shown as partitions of
-the source topics. Members of a share group own partitions together.
+A member owns its assigned partitions, and partitions that it still has to give up. In consumer groups, each of these
+steps is recorded. A classic group records only the outcome of a rebalance. A partition that changes its owner in a
+rebalance was revoked by the end of the join phase at the latest (``currentStateTimestamp``). So the log does not show
+how long it had no owner. The log shows this time only if a generation leaves the partition without an owner. That
+happens between the two steps of a cooperative rebalance, and in an Empty group. Members of streams groups own tasks,
+shown as partitions of the source topics. Members of a share group own partitions together.
 
 A partition is *without an owner* while nobody owns it and the group has members that subscribe to its topic. If no
 member subscribes to it, or the group has no members, the group does not miss it. This is the only definition: columns

@@ -112,7 +112,7 @@ def offsets(
 
     Several groups can be given, and patterns in which * stands for anything. A reset file
     for more than one group, or for a pattern, also names the groups.
-    CONSUMER-ID, HOST and CLIENT-ID are those of the member that owned the partition when the offset was committed; the
+    CONSUMER-ID, HOST and CLIENT-ID name the member that owned the partition when the offset was committed; the
     command owner shows who owned it at another time.
     Offsets that expired or were deleted before are listed on standard error: when, why, and how sure that is. With
     --history, every committed offset of a topic or partition is listed, one after the other.

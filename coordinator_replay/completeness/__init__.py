@@ -22,5 +22,5 @@ copy shows the log at its own moment. Modules, from the bottom:
 - ``spans``: these ranges as times, to decide when something began or ended;
 - ``groups``, ``offsets``: the offset from which groups and committed offsets are proven;
 - ``past``: the time since which log partitions are complete, for questions;
-- ``anchors``, ``same_log``, ``lost_tail``: whether copies are of one log, and which records an election discarded.
+- ``anchors``, ``same_log``, ``lost_tail``: whether copies come from one log, and which records an election discarded.
 """

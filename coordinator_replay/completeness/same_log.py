@@ -1,4 +1,4 @@
-"""The decision whether copies are of one log, and which of their records an election discarded.
+"""The decision whether copies come from one log, and which of their records an election discarded.
 
 Two logs that diverge stay different. So the newest anchor in a dump decides for all offsets below it. If the dump has
 another record there, older anchors show whether it was ever the same log. A leader that was elected without the newest

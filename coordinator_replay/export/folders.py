@@ -88,7 +88,7 @@ class ExportedDump:
             )
 
     def check_topic(self, topic_id: str) -> None:
-        """Make sure that an export is of the same topic as earlier exports; the first export writes the topic id down.
+        """Make sure that an export comes from the topic of earlier exports; the first one writes the topic id down.
 
         Args:
             topic_id: the topic's id in the cluster.

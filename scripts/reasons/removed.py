@@ -109,9 +109,10 @@ def removed_table(name: str, judged: Sequence[Removal]) -> list[str]:
 HEAD = "## Removed offsets, compared with the simulated coordinator"
 PAGE = f"""{HEAD}
 
-The simulated coordinator also knows which request, timer or deleted topic removed each offset. The lives are of the
-same mixes and held out as well. At the end of each life all consumers crash, and time passes until their offsets have
-expired. The audit knows offsets.retention.minutes. It reads the records and a list of topics, nothing else.
+The simulated coordinator also knows which request, timer or deleted topic removed each offset. The lives come from the
+same mixes, with seeds that are held out, too. At the end of each life all consumers crash, and time passes until their
+offsets have expired. The audit knows offsets.retention.minutes. It reads the records and a list of topics, nothing
+else.
 """
 PAGE_LIVES = range(1_000_000, 1_000_008)
 

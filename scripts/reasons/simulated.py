@@ -285,7 +285,7 @@ def table(name: str, verdicts: Sequence[Verdict]) -> list[str]:
     lines += [f"- UNKNOWN: {_share(unknown, total)}", f"- alternatives on average: {alternatives:.2f}"]
     facts, false = sum(len(v.row["facts"]) for v in verdicts), sum(len(v.false) for v in verdicts)
     lines += [
-        f"- facts of the evidence: {facts}, of which {false} are not true",
+        f"- facts of the evidence: {facts}; not true: {false}",
         f"- calibration: {_calibration(verdicts)}",
         "",
     ]

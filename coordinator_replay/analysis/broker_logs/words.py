@@ -7,7 +7,7 @@ rebalance. Its beginning is the first "Preparing to rebalance" with the old gene
 the records have the times of rebalances, and lines name the members that the records removed.
 
 Sources: ``ClassicGroup`` and ``GroupMetadataManager`` of Kafka 3.9 to 4.3, ``GroupCoordinator`` (Scala) of 2.x and 3.x;
-client reasons are those of KIP-800.
+KIP-800 for client reasons.
 """
 
 import re

@@ -1,6 +1,6 @@
 """The compiled loop that turns commits, markers and tombstones of many keys into intervals of current offsets.
 
-The rules are those of ``engine.offsets``, applied to columns of numbers: a row is an index, and its other columns stay
+The rules of ``engine.offsets``, applied to columns of numbers: a row is an index, and its other columns stay
 in Arrow. For each key (group, topic, partition, log partition), the loop keeps the stored row and the rows that wait
 for a marker. It skips context rows, which only look-ups use (``lookups``). The code is short because the first audit on
 a machine compiles it, and the compiler copies a function into each of its calls.

@@ -1,7 +1,7 @@
 """Members of consumer groups: how a heartbeat or a join finds its member, and the records of members.
 
 Mirrors the checks of ``GroupMetadataManager.consumerGroupHeartbeat`` up to the member's own record. A member of the
-classic protocol gets the same checks, except those of epochs.
+classic protocol gets the same checks, except the checks of epochs.
 """
 
 from collections.abc import Mapping, Sequence
