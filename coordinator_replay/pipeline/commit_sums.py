@@ -60,7 +60,7 @@ PAUSE = pa.schema([*_PAUSE, ("is_topic_over", pa.bool_())])
 """``is_topic_over`` as in STAGED; null in rows of tables, which no commit has ended."""
 
 GROUP_SUMS, MINUTE_SUMS = "group_sums", "minute_sums"
-"""Names of staged files with sums of commits; MINUTE_SUMS are rows in MINUTES."""
+"""Names of staged files with sums of commits; MINUTE_SUMS has the columns of MINUTES."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +253,7 @@ class _MinuteSums:
         )
 
     def by_kind(self) -> pa.RecordBatch:
-        """Return rows in MINUTES."""
+        """Return rows with the columns of MINUTES."""
         rows = pa.table([self.minutes, self.kinds, self.sums["commits"]], MINUTES)
         by_kind = rows.group_by(MINUTES.names[:2], use_threads=False).aggregate([("commits", "sum")])
         [batch] = by_kind.rename_columns(MINUTES.names).combine_chunks().to_batches()

@@ -13,7 +13,10 @@ LEAST_PART = 4
 
 
 def nearest(name: str, names: Sequence[str]) -> str | None:
-    """Return the name most similar to another, in any case; the shortest that contains it, if any; else None."""
+    """Return the name most similar to another; None if none is similar.
+
+    Upper and lower case count as the same. The shortest name that contains the other one wins.
+    """
     lowered = name.lower()
     alike = [other for other in names if lowered in other.lower() or (other and other.lower() in lowered)]
     if not alike and len(names) > _MOST_COMPARED:

@@ -130,8 +130,8 @@ def timeline_of(
     Args:
         warehouse: the tables.
         group: the group.
-        start: from then on; None: from the first record.
-        end: up to then, not included; None: to the last record.
+        start: begin of the time range, included; None begins at the first record.
+        end: end of the time range, excluded; None ends after the last record.
 
     Raises:
         UsageError: the tables don't know the group, or have no record of that time range.
@@ -279,8 +279,8 @@ def member_intervals_of(
     Args:
         warehouse: the tables.
         group: the group.
-        start: from then on; None: from the first record.
-        end: up to then, not included; None: to the last record.
+        start: begin of the time range, included; None begins at the first record.
+        end: end of the time range, excluded; None ends after the last record.
 
     Raises:
         UsageError: the tables don't know the group, or have no record of that time range.

@@ -58,7 +58,7 @@ def decode_rows(records: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def decode_columns(keys: pa.Array, values: pa.Array) -> pa.RecordBatch:
-    """Decode a column of keys and one of values to rows in DECODED_ROW."""
+    """Decode a column of keys and a column of values to rows with the columns of DECODED_ROW."""
     nothing = {name: pa.nulls(len(keys), pa.string()) for name in ("control_type", "error_class", "error_message")}
     return decode_rows(pa.RecordBatch.from_pydict({"key": keys, "value": values, **nothing}))
 

@@ -171,7 +171,7 @@ def replay_group(
 
 
 def replay_input(records: DataFrame) -> DataFrame:
-    """Return decoded records in STREAM, without JSON and without commits that store no offset.
+    """Return decoded records with the columns of STREAM, without JSON and without commits that store no offset.
 
     Raises:
         InputError: a column is missing, or of another type.

@@ -85,7 +85,7 @@ class Thresholds:
         """Return these thresholds with other numbers for some names.
 
         Raises:
-            UsageError: a name is no threshold, or its number is below one although that makes no sense for it.
+            UsageError: a name is no threshold, or its number is below the least value.
         """
         for name, value in changes.items():
             if name not in THRESHOLD_NAMES:

@@ -96,7 +96,7 @@ FROM filled QUALIFY group_count > 0 OR {_ANY} ORDER BY kind, minute
 
 
 def happened_rows(happened: Iterable[tuple[str, int, str]]) -> pa.Table:
-    """Return events of groups as a table in HAPPENED."""
+    """Return events of groups as a table with the columns of HAPPENED."""
     columns = list(zip(*happened, strict=True)) or ((), (), ())
     return pa.table([pa.array(column, field.type) for column, field in zip(columns, HAPPENED, strict=True)], HAPPENED)
 

@@ -474,7 +474,7 @@ def tombstone_causes(
     coordinators: Sequence[tuple[int, int, int, bool]] = (),
     rebalanced: pa.Table | None = None,
 ) -> Batches:
-    """Yield the cause of each tombstone that removed an offset, with its alternatives: batches in CAUSES.
+    """Yield the cause of each tombstone that removed an offset, with its alternatives, in the columns of CAUSES.
 
     Args:
         removed: removed offsets, with the columns of STAGED.

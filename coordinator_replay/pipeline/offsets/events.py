@@ -133,7 +133,7 @@ def _kind(event: OffsetEvent) -> pa.Scalar:
 
 
 def unreadable_commits(records: pa.RecordBatch) -> pa.RecordBatch:
-    """Return commits whose value can't be read, as rows in COMMIT without an offset.
+    """Return commits whose value can't be read, as rows without an offset, in the columns of COMMIT.
 
     Args:
         records: rows with the columns of QUARANTINED; rows of an older table lack the kind.
@@ -386,7 +386,7 @@ def _within_keys(kinds: Numbers, within: Sequence[Numbers]) -> Numbers:
 
 
 def in_order(batches: Sequence[pa.RecordBatch]) -> Batches:
-    """Yield events sorted for the pass: batches in EVENTS.
+    """Yield events sorted for the pass, in the columns of EVENTS.
 
     Args:
         batches: rows with the columns of UNSORTED.
@@ -401,7 +401,7 @@ def in_order(batches: Sequence[pa.RecordBatch]) -> Batches:
 
 
 def split_commits(commits: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield commits as events of kinds PLAIN and TOMBSTONE, then OPENED: batches in UNSORTED."""
+    """Yield commits as events of kinds PLAIN and TOMBSTONE, then OPENED, in the columns of UNSORTED."""
     is_tombstone = commits.column("is_tombstone").fill_null(False)
     # Commits of an export have no producer id, so they wait for no marker.
     waits = as_bools(pc.and_(pc.not_equal(commits.column("producer_id"), -1), pc.invert(is_tombstone)))

@@ -322,7 +322,7 @@ def _with_group_tombstones(removed: pa.RecordBatch, tombstones: pa.Table) -> pa.
 
 
 def _survivors(rows: pa.RecordBatch, end: datetime) -> pa.RecordBatch:
-    """Return how long groups have kept offsets that could expire by age: rows in SURVIVORS.
+    """Return how long groups have kept offsets that could expire by age, in the columns of SURVIVORS.
 
     The age of an offset counts from the latest of its own time, the time of its record, and the time of its rule.
     """

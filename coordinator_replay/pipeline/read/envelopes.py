@@ -58,7 +58,7 @@ def check_kafka_columns(columns: Mapping[str, str], where: str) -> None:
 
 
 def kafka_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows in ``LOG_RECORD``, given rows with some of the columns KAFKA_ROW.
+    """Return rows with the columns of ``LOG_RECORD``, given rows with some columns of KAFKA_ROW.
 
     Rows of other topics are left out.
     """
