@@ -80,7 +80,7 @@ SCRIPTS = {
     "timers": '`{"timers": true}`: the running timers, with the milliseconds they have left.',
     "assign": '`{"assign": assignor, "topics": {name: partitions}, "racks"?, "members": {id: {"topics", "owned"?, '
     '"generation"?, "rack"?, "instance"?}}}`: what a client\'s assignor assigns, without a coordinator.',
-    "note": '`{"note": text}`: nothing; a note may also stand in the line of another command.',
+    "note": '`{"note": text}`: nothing happens. Any other line may have a note, too.',
 }
 
 DRAFT = f"""\
@@ -96,7 +96,7 @@ text of KIP-848 alone, and the numbers and names of its messages are ours.
 AUDITED = """\
 ## What an audit of the log doesn't show
 
-Asked as of any step, the tables made from a simulated log say what the coordinator answered at that step. There are
+The tables made from a simulated log say, for any step, what the coordinator answered at that step. There are
 exceptions, and they hold for the log of a real broker too:
 
 - From JoinGroup to the leader's SyncGroup a classic group changes in memory only. The tables show the group as of
@@ -107,7 +107,7 @@ exceptions, and they hold for the log of a real broker too:
 - If the members of a group ask for no assignor, it is the first of the setting `group.consumer.assignors`. If equally
   many ask for each of two, the order of a hash table decides.
 - A JoinGroup with a member id to an Empty consumer group is refused, and yet Kafka forgets the group until the
-  partition is loaded again. It writes no tombstone, so the tables have the group still. The next member begins a new
+  partition is loaded again. It writes no tombstone, so the tables still have the group. The next member begins a new
   group under the name, at its first generation or epoch. (In Kafka 4.3.1: `classicGroupJoinToClassicGroup` of
   `GroupMetadataManager`. `maybeDeleteEmptyConsumerGroup` removes the group from memory. Then
   `getOrMaybeCreateClassicGroup` finds none, and the tombstones are not returned.) Likewise for streams groups.
@@ -198,7 +198,7 @@ def write() -> str:
     """The whole page."""
     commands = "\n".join(f"- {SCRIPTS[name]}" for name in COMMANDS)
     scripts = (
-        f"## Scripts\n\nOne JSON object a line; blank lines are passed over.\n\n{commands}\n\n"
+        f"## Scripts\n\nOne JSON object a line; blank lines are skipped.\n\n{commands}\n\n"
         "Each line gets one line as its answer: its number, the time, and in `out` what happened, in order:\n\n"
         "- `records` of one batch;\n"
         "- a `response` with the number of the line that it answers (JoinGroup and SyncGroup may be answered by a "
