@@ -34,8 +34,8 @@ COORDINATORS = frozenset({"POLL_TIMEOUT_REJOIN", "REBALANCE_TIMEOUT"})
 ASSUMPTIONS: Mapping[str, str] = {
     "unsure_leaves": (
         "Departures that may be a leave or a session timeout: {unsure_leaves}. The log doesn't show "
-        "which, so they are simulated as leaves. In the variants of a range, some are session timeouts. Hardly any "
-        "is if the client was back within half its session timeout ({unlikely_timeouts} of these departures)."
+        "which, so they are simulated as leaves. The variants of a range take some of them as session timeouts: "
+        "hardly any of the {unlikely_timeouts} whose client was back within half its session timeout."
     ),
     "unsure_timeouts": (
         "Session timeouts that may be leaves: {unsure_timeouts}. Missing commits make timeouts likely; "
