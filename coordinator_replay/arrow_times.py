@@ -1,7 +1,5 @@
 """Columns of times: milliseconds of records as Arrow timestamps; null for times that can't be shown, see ``times``."""
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -11,21 +9,13 @@ TIMESTAMP = pa.timestamp("us", tz="UTC")
 """The type of every time in the tables."""
 
 
-def timestamps(milliseconds: npt.NDArray[np.int64]) -> pa.TimestampArray:
-    """Return milliseconds as timestamps; null for a time that can't be shown."""
-    hidden = None
-    if len(milliseconds) and (milliseconds.min() < 0 or milliseconds.max() > LATEST_MS):
-        hidden = (milliseconds < 0) | (milliseconds > LATEST_MS)
-    # A number out of range overflows here and is masked.
-    with np.errstate(over="ignore"):
-        microseconds = milliseconds * 1000
-    return pa.array(microseconds, pa.int64(), mask=hidden).view(TIMESTAMP)
-
-
 def timestamps_of(milliseconds: pa.Array) -> pa.TimestampArray:
-    """Return the timestamps of an Arrow column of milliseconds; nulls stay null."""
-    filled = milliseconds.fill_null(-1) if milliseconds.null_count else milliseconds
-    return timestamps(filled.to_numpy())
+    """Return milliseconds as timestamps; null for a time that can't be shown. Nulls stay null."""
+    bounds = pc.min_max(milliseconds).as_py()
+    if (bounds["min"] or 0) < 0 or (bounds["max"] or 0) > LATEST_MS:
+        is_shown = pc.and_(pc.greater_equal(milliseconds, 0), pc.less_equal(milliseconds, LATEST_MS))
+        milliseconds = pc.if_else(is_shown, milliseconds, None)
+    return pc.multiply(milliseconds, 1000).view(TIMESTAMP)
 
 
 def shown(column: pa.Array) -> pa.TimestampArray:

@@ -87,3 +87,10 @@ def plain_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
     """Yield rows of plain values, times in milliseconds since 1970."""
     for row in batch.to_pylist():
         yield {name: milliseconds(value) if isinstance(value, datetime) else value for name, value in row.items()}
+
+
+def some(batch: pa.RecordBatch, taken: Bools) -> pa.RecordBatch:
+    """Return some rows of a batch, without a copy if these are all rows or none."""
+    if taken.all():
+        return batch
+    return batch.filter(pa.array(taken)) if taken.any() else batch.slice(0, 0)

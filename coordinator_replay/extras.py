@@ -7,6 +7,7 @@ _EXTRAS = {
     "py4j": "spark",
     "delta": "spark",
     "pandas": "audit",
+    "numpy": "audit",
     "numba": "audit",
     "sqlglot": "audit",
     "javaproperties": "audit",

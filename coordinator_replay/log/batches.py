@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from coordinator_replay.log.compression import Codec, DecompressionError, decompress
 from coordinator_replay.log.coverage import SegmentCoverage
-from coordinator_replay.log.header import BATCH_OVERHEAD, Attribute, HeaderField
+from coordinator_replay.log.layout import BATCH_OVERHEAD, Attribute, HeaderField
 from coordinator_replay.log.record_batch import (
     SHORTEST_RECORD,
     scan_records,

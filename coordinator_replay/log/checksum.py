@@ -5,11 +5,7 @@ import zlib
 import numpy as np
 from crc32c import crc32c
 
-BATCH_CRC_START = 21
-"""First byte that the checksum of a record batch covers: the broker may change base offset and leader epoch before
-it."""
-MESSAGE_CRC_START = 16
-"""First byte that the checksum of a message of magic 0 or 1 covers: its magic byte."""
+from coordinator_replay.log.layout import BATCH_CRC_START, MESSAGE_CRC_START
 
 
 def entry_checksum(entry: memoryview, magic: int) -> int:

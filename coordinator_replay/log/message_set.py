@@ -15,10 +15,8 @@ from typing import NamedTuple
 
 from coordinator_replay.log.checksum import entry_checksum
 from coordinator_replay.log.compression import Codec, DecompressionError, decompress
-from coordinator_replay.log.header import LOG_OVERHEAD, MESSAGE_OVERHEAD, Attribute
+from coordinator_replay.log.layout import LOG_OVERHEAD, MESSAGE_OVERHEAD, NO_TIMESTAMP, Attribute
 from coordinator_replay.log.schema import DamageClass
-
-NO_TIMESTAMP = -1
 
 
 class MessageError(Exception):

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from coordinator_replay.log.coverage import SegmentCoverage, SkipRanges
-from coordinator_replay.log.header import HeaderField
+from coordinator_replay.log.layout import HeaderField
 from coordinator_replay.log.message_set import Message, MessageError, read_messages
 from coordinator_replay.log.rows import Damage, Records, SegmentRows, in_file_order
 from coordinator_replay.log.walk import EntryRun

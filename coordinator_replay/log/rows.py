@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from coordinator_replay.arrow_times import timestamps
+from coordinator_replay.arrow_times import timestamps_of
 from coordinator_replay.log.compression import Codec
-from coordinator_replay.log.header import Attribute, HeaderField
+from coordinator_replay.log.layout import Attribute, HeaderField
 from coordinator_replay.log.schema import LOG_RECORD, ControlType, DamageClass
 
 DAMAGE_VALUE_LIMIT = 1 << 20
@@ -85,7 +85,7 @@ class SegmentRows:
         columns = {
             "log_partition": np.full(count, self._log_partition, np.int32),
             "log_offset": records.offsets,
-            "log_timestamp": timestamps(records.timestamps_ms),
+            "log_timestamp": timestamps_of(pa.array(records.timestamps_ms, pa.int64())),
             "leader_epoch": pa.array(epochs, pa.int32(), mask=epochs < 0),
             "batch_offset": records.batch_offsets,
             "magic": np.repeat(headers[HeaderField.MAGIC].astype(np.int8), counts),

@@ -13,7 +13,8 @@ import pyarrow as pa
 from coordinator_replay.log.batches import Batches
 from coordinator_replay.log.compression import DEFAULT_LIMIT_BYTES
 from coordinator_replay.log.coverage import NOTHING_SKIPPED, SegmentCoverage, SkipRanges, note
-from coordinator_replay.log.header import OFFSET_LIMIT, SHORTEST_HEADER, is_plausible
+from coordinator_replay.log.header import is_plausible
+from coordinator_replay.log.layout import OFFSET_LIMIT, SHORTEST_HEADER
 from coordinator_replay.log.messages import Messages
 from coordinator_replay.log.rows import Damage, SegmentRows
 from coordinator_replay.log.schema import LOG_RECORD, DamageClass

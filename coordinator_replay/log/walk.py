@@ -25,17 +25,8 @@ import numpy as np
 
 from coordinator_replay.log.checksum import count_intact, entry_checksum
 from coordinator_replay.log.coverage import SkipRanges, note
-from coordinator_replay.log.header import (
-    BATCH_OVERHEAD,
-    LOG_OVERHEAD,
-    OFFSET_LIMIT,
-    SHORTEST_HEADER,
-    HeaderField,
-    Stop,
-    hop,
-    is_plausible,
-    plausible_positions,
-)
+from coordinator_replay.log.header import Stop, hop, is_plausible, plausible_positions
+from coordinator_replay.log.layout import BATCH_OVERHEAD, LOG_OVERHEAD, OFFSET_LIMIT, SHORTEST_HEADER, HeaderField
 from coordinator_replay.log.rows import DAMAGE_VALUE_LIMIT, Damage
 from coordinator_replay.log.schema import DamageClass
 from coordinator_replay.log.window import FileWindow

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from crc32c import crc32c
 
-from coordinator_replay.log.header import Attribute
+from coordinator_replay.log.layout import Attribute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.columns import NONE, numbers_of
+from coordinator_replay.columns import NONE, numbers_of, some
 from coordinator_replay.completeness.copies import CopyBounds, CopyOffsets, copy_of
 from coordinator_replay.completeness.lost_tail import (
     NO_EPOCH,
@@ -32,7 +32,6 @@ from coordinator_replay.pipeline.stored_copies import COPIES, read_copies
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import read_paths, reader_of
 from coordinator_replay.store.snapshot import TableFile
-from coordinator_replay.store.writer import some
 
 _PLACE = ("log_partition", "log_offset", "log_timestamp", "producer_id", BATCH_EPOCH)
 _READ = {

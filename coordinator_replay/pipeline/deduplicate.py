@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.columns import Bools, Numbers, as_bools, distinct, numbers_of
+from coordinator_replay.columns import Bools, Numbers, as_bools, distinct, numbers_of, some
 from coordinator_replay.completeness.copies import CopyOffsets
 from coordinator_replay.log.schema import DamageClass
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
@@ -24,7 +24,6 @@ from coordinator_replay.pipeline.read.decode import STAGED, StagedFile
 from coordinator_replay.pipeline.read.tally import BATCH_EPOCH, COMMIT, CONTROL, QUARANTINE, RECORD, Ranges, kinds_of
 from coordinator_replay.records.damage import ErrorClass
 from coordinator_replay.store.scan import read_paths
-from coordinator_replay.store.writer import some
 from coordinator_replay.tables.definition import table
 
 OffsetsByCopy = dict[tuple[int, str], CopyOffsets]

@@ -29,13 +29,14 @@ from coordinator_replay.columns import (
     ms_of,
     numbers_of,
     plain_rows,
+    some,
 )
 from coordinator_replay.completeness.spans import ExactSpan
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
 from coordinator_replay.pipeline.by_group import extremes
 from coordinator_replay.store.scan import read_paths, read_table, rows_of
 from coordinator_replay.store.snapshot import TableFile
-from coordinator_replay.store.writer import batch_of, conform, some
+from coordinator_replay.store.writer import batch_of, conform
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import LATEST_MS, milliseconds, moment_of_ms
 

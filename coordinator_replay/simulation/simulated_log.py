@@ -8,7 +8,7 @@ from typing import Any
 
 from coordinator_replay.engine.model import Record
 from coordinator_replay.errors import UsageError
-from coordinator_replay.log.message_set import NO_TIMESTAMP
+from coordinator_replay.log.layout import NO_TIMESTAMP
 from coordinator_replay.log.writer import LogEntry, write_control, write_records
 from coordinator_replay.records.plain import encode_key, encode_value
 from coordinator_replay.simulation.coordinator import Batch, Event, MarkerWritten, Topic

@@ -12,8 +12,6 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -244,13 +242,6 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema, **values: Any) -> pa.Recor
         else:
             columns.append(pa.nulls(batch.num_rows, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def some(batch: pa.RecordBatch, taken: npt.NDArray[np.bool_]) -> pa.RecordBatch:
-    """Return some rows of a batch, without a copy if these are all rows or none."""
-    if taken.all():
-        return batch
-    return batch.filter(pa.array(taken)) if taken.any() else batch.slice(0, 0)
 
 
 def _described(part: Part, path: str, written: pq.FileMetaData, size: int) -> DataFile:

@@ -11,8 +11,7 @@ import pyarrow as pa
 from crc32c import crc32c
 
 from coordinator_replay.compiled import compiled, inlined
-from coordinator_replay.log.checksum import BATCH_CRC_START
-from coordinator_replay.log.header import BATCH_OVERHEAD
+from coordinator_replay.log.layout import BATCH_CRC_START, BATCH_OVERHEAD
 
 # Length, attributes, both deltas, both lengths and the number of headers of a record at their longest.
 _RECORD_OVERHEAD = 5 + 1 + 10 + 5 + 5 + 5 + 1

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from crc32c import crc32c
 
-from coordinator_replay.log.header import Attribute
+from coordinator_replay.log.layout import Attribute
 from coordinator_replay.log.segment import read_segment
 from tests.log.batch_spans import walk_batches
 from tests.log.writer import LogEntry, write_batch

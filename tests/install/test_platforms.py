@@ -168,8 +168,8 @@ def test_platforms_that_take_no_extra_are_given_what_is_in_it(tmp_path):
     words = called("glue/create-job", "s3://dumps/code/x.whl", folder=tmp_path)
     wheel, *modules = json.loads(after(words, "--default-arguments"))["--additional-python-modules"].split(",")
     assert wheel == "s3://dumps/code/x.whl"
-    # Glue has a pandas of its own.
-    assert {*modules, "pandas"} == {re.match(r"[\w-]+", dependency)[0] for dependency in extra()}
+    # Glue has a pandas and a numpy of its own.
+    assert {*modules, "pandas", "numpy"} == {re.match(r"[\w-]+", dependency)[0] for dependency in extra()}
 
 
 def test_the_settings_for_spark_submit_fetch_no_jar():

@@ -104,7 +104,7 @@ def test_an_audit_on_too_old_a_java_names_both(installed, tmp_path):
     assert f"Java 17 or newer is needed, and {tmp_path}/old/bin/java is Java 11" in " ".join(run.stderr.split())
 
 
-EXTRAS = {"audit": {"numba", "pandas"}, "spark": {"pyspark"}, "report": {"bokeh"}}
+EXTRAS = {"audit": {"numba", "numpy", "pandas"}, "spark": {"pyspark"}, "report": {"bokeh"}}
 """What an installation of the plain package lacks; one library of each extra at least."""
 
 
@@ -117,10 +117,12 @@ def test_the_plain_package_answers_and_names_the_extra_that_a_command_needs(inst
         (hidden / library / "__init__.py").write_text(text)
     plain = {"PYTHONPATH": str(hidden), "COORDINATOR_REPLAY_WAREHOUSE": "plain-warehouse"}
     installed.run("coordinator-replay", "demo", "--warehouse", "plain-warehouse")
+    script = str(next((ROOT / "docs/examples/scripts").glob("*.jsonl")))
     for asked in (
         ["groups"], ["why", "shop-billing"], ["offsets", "shop-billing"], ["findings"], ["metrics"], ["impact"],
         ["sql", "--query", "rebalance-storms"], ["maintain"],
         ["what-if", "shop-billing", "--set", "session.timeout.ms=30000"],
+        ["simulate", script, "--out", str(tmp_path / "simulated")],
     ):  # fmt: skip
         assert installed.run("coordinator-replay", *asked, **plain).stdout
     dump = installed.run("python", "-c", "import coordinator_replay as c; print(c.__path__[0])").stdout.strip()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coordinator_replay.log.coverage import NOTHING_SKIPPED
-from coordinator_replay.log.header import Attribute, HeaderField
+from coordinator_replay.log.layout import Attribute, HeaderField
 from coordinator_replay.log.walk import EntryRun, Walk
 from coordinator_replay.log.window import DEFAULT_MAX_BATCH_BYTES, DEFAULT_WINDOW_BYTES, FileWindow
 

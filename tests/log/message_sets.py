@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Sequence
 
 from coordinator_replay.log.compression import Codec
-from coordinator_replay.log.header import Attribute
+from coordinator_replay.log.layout import Attribute
 from tests.log.writer import LogEntry, compress, offsets_of
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import cramjam
 
 from coordinator_replay.log.compression import LZ4_FRAME_MAGIC, XERIAL_MAGIC, Codec, lz4_header_check
-from coordinator_replay.log.header import Attribute
+from coordinator_replay.log.layout import Attribute
 from coordinator_replay.log.writer import batch_bytes, record_bytes, sized_bytes, varint
 
 _XERIAL_BLOCK_BYTES = 32 << 10

@@ -6,14 +6,13 @@ from dataclasses import replace
 import pyarrow as pa
 from duckdb import DuckDBPyConnection
 
-from coordinator_replay.columns import numbers_of
+from coordinator_replay.columns import numbers_of, some
 from coordinator_replay.completeness.groups import Break, GroupProofs, Part
 from coordinator_replay.completeness.ranges import CompleteRange
 from coordinator_replay.engine.model import Record
 from coordinator_replay.pipeline.groups.input_rows import AS_INPUT, input_rows
 from coordinator_replay.pipeline.log_partitions import PartitionStep
 from coordinator_replay.store.scan import BATCH_ROWS
-from coordinator_replay.store.writer import some
 from coordinator_replay.times import latest_ms
 
 _KEYS = "SELECT group_id, log_offset, log_timestamp, kind, key_json FROM records WHERE log_partition = $partition"

@@ -30,13 +30,13 @@ from coordinator_replay.analysis.expiring import (
     expire_at,
 )
 from coordinator_replay.arrow_times import TIMESTAMP
-from coordinator_replay.columns import numbers_of
+from coordinator_replay.columns import numbers_of, some
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter
 from coordinator_replay.pipeline.interval_rows import STAGED
 from coordinator_replay.pipeline.offsets.logged_removals import removals_of
 from coordinator_replay.store.duckdb_connection import connected, select
 from coordinator_replay.store.scan import BATCH_ROWS, Batches, read_paths, rows_of
-from coordinator_replay.store.writer import DataFile, conform, some
+from coordinator_replay.store.writer import DataFile, conform
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import microseconds, moment_of_ms
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from coordinator_replay.columns import are_among, as_bools, numbers_of
+from coordinator_replay.columns import are_among, as_bools, numbers_of, some
 from coordinator_replay.completeness.offsets import NOTHING_MISSING, OffsetProofs
 from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.pipeline.group_moves import NO_MOVES, GroupMoves
@@ -24,7 +24,6 @@ from coordinator_replay.pipeline.offsets.interval_pass import find_offset_interv
 from coordinator_replay.pipeline.offsets.intervals import OffsetEvent
 from coordinator_replay.pipeline.topic_lives import NO_LIVES, TopicLives
 from coordinator_replay.store.scan import Batches, read_paths
-from coordinator_replay.store.writer import some
 
 CHUNK_ROWS = 1_500_000
 """Number of commits in a chunk."""

@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_replay.arrow_times import TIMESTAMP
-from coordinator_replay.columns import Numbers, as_bools, codes_of, numbers_of, packed
+from coordinator_replay.columns import Numbers, as_bools, codes_of, numbers_of, packed, some
 from coordinator_replay.engine.offsets import COMMIT_KINDS
 from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.log.schema import ControlType
 from coordinator_replay.pipeline.offsets.intervals import OffsetEvent
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import BATCH_ROWS, Batches
-from coordinator_replay.store.writer import conform, some
+from coordinator_replay.store.writer import conform
 from coordinator_replay.tables.definition import table
 
 COMMIT = (

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from coordinator_replay.analysis.expiring import ExpiryRule
 from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.arrow_times import TIMESTAMP
-from coordinator_replay.columns import Bools, as_bools, numbers_of
+from coordinator_replay.columns import Bools, as_bools, numbers_of, some
 from coordinator_replay.completeness.offsets import OffsetProofs
 from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.pipeline.bucket_files import BucketFiles, TableWriter
@@ -37,7 +37,7 @@ from coordinator_replay.pipeline.rebalance_pauses import CommitPauses
 from coordinator_replay.pipeline.topic_lives import TopicLife, TopicLives
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.store.scan import Batches, read_paths, rows_of
-from coordinator_replay.store.writer import conform, some
+from coordinator_replay.store.writer import conform
 from coordinator_replay.tables.definition import table
 from coordinator_replay.times import microseconds
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_replay.columns import Bools, Numbers, numbers_of
+from coordinator_replay.columns import Bools, Numbers, numbers_of, some
 from coordinator_replay.completeness.anchors import Anchor, Comparison, choose
 from coordinator_replay.completeness.same_log import LogCopy
 from coordinator_replay.int64 import LARGEST_INT64
@@ -50,7 +50,7 @@ from coordinator_replay.records.decoder import (
 from coordinator_replay.secret_text import without_secrets
 from coordinator_replay.store.layout import NO_BUCKET
 from coordinator_replay.store.scan import Batches
-from coordinator_replay.store.writer import DataFile, FileWriter, some, staged_part
+from coordinator_replay.store.writer import DataFile, FileWriter, staged_part
 
 _CARRIED = [
     *("log_partition", "log_offset", "log_timestamp", "leader_epoch", "producer_id", "producer_epoch"),

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from coordinator_replay.arrow_times import shown
 from coordinator_replay.errors import InputError
 from coordinator_replay.log.dump import TOPIC
-from coordinator_replay.log.header import OFFSET_LIMIT
+from coordinator_replay.log.layout import OFFSET_LIMIT
 from coordinator_replay.log.schema import LOG_RECORD
 from coordinator_replay.store.writer import conform
 from coordinator_replay.times import shown_ms
