@@ -5,8 +5,9 @@ Until the lines fit, space is saved in this order:
 1. The date: if all times are on one day (or in one year), the date is shown once above the table.
 2. Whole ids, because other commands take them as arguments. If columns of rank 1 don't fit beside them, the ids go on
    a separate line above the rows that share them.
-3. Columns: first columns without any value are left out, then columns of the highest rank. The texts of sentences and
-   of columns of rank 1 then go below their rows, each with its heading.
+3. Columns: first columns without any value are left out. Then columns with one value in all rows are left out, and the
+   value is shown once below the table. Then columns of the highest rank are left out. The texts of sentences and of
+   columns of rank 1 then go below their rows, each with its heading.
 4. Width: other ids are shortened so that different ids stay different. Milliseconds are left out if all times stay
    different. Other texts continue in the next line of their column, or go below their rows if that takes fewer lines. A
    column never gets narrower than its declared width.
@@ -44,6 +45,12 @@ _UUID_START = 5
 _READABLE_ID = 22
 """Width up to which an id takes precedence over other columns; enough for a whole member id of KIP-848."""
 
+_SAID_ONCE = LAST - 1
+"""Rank of columns with one value in all rows: it can be said once, so columns that tell rows apart come first."""
+
+_LONGEST_SAID_ONCE = 40
+"""Largest width of a text that is said once for all rows."""
+
 _BREAK = "\x1f"
 """Mark of a possible line break, a character that safe texts don't have."""
 
@@ -60,6 +67,7 @@ class TextTable:
         heading: the line of headings.
         rows: the lines of each row, with the lines above and below it.
         left_out: headings of the columns that did not fit.
+        everywhere: heading and text of each column that did not fit and has the same text in all rows.
         is_cut: whether an id was shortened, or a line is not whole.
         is_folded: whether a text takes more than a line.
     """
@@ -68,6 +76,7 @@ class TextTable:
     heading: str
     rows: list[list[str]]
     left_out: list[str]
+    everywhere: list[str]
     is_cut: bool
     is_folded: bool
 
@@ -193,10 +202,21 @@ class _Fitted:
         self.is_number = is_number
         self.nothing = nothing
         self.texts = texts
-        self.rank = LAST if all(text == nothing for text in texts) else column.rank
         self.longest = max(map(_cells, texts), default=0)
+        self.rank = self._rank()
         self.widest = max(self.longest, _cells(column.heading))
         self.width = self.widest
+
+    def _rank(self) -> int:
+        if all(text == self.nothing for text in self.texts):
+            return LAST
+        is_said_once = len(self.texts) > 1 and self.column.rank > 1 and self.is_same_everywhere
+        return max(self.column.rank, _SAID_ONCE) if is_said_once else self.column.rank
+
+    @property
+    def is_same_everywhere(self) -> bool:
+        """Return whether all rows have the same text, short enough to be said once for all of them."""
+        return len(set(self.texts)) == 1 and self.longest <= _LONGEST_SAID_ONCE
 
     @cached_property
     def least(self) -> int:
@@ -225,7 +245,7 @@ class _Fitted:
     @property
     def is_needed(self) -> bool:
         """Return whether the column's texts go below their rows if the column has no room beside others."""
-        return self.rank == 1 or (self.rank < LAST and self.column.is_sentence)
+        return self.rank == 1 or (self.rank < _SAID_ONCE and self.column.is_sentence)
 
     @property
     def wanted(self) -> int:
@@ -385,7 +405,7 @@ def lay_out(
             for cell, column, own, is_number in zip(before, columns, texts, numbers, strict=True)
         ]
         table = _laid_out(fitted, times.date, width)
-        if not (table.left_out or table.is_cut or table.is_folded):
+        if not (table.left_out or table.everywhere or table.is_cut or table.is_folded):
             break
     return table
 
@@ -402,13 +422,13 @@ def _laid_out(fitted: Sequence[_Fitted], date: str, width: int | None) -> TextTa
     )
     whole = _with_neighbours(ids, rows, below, width)
     shown = [[_cut_line(line, width) for line in lines] for lines in whole]
+    without = [column for column in fitted if column not in (*above, *chosen, *below) and column.rank < LAST]
     return TextTable(
         date=date,
         heading=cut(heading, width),
         rows=shown,
-        left_out=[
-            column.column.heading for column in fitted if column not in (*above, *chosen, *below) and column.rank < LAST
-        ],
+        left_out=[column.column.heading for column in without if not column.is_same_everywhere],
+        everywhere=[f"{column.column.heading} {column.texts[0]}" for column in without if column.is_same_everywhere],
         is_cut=shown != whole or any(column.is_tight for column in chosen if not column.is_text),
         is_folded=any(column.is_tight for column in chosen),
     )

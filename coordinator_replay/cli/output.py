@@ -137,9 +137,11 @@ def print_table(
         return len(printed)
     for line in lines:
         click.echo(line)
-    if width is not None and (table.left_out or table.is_cut):
+    if width is not None and (table.left_out or table.everywhere or table.is_cut):
+        which = "In all rows" if len(rows) > 1 else "Also"
+        everywhere = f"{which}: {', '.join(table.everywhere)}. " if table.everywhere else ""
         left_out = f"Left out: {', '.join(table.left_out)}. " if table.left_out else ""
-        print_note(f"{left_out}--wide shows everything in full.")
+        print_note(f"{everywhere}{left_out}--wide shows everything in full.")
     if is_wide and seen is not None and any(_too_wide(line, seen) for line in lines):
         print_note("Lines are wider than the terminal: | less -S scrolls to the side, and so does a PAGER=less.")
     return len(printed)

@@ -6,7 +6,7 @@ from datetime import datetime
 from coordinator_replay.answer_columns import column, row_of, select_list
 from coordinator_replay.query.group_moves import in_log_order
 from coordinator_replay.query.groups import check_group
-from coordinator_replay.query.offsets import check_topics
+from coordinator_replay.query.offsets import check_partition, check_topics
 from coordinator_replay.query.tables import Tables
 
 MOST_CHANGES = 100_000
@@ -42,7 +42,7 @@ class OffsetChange:
     ended_confidence: str | None = column("CONFIDENCE", 6)
     owner_member_id: str | None = column("CONSUMER-ID", 3, 10, is_id=True)
     group_state: str | None = column("GROUP-STATE", 4)
-    is_transactional: bool | None = column("TRANSACTIONAL", 6)
+    is_transactional: bool | None = column("TRANSACTIONAL", 2)
     commit_timestamp: datetime | None
     metadata: str | None = column("METADATA", 5, 8, is_cut=True)
     commits_merged: int | None
@@ -93,6 +93,8 @@ def offset_changes(
     if not rows:
         check_group(warehouse, group)
         check_topics(warehouse, [topic], group)
+        if partition is not None:
+            check_partition(warehouse, topic, partition, group)
     if len(rows) > MOST_CHANGES:
         warehouse.notes.append(f"Only the latest {MOST_CHANGES:,} commits are shown: narrow the time range")
     return [row_of(OffsetChange, row) for row in reversed(rows[:MOST_CHANGES])]

@@ -95,14 +95,30 @@ def test_a_column_of_rank_1_without_room_stands_below_and_is_never_left_out():
     shape = [AnswerColumn("a", "FIRST", 1), AnswerColumn("b", "SECOND", 1), AnswerColumn("c", "THIRD", 2)]
     told = table(shape, [["x" * 10, "y" * 10, "z" * 10]], 20)
     assert (told.heading, lines_of(told)) == ("FIRST", ["x" * 10, "    SECOND:", "      " + "y" * 10])
-    assert told.left_out == ["THIRD"]
+    assert (told.left_out, told.everywhere) == ([], ["THIRD zzzzzzzzzz"])
 
 
 def test_columns_give_way_by_rank_and_are_named():
     shape = [AnswerColumn("a", "FIRST", 1), AnswerColumn("b", "SECOND", 3), AnswerColumn("c", "THIRD", 2)]
     told = table(shape, [["x" * 10, "y" * 10, "z" * 10]], 24)
     assert (told.heading, lines_of(told)) == ("FIRST       THIRD", ["x" * 10 + "  " + "z" * 10])
-    assert told.left_out == ["SECOND"]
+    assert (told.left_out, told.everywhere) == ([], ["SECOND yyyyyyyyyy"])
+    rows: list[list[Cell]] = [["x" * 10, text * 10, text * 10] for text in "yz"]
+    assert (table(shape, rows, 24).left_out, table(shape, rows, 24).everywhere) == (["SECOND"], [])
+
+
+def test_a_column_with_one_value_gives_way_to_columns_that_tell_rows_apart_and_is_said_once():
+    shape = [AnswerColumn("a", "A", 1), AnswerColumn("host", "HOST", 2), AnswerColumn("b", "B", 5)]
+    rows: list[list[Cell]] = [["x" * 10, "10.0.0.1", text * 10] for text in "yz"]
+    told = table(shape, rows, 24)
+    assert (told.heading, told.left_out, told.everywhere) == ("A           B", [], ["HOST 10.0.0.1"])
+    assert table(shape, rows, 32).everywhere == []
+    other: list[list[Cell]] = [[*rows[0]], ["x" * 10, "10.0.0.2", "z" * 10]]
+    assert (table(shape, other, 24).heading, table(shape, other, 24).left_out) == ("A           HOST", ["B"])
+    long: list[list[Cell]] = [["x" * 10, "h" * 41, text * 10] for text in "yz"]
+    assert (table(shape, long, 24).left_out, table(shape, long, 24).everywhere) == (["HOST"], [])
+    sometimes: list[list[Cell]] = [[*rows[0]], ["x" * 10, "-", "z" * 10]]
+    assert (table(shape, sometimes, 24).left_out, table(shape, sometimes, 24).everywhere) == (["B"], [])
 
 
 def test_columns_without_any_value_are_the_first_to_go_and_not_missed():
@@ -193,7 +209,7 @@ def test_numbers_stand_to_the_right_and_are_never_cut():
 
 def test_a_column_without_a_value_is_not_shown_while_another_one_is_left_out():
     shape = [AnswerColumn("a", "A", 1), AnswerColumn("none", "NONE", 2), AnswerColumn("wide", "WIDE", 3)]
-    rows: list[list[Cell]] = [["x" * 10, "-", "y" * 20]]
+    rows: list[list[Cell]] = [["x" * 10, "-", text * 20] for text in "yz"]
     assert table(shape, rows, 20).heading == "A"
     assert table(shape, rows, 20).left_out == ["WIDE"]
     assert table(shape, rows, 60).heading.split() == ["A", "NONE", "WIDE"]

@@ -195,10 +195,14 @@ def test_wide_tables_have_every_column_in_full_on_a_terminal_too(monkeypatch):
 
 def test_what_was_left_out_is_said_beside_the_table(monkeypatch, capsys):
     monkeypatch.setattr(output, "terminal_width", lambda *, err=False: 20)
-    print_rows([AnswerColumn("a", "A", 1), AnswerColumn("b", "B", 2)], [["x" * 15, "y" * 15]], "table")
+    shape = [AnswerColumn("a", "A", 1), AnswerColumn("b", "B", 2)]
+    print_rows(shape, [["x" * 15, "y" * 15], ["x" * 15, "z" * 15]], "table")
     told = capsys.readouterr()
-    assert told.out == "A\n" + "x" * 15 + "\n"
+    assert told.out == "A\n" + f"{'x' * 15}\n" * 2
     assert told.err == "Left out: B. --wide\n  shows everything\n  in full.\n"
+    for rows, head in ([["x" * 15, "y" * 9]], "Also"), ([["x" * 15, "y" * 9]] * 2, "In all rows"):
+        print_rows(shape, rows, "table")
+        assert capsys.readouterr().err.replace("\n ", "").startswith(f"{head}: B yyyyyyyyy.")
 
 
 def test_no_color_is_respected(monkeypatch, capsys):

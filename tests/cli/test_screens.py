@@ -211,6 +211,12 @@ def test_the_host_of_a_member_is_on_a_narrow_screen(screen):
     assert any("HOST" in line for line in screen(80, *ASKED["members"]))
 
 
+def test_where_the_owner_of_an_offset_ran_is_on_a_narrow_screen(screen):
+    shown = screen(80, "offsets", GROUP)
+    assert any("192.168.117.214" in line for line in shown)
+    assert any("In all rows: " in line for line in shown)
+
+
 def test_who_reads_a_topic_where_and_when_is_on_a_narrow_screen(screen):
     shown = screen(80, *ASKED["consumers"])
     heading = next(line for line in shown if "PARTITIONS" in line)
