@@ -1,4 +1,4 @@
--- Groups that still use the classic protocol (all of their members or some), or were converted back to it. obstacle is what the log shows against a change to the consumer protocol; if it is empty, there may be others. groups_on_kip_848 counts the groups on the consumer protocol. With is_exact the row is proven.
+-- Groups that still use the classic protocol (all of their members or some), or were converted back to it. obstacle is what the log shows against a change to the consumer protocol; there may be others. groups_on_kip_848 counts the groups on the consumer protocol. With is_exact the row is proven.
 WITH last AS (
     SELECT group_id, arg_max(group_type, seq) AS group_type, arg_max(event = 'GROUP_DELETED' OR coalesce(to_state = 'Dead', false), seq) AS is_deleted,
            arg_max(coalesce(member_count, 0), seq) AS member_count,
@@ -35,7 +35,7 @@ SELECT group_id, CASE WHEN group_type = 'consumer' THEN 'has classic members' WH
        CASE WHEN group_type = 'consumer' THEN NULL
             WHEN protocol_type NOT IN ('consumer', '') THEN 'protocol type ' || protocol_type || ': only groups of the type consumer can change'
             WHEN own_assignor IS NOT NULL THEN 'assignor ' || own_assignor || ' is none of Kafka''s: the consumer protocol assigns on the brokers'
-       END AS obstacle,
+            ELSE 'none on record' END AS obstacle,
        converted_at, clients[1:10] AS clients,
        (SELECT count(*) FROM last WHERE group_type = 'consumer' AND NOT is_deleted) AS groups_on_kip_848,
        is_exact AND (SELECT bool_and(is_exact) FROM last)

@@ -127,7 +127,7 @@ def _print_several(common: Common, descriptions: "Sequence[Described]", *, has_g
     notes = [
         note if len(descriptions) == 1 else f"{description.group.group_id}: {note}"
         for description in descriptions
-        for note in description.notes
+        for note in (description.notes if has_members else description.group_notes)
     ]
     if has_groups:
         columns = columns_for(type(groups[0]), kinds)
@@ -384,7 +384,12 @@ def sql(
 _NEXT_ARGUMENTS = ("group_id", "topic")
 """Id columns of an SQL answer whose values other commands take as arguments."""
 
-_SENTENCES = ("reason", "reasons", "client_reason", "client_reasons", "note", "message", "error_message", "what")
+_BELOW = (
+    *("reason", "reasons", "client_reason", "client_reasons", "note", "message", "error_message", "what", "obstacle"),
+    "instance_id",
+)
+"""Columns of an SQL answer that go below their rows if they don't fit beside others: sentences, and the id by which
+people know a static member."""
 
 
 _DOUBTS = {"is_exact": True, "is_at_least": False}
@@ -429,7 +434,7 @@ def _columns_of_statement(names: Sequence[str], rows: Sequence[Sequence[object]]
             least=12,
             good=36,
             is_id=name == "kind" or name.endswith("_id"),
-            is_sentence=name in _SENTENCES,
+            is_sentence=name in _BELOW,
             text=empty_list_shown,
         )
         for place, name in enumerate(names)

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from coordinator_replay import Warehouse
-from coordinator_replay.query.broker_logs.events import GroupLine, departure_of
+from coordinator_replay.query.broker_logs.events import GroupLine, departure_of, group_lines
 from coordinator_replay.query.saved import run_saved_query
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.query.timeline import member_intervals_of, timeline_of
 from coordinator_replay.report.group_page import group_page
 from coordinator_replay.times import LATEST, moment_text
 from tests.pipeline.in_process import audit_here
-from tests.query.small_warehouse import at, write_small_warehouse
+from tests.query.small_warehouse import at, write_rows, write_small_warehouse
 from tests.samples import DATA
 
 RECORDED = DATA / "broker-logs" / "4.1"
@@ -53,13 +53,12 @@ def ask(warehouse: Tables, name: str, **values: Any) -> list[dict[str, Any]]:
 
 def test_members_that_went_have_a_record_and_refusals_have_none(audited: Tables) -> None:
     rows = ask(audited, "broker-log-members")
-    went = [row for row in rows if row["event"] in ("MEMBER_LEFT", "MEMBER_FENCED")]
+    went = [row for row in rows if row["event"] in ("MEMBER_LEFT", "REMOVED_BY_ADMIN", "MEMBER_FENCED")]
     assert len(went) == 11
     assert {row["note"] for row in went} == {"a record removes the member"}
-    assert {row["client_reason"] for row in went if row["group_id"] == "wharf-removed"} == {
-        "cleanup",
-        "decommissioned host",
-    }
+    by_admin = {(row["instance_id"], row["client_reason"]) for row in went if row["event"] == "REMOVED_BY_ADMIN"}
+    assert by_admin == {("adm-1", "cleanup"), ("adm-0", "decommissioned host")}
+    assert {row["group_id"] for row in went if row["event"] == "REMOVED_BY_ADMIN"} == {"wharf-removed"}
     [refused] = [row for row in rows if row["event"] == "INSTANCE_ID_UNRELEASED"]
     assert (refused["instance_id"], refused["note"]) == ("pick-0", "leaves no record")
 
@@ -80,8 +79,8 @@ def test_a_timeline_says_how_members_went_and_what_was_refused(audited: Tables) 
         "6KD6C": "session timeout (log of broker 1)",
         "rvzd2": "session timeout (log of broker 1)",
         "poll-": "left by LeaveGroup (log of broker 1; client reason: consumer poll timeout has expired.)",
-        "adm-0": "left by LeaveGroup (log of broker 1; client reason: decommissioned host)",
-        "adm-1": "left by LeaveGroup (log of broker 1; client reason: cleanup)",
+        "adm-0": "removed by an admin (log of broker 1; client reason: decommissioned host)",
+        "adm-1": "removed by an admin (log of broker 1; client reason: cleanup)",
     }
     [refused] = [one for one in timeline_of(audited, "wharf-newstatic") if one.event == "INSTANCE_ID_UNRELEASED"]
     assert refused.summary == "group.instance.id pick-0, member new was refused, log of broker 1, no record shows it"
@@ -91,7 +90,7 @@ def test_a_timeline_says_how_members_went_and_what_was_refused(audited: Tables) 
 def test_member_intervals_describe_and_pages_say_how_members_went(audited: Tables) -> None:
     intervals = member_intervals_of(audited, "wharf-removed")
     departed = {one.member_id[:5]: one.departure for one in intervals if one.departure is not None}
-    by_log = "left by LeaveGroup (log of broker 1; client reason: {})"
+    by_log = "removed by an admin (log of broker 1; client reason: {})"
     assert departed == {"adm-0": by_log.format("decommissioned host"), "adm-1": by_log.format("cleanup")}
     assert len(intervals) > len(departed)
     page, _ = group_page(audited, "wharf-removed")
@@ -133,8 +132,58 @@ def test_of_lines_that_differ_none_says_how_a_member_went() -> None:
     missed = GroupLine("JOIN_EXPIRED", at, None, None, "Set(m, n-1)", None, 1)
     assert departure_of([missed], "n-1", at, classic=True) == "rebalance timeout (log of broker 1)"
     assert departure_of([missed], "n", at, classic=True) is None
-    admin = GroupLine("MEMBER_LEFT", at, "m", None, None, "member was removed by an admin", None)
-    assert (departure_of([admin], "m", at, classic=True) or "").startswith("removed by an admin (log of a broker; ")
+
+
+def _left(at_ms: int, member_id: str, reason: str = "not provided") -> dict[str, Any]:
+    return _line(at_ms, "MEMBER_LEFT", member_id=member_id, client_reason=reason)
+
+
+def _line(at_ms: int, event: str, broker: int | None = 1, **columns: Any) -> dict[str, Any]:
+    logged_at = at("02:05") + timedelta(milliseconds=at_ms)
+    line = {"cluster": "default", "group_id": "payments", "broker": broker, "log_partition": 3, "logged_at": logged_at}
+    return line | {"event": event, "text": f"{at_ms} {event} {columns}", "source": "server.log"} | columns
+
+
+def _request(at_ms: int, names: str, epoch: int = 4, **columns: Any) -> dict[str, Any]:
+    reason = f"explicit `LeaveGroup` request for ({names}) members."
+    return _line(at_ms, "PREPARING_REBALANCE", epoch=epoch, reason=reason, **columns)
+
+
+@pytest.mark.parametrize(
+    ("lines", "by_admin"),
+    [
+        ([_left(0, "m-1"), _request(3, "m-1")], []),
+        ([_left(0, "m-1"), _request(3, "")], ["m-1"]),
+        ([_left(0, "m-1"), _request(0, "")], ["m-1"]),
+        # A request may name several members, some by their member ids.
+        ([_left(0, "m-1"), _left(0, "m-2"), _request(1, ", m-2")], ["m-1"]),
+        ([_left(0, "m-1"), _left(0, "m-2"), _request(1, ", ")], ["m-1", "m-2"]),
+        # While the group is joining already, no line lists the names of the request: the next list is of another one.
+        ([_left(0, "m-1"), _line(5, "STABILIZED", epoch=4), _left(90, "m-2"), _request(91, "")], ["m-2"]),
+        ([_left(0, "m-1"), _line(5, "GROUP_EMPTY", epoch=4), _left(90, "m-2"), _request(91, "")], ["m-2"]),
+        ([_left(0, "m-1"), _request(1_001, "")], []),
+        ([_left(0, "m-1"), _request(3, "", broker=2)], []),
+        ([_left(0, "m-1"), _request(3, "", group_id="legacy")], []),
+        # Kafka's Admin gives this reason if it gets none, and names members that have no instance id by member id.
+        ([_left(0, "m-1", "member was removed by an admin"), _request(3, "m-1")], ["m-1"]),
+        ([_left(0, "m-1", "member was removed by an admin")], ["m-1"]),
+        ([_left(0, "m-1", "the consumer is being closed")], []),
+    ],
+)
+def test_an_admin_names_a_member_by_its_instance_id_alone(
+    tmp_path: Path, lines: list[dict[str, Any]], by_admin: list[str]
+) -> None:
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "broker_log", lines)
+    warehouse = Tables(str(folder))
+    rows = ask(warehouse, "broker-log-members")
+    assert sorted(row["member_id"] for row in rows if row["event"] == "REMOVED_BY_ADMIN") == by_admin
+    assert len(rows) == sum(line["event"] == "MEMBER_LEFT" for line in lines)
+    words = {line.member_id: line.departure for line in group_lines(warehouse, "payments")}
+    assert (
+        sorted(member for member, told in words.items() if member and told.startswith("removed by an admin"))
+        == by_admin
+    )
 
 
 def test_a_line_that_a_client_forged_is_no_change_of_the_coordinator(audited: Tables) -> None:

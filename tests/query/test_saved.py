@@ -190,8 +190,8 @@ def test_what_stands_against_the_consumer_protocol_is_named_where_the_log_shows_
                                               "log_timestamp": at("02:01")}])  # fmt: skip
     found = {row["group_id"]: row["obstacle"] for row in answers(Tables(str(folder)), "classic-protocol-groups")}
     assert {group: found[group] for group in kinds} == {
-        "plain": None,
-        "sticky": None,
+        "plain": "none on record",
+        "sticky": "none on record",
         "workers": "protocol type connect: only groups of the type consumer can change",
         "own": "assignor by-rack is none of Kafka's: the consumer protocol assigns on the brokers",
     }

@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -23,15 +23,16 @@ CONTRADICTED = "BROKER_LOG_CONTRADICTED"
 """The event of a line that records contradict."""
 
 _BY_REBALANCE_TIMEOUT = "rebalance timeout"
+_BY_ADMIN = "REMOVED_BY_ADMIN"
+"""The event by which ``_OF_MEMBERS`` tells an admin's removal from MEMBER_LEFT."""
+_OF_MEMBERS = "broker-log-members"
 _WENT = {
     "MEMBER_LEFT": "left by LeaveGroup",
+    _BY_ADMIN: "removed by an admin",
     "SESSION_EXPIRED": "session timeout",
     "JOIN_EXPIRED": _BY_REBALANCE_TIMEOUT,
     "SYNC_EXPIRED": _BY_REBALANCE_TIMEOUT,
 }
-_BY_ADMIN = "member was removed by an admin"
-"""The client reason of ``Admin.removeMembersFromConsumerGroup`` if the admin gives none."""
-
 _LOGGED_AT = attrgetter("logged_at")
 _IDS = re.compile(r"[^\s,()\[\]]+")
 _FENCED = "MEMBER_FENCED"
@@ -73,8 +74,7 @@ class GroupLine:
             is_session = fencing_cause(self.reason) is Cause.SESSION_TIMEOUT
             return f"{_WENT['SESSION_EXPIRED'] if is_session else _BY_REBALANCE_TIMEOUT} ({self.source})"
         client = f"; client reason: {self.client_reason}" if self.client_reason else ""
-        words = "removed by an admin" if self.client_reason == _BY_ADMIN else _WENT[self.event]
-        return f"{words} ({self.source}{client})"
+        return f"{_WENT[self.event]} ({self.source}{client})"
 
     def is_about(self, member_id: str) -> bool:
         """Return whether the line names a member; lines about some timeouts list several."""
@@ -91,7 +91,20 @@ class LoggedDeparture(NamedTuple):
 
 def group_lines(warehouse: Tables, group: str) -> list[GroupLine]:
     """Return lines about members of a group, by time."""
-    return [GroupLine(*row) for row in warehouse.rows(_LINES, group=group)] if warehouse.has_rows(_LOG) else []
+    if not warehouse.has_rows(_LOG):
+        return []
+    lines = [GroupLine(*row) for row in warehouse.rows(_LINES, group=group)]
+    if all(line.event != "MEMBER_LEFT" for line in lines):
+        return lines
+    names, rows = run_saved_query(warehouse, _OF_MEMBERS, {"group": group})
+    at, event, member_id = map(names.index, ("logged_at", "event", "member_id"))
+    by_admin = {(row[at], row[member_id]) for row in rows if row[event] == _BY_ADMIN}
+    return [
+        replace(line, event=_BY_ADMIN)
+        if line.event == "MEMBER_LEFT" and (line.logged_at, line.member_id) in by_admin
+        else line
+        for line in lines
+    ]
 
 
 def departure_of(

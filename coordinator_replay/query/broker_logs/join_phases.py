@@ -148,7 +148,7 @@ def join_phases(
         if phase is None and event != BEGIN:
             continue
         began_at, reasons = (logged_at, ()) if phase is None else (phase.began_at, phase.reasons)
-        more = [reason or "no reason"] if event == BEGIN else []
+        more = [(reason or "no reason").rstrip(".")] if event == BEGIN else []
         event, since = (event, logged_at) if joined_at is None else (_JOIN_ENDED, joined_at)
         phases[name] = JoinPhase(LOGGED_STATES[event], since, began_at, [*reasons, *more])
     for name, members in warehouse.rows(_NOT_JOINED, at=at, group=group) if phases and at is not None else ():

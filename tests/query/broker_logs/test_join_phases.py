@@ -116,6 +116,7 @@ def test_what_is_going_on_is_said_with_the_reasons_of_the_coordinator(audited: W
     for notes in (audited.describe(GROUP, at=began_at).notes, audited.why(GROUP, at=began_at).notes):
         [note] = [one for one in notes if "PreparingRebalance" in one]
         assert "explicit `LeaveGroup` request" in note
+        assert ".;" not in note
     assert not any("PreparingRebalance" in note for note in audited.why(GROUP).notes)
 
 
