@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import click
 
 from coordinator_replay.errors import UsageError
+from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.simulation import door
 
 known_option = click.option(
@@ -19,7 +20,7 @@ def settings_of(texts: Iterable[str]) -> dict[str, str]:
     """Return settings by name; ``without-restarts`` may have no value.
 
     Raises:
-        UsageError: a text is not of that form.
+        UsageError: a text is not of that form, or no setting has that name.
     """
     values = {}
     for text in texts:
@@ -31,4 +32,18 @@ def settings_of(texts: Iterable[str]) -> dict[str, str]:
             elif not equals or not name:
                 raise UsageError(f"{text!r} is not of the form NAME=VALUE; what-if --list-settings shows the names")
             values[name.strip()] = value.strip()
+    for name in values:
+        _check_name(name)
     return values
+
+
+def _check_name(name: str) -> None:
+    """Make sure that a setting can be tried.
+
+    Raises:
+        UsageError: no setting has that name.
+    """
+    names = door.setting_names()
+    if name not in names:
+        hint = did_you_mean(name, names)
+        raise UsageError(f"{name} can't be tried; what-if --list-settings shows what can{hint and f': {hint}'}")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         WITHOUT_RESTARTS,
         TriedSetting,
         alternative_of,
+        setting_names,
         tried_settings,
     )
 else:
@@ -33,6 +34,7 @@ else:
                 "WITHOUT_RESTARTS",
                 "TriedSetting",
                 "alternative_of",
+                "setting_names",
                 "tried_settings",
             ],
         },
@@ -46,6 +48,7 @@ __all__ = [
     "TriedSetting",
     "WhatIf",
     "alternative_of",
+    "setting_names",
     "simulate",
     "tried_settings",
     "what_if",

@@ -4,7 +4,7 @@ It reads a group's records and topics and simulates the group under other settin
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -13,8 +13,9 @@ from typing import Any
 from coordinator_replay.analysis.reasons.topic_changes import DatedTopicChange
 from coordinator_replay.engine.model import Record
 from coordinator_replay.errors import UsageError
-from coordinator_replay.listing import counted
+from coordinator_replay.listing import counted, listed
 from coordinator_replay.query.groups import check_group, group_names
+from coordinator_replay.query.saved import run_saved_query
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.records.blobs import open_blobs
 from coordinator_replay.simulation.what_if import answer
@@ -36,6 +37,9 @@ _RECORDS = """
 """SQL for records of groups; if a group moved, only its records in the new log partition."""
 
 _GROUPS = "SELECT DISTINCT group_id FROM group_records WHERE cluster = $cluster ORDER BY group_id"
+
+_ON_CLASSIC = "classic-protocol-groups"
+"""The saved query whose column ``obstacle`` has what the log shows against a change to the consumer protocol."""
 
 _MOST_NAMED = 10
 """Largest number of groups that a sentence names; it counts the others."""
@@ -153,7 +157,30 @@ def what_if_all(
     for recorded in _read(warehouse, leading, topics) if leading else ():
         simulated = simulate(recorded, [alternative], most_steps=_RANGED_STEPS)
         ranges[recorded.group_id] = dict(_ranges_of_gain(simulated))
-    return [replace(gain, ranges=ranges.get(gain.group_id)) for gain in ranked], notes
+    obstacles = _obstacles(warehouse) if _changes_to_consumer(alternative) else {}
+    answers = [
+        replace(gain, ranges=ranges.get(gain.group_id), obstacle=obstacles.get(gain.group_id)) for gain in ranked
+    ]
+    return answers, [*notes, *_not_predicted(obstacles, [gain.group_id for gain in gains])]
+
+
+def _changes_to_consumer(alternative: Alternative) -> bool:
+    return str(alternative.values.get("group.protocol", "")).strip().lower() == "consumer"
+
+
+def _obstacles(warehouse: Tables) -> dict[str, str]:
+    """Return what the log shows against a change to the consumer protocol, by group on the classic protocol."""
+    names, rows = run_saved_query(warehouse, _ON_CLASSIC)
+    group, obstacle = names.index("group_id"), names.index("obstacle")
+    return {row[group]: row[obstacle] for row in rows if row[obstacle] is not None}
+
+
+def _not_predicted(obstacles: Mapping[str, str], predicted: Collection[str]) -> list[str]:
+    """Return a note on groups on the classic protocol that have no row."""
+    others = [f"{group}: {obstacle}" for group, obstacle in obstacles.items() if group not in predicted]
+    if not others:
+        return []
+    return [f"Obstacles of groups not predicted: {listed(others, _MOST_NAMED, '; ')} (sql --query {_ON_CLASSIC})."]
 
 
 def _gain(what_if: WhatIf) -> Gain:

@@ -75,6 +75,8 @@ class Gain:
         pause_ms_spared: how much shorter partitions stand still in the alternative, in ms, summed over partitions.
         ranges: lowest and highest values of predictions and savings by field, if the log and the question leave them
             open; null if that was not tried.
+        obstacle: what the log shows against the alternative's group.protocol=consumer, for a group on the classic
+            protocol; null for other groups and alternatives.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)
@@ -86,6 +88,7 @@ class Gain:
     pause_ms_spared: int = column("PAUSE-MS-SPARED", 3)
     ranges: dict[str, tuple[int, int]] | None = column("RANGES", 4, default=None)
     share: float = column("REPRODUCED", 5)
+    obstacle: str | None = column("OBSTACLE", 1, 14, is_sentence=True, default=None)
 
 
 MEASURES = [(column.name, column.heading) for column in columns_of(Measures) if column.heading]

@@ -223,6 +223,11 @@ class TriedSetting:
     meaning: str = column("WHAT IT CHANGES", 3, 20)
 
 
+def setting_names() -> list[str]:
+    """Return the names that an alternative may have, Kafka's other names for them included."""
+    return [*BY_NAME, WITHOUT_RESTARTS, MEMBERS]
+
+
 def tried_settings() -> list[TriedSetting]:
     """Return every setting that can be tried."""
     return [

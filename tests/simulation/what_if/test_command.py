@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from coordinator_replay import Warehouse
 from coordinator_replay.cli.main import main
+from coordinator_replay.query.saved import run_saved_query
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.simulation.recorded_groups import recorded_of
 from tests.query.small_warehouse import write_rows
@@ -55,7 +56,9 @@ def test_several_alternatives_as_json_and_csv(folder: Path) -> None:
     [
         ((), "give either the group or --all"),
         (("shop-v-new", "--all", "--members", "2"), "give either the group or --all"),
-        (("--all", "--set", "linger.ms=5"), "linger.ms can't be tried"),
+        (("--all", "--set", "linger.ms=5"), "linger.ms can't be tried; what-if --list-settings shows what can"),
+        (("--all", "--set", "session.timeout=9"), ": did you mean 'session.timeout.ms'?"),
+        (("--all", "--members", "2", "--known", "heartbeat.interval=9"), "did you mean 'heartbeat.interval.ms'?"),
         (("shop-v-new",), "give what to try"),
         (("shop-v-new", "--set", "group.protocol"), "not of the form NAME=VALUE"),
         (("shop-v-new", "--set", "linger.ms=5"), "linger.ms can't be tried"),
@@ -68,6 +71,21 @@ def test_what_can_not_be_asked_is_said_in_a_sentence(folder: Path, arguments: tu
     result = run(folder, *arguments)
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_a_change_to_the_consumer_protocol_says_what_the_log_shows_against_it(folder: Path) -> None:
+    asked = ("--all", "--to", "2026-11-22T21:07:45Z", "--output", "json")
+    found = run(folder, *asked, "--set", "group.protocol=consumer")
+    by_group = {row["group_id"]: row["obstacle"] for row in map(json.loads, found.stdout.splitlines())}
+    names, rows = run_saved_query(Tables(str(folder)), "classic-protocol-groups")
+    listed = {row[names.index("group_id")]: row[names.index("obstacle")] for row in rows}
+    assert by_group == {group: listed.get(group) for group in by_group}
+    assert set(by_group.values()) >= {None, "none on record"}
+    others = {group for group, obstacle in listed.items() if obstacle is not None and group not in by_group}
+    assert {group for group in others if f"{group}: {listed[group]}" in found.stderr} == others
+    kept = run(folder, *asked, "--set", "session.timeout.ms=45000")
+    assert {row["obstacle"] for row in map(json.loads, kept.stdout.splitlines())} == {None}
+    assert "Obstacles" not in kept.stderr
 
 
 def test_an_alternative_may_be_a_life_without_restarts_or_with_more_members(folder: Path) -> None:
