@@ -8,8 +8,8 @@ from enum import Enum
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints, overload
 
-from coordinator_replay.answer_columns import columns_of
-from coordinator_replay.api import html
+from coordinator_replay.answer_columns import LAST, AnswerColumn, columns_of
+from coordinator_replay.api import html, plain_text
 from coordinator_replay.json_values import json_text
 from coordinator_replay.query.basis import Basis
 
@@ -84,6 +84,8 @@ T = TypeVar("T")
 class Answer(Sequence[T], Generic[T]):
     """The rows of an answer, in order; a sequence of frozen dataclasses.
 
+    ``print`` shows them as plain text: the columns that a command shows, or the evidence of a rebalance.
+
     Attributes:
         row_type: the class of the rows.
         notes: sentences about the rows, for example that the time lies after the end of the log, that records are
@@ -130,6 +132,19 @@ class Answer(Sequence[T], Generic[T]):
         more = f"\n  … {len(self) - 10:,} more" if len(self) > 10 else ""
         remarks = "".join(f"\n  ({note})" for note in self._remarks())
         return f"{len(self):,} × {self.row_type.__name__}{rows}{more}{remarks}"
+
+    def __str__(self) -> str:
+        return "\n".join([*self._text_lines(), *plain_text.sentences(self._remarks())])
+
+    def _text_lines(self) -> list[str]:
+        """Return the rows as ``print`` shows them: the columns that a command shows, in plain text."""
+        shown = [column for column in columns_of(self.row_type) if column.heading and self._is_shown(column)]  # type: ignore[arg-type]  # a class is hashable
+        rows = [[getattr(row, column.name) for column in shown] for row in self._rows]
+        return plain_text.table([column.heading for column in shown], rows)
+
+    def _is_shown(self, column: AnswerColumn) -> bool:
+        """Return whether ``print`` shows a column: if only some answers have it, only with values."""
+        return column.rank < LAST and (not column.only_with or any(getattr(row, column.name) for row in self._rows))
 
     def _remarks(self) -> tuple[str, ...]:
         """Return sentences about the rows, the basis first."""
@@ -192,6 +207,9 @@ class SqlAnswer(Answer[tuple[Any, ...]]):
 
     def _values(self) -> list[list[Any]]:
         return [list(row) for row in self]
+
+    def _text_lines(self) -> list[str]:
+        return plain_text.table(self.columns, self._values())
 
     def to_arrow(self) -> "pa.Table":
         """Return the rows as an Arrow table, each column in the type of its values."""

@@ -5,13 +5,13 @@ Types of rows are imported where an answer is made, so that a command loads only
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coordinator_replay.api import html, questions
+from coordinator_replay.api import html, plain_text, questions
 from coordinator_replay.api.answer import Answer
 from coordinator_replay.api.page import Page
 from coordinator_replay.query.basis import Basis
@@ -39,13 +39,25 @@ class Described(Answer["DescribedMember"]):
         group: the group itself.
         assignor: the assignor or protocol that distributes the partitions; None if the group has none.
         kinds: the columns that only this type of group has, as ``only_with`` names them.
+        group_notes: the notes without those about single members.
     """
 
-    def __init__(self, description: Description, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
+    def __init__(
+        self,
+        description: Description,
+        notes: Iterable[str | None] = (),
+        basis: Basis | None = None,
+        of_members: Collection[str] = (),
+    ) -> None:
         super().__init__(description.members, questions.DescribedMember, notes=notes, basis=basis)
+        self.group_notes = tuple(note for note in self.notes if note not in of_members)
         self.group = description.group
         self.assignor = description.group.assignor
         self.kinds = description.kinds
+
+    def _text_lines(self) -> list[str]:
+        members = super()._text_lines()
+        return [*Answer([self.group], type(self.group))._text_lines(), *[""] * bool(members), *members]
 
     def _repr_html_(self) -> str:
         return Answer([self.group], type(self.group))._repr_html_() + super()._repr_html_()
@@ -134,6 +146,9 @@ class Compared(Answer["Change"]):
         )
         return Page(html_text, facts, self.notes, self.basis)
 
+    def _text_lines(self) -> list[str]:
+        return Answer(self.counts, questions.ChangeCount)._text_lines()
+
     def _repr_html_(self) -> str:
         return Answer(self.counts, questions.ChangeCount, notes=self._remarks())._repr_html_()
 
@@ -148,6 +163,12 @@ class Impacted(Answer["GroupImpact"]):
     def __init__(self, impact: Impact, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
         super().__init__(impact.groups, questions.GroupImpact, notes=notes, basis=basis)
         self.total = impact
+
+    def _text_lines(self) -> list[str]:
+        parts = [plain_text.sentences(self.total.sentences), super()._text_lines()]
+        if self.total.traits:
+            parts.append(Answer(self.total.traits, questions.CommonTrait)._text_lines())
+        return [line for part in parts if part for line in ("", *part)][1:]
 
     def _repr_html_(self) -> str:
         traits = Answer(self.total.traits, questions.CommonTrait)._repr_html_() if self.total.traits else ""
@@ -173,6 +194,11 @@ class Reasons(Answer["Rebalance"]):
         super().__init__(rows, questions.Rebalance, notes=notes, basis=basis)
         self.hold_ups = hold_ups
         self.summary = summary
+
+    def _text_lines(self) -> list[str]:
+        lines = [line for rebalance in self[: html.MOST_ROWS] for line in _reason_lines(rebalance)]
+        left_out = len(self) - html.MOST_ROWS
+        return plain_text.sentences([*self.summary, *lines, *[f"{left_out:,} more rebalances."] * (left_out > 0)])
 
     def _repr_html_(self) -> str:
         shown = "".join(map(_reason_html, self[: html.MOST_ROWS]))
@@ -201,15 +227,33 @@ class Replayed(Answer["door.Measures"]):
         self.differences = what_if.differences
 
 
-def _reason_html(rebalance: Rebalance) -> str:
-    """Return the HTML of one rebalance: its cause, and below it the evidence."""
-    head = [rebalance.began_by, rebalance.group_id, rebalance.number]
-    parts: list[Any] = [*rebalance.evidence] if rebalance.evidence else []
+def _reason_head(rebalance: Rebalance) -> tuple[list[Any], str, str]:
+    """Return what names a rebalance, its cause, and how sure the cause is."""
+    matched = " (matched by an alternative)" if rebalance.matched_by == "alternative" else ""
+    name = [rebalance.began_by, rebalance.group_id, rebalance.number]
+    return name, rebalance.cause or "UNKNOWN", f"{rebalance.confidence or ''}{matched}"
+
+
+def _reason_parts(rebalance: Rebalance) -> list[str]:
+    """Return the evidence for the cause of a rebalance, in sentences."""
+    parts = [*rebalance.evidence] if rebalance.evidence else []
     if rebalance.alternatives:
         parts.append(f"could also be: {', '.join(rebalance.alternatives)}")
     if rebalance.exactness_note is not None:
         parts.append(rebalance.exactness_note)
-    items = "".join(f"<li>{html.safe(part)}</li>" for part in parts)
-    cause = f"<b>{html.safe(rebalance.cause or 'UNKNOWN')}</b> {html.safe(rebalance.confidence)}"
-    matched = " (matched by an alternative)" if rebalance.matched_by == "alternative" else ""
-    return f"<p>{' '.join(map(html.safe, head))} {cause}{matched}</p><ul>{items}</ul>"
+    return parts
+
+
+def _reason_lines(rebalance: Rebalance) -> list[str]:
+    """Return one rebalance in lines: its cause, and below it the evidence."""
+    name, cause, sure = _reason_head(rebalance)
+    head = "  ".join(filter(None, map(html.text_of, name)))
+    return [f"{head}  {cause}{f', {sure}' if sure else ''}", *(f"  - {part}" for part in _reason_parts(rebalance))]
+
+
+def _reason_html(rebalance: Rebalance) -> str:
+    """Return the HTML of one rebalance: its cause, and below it the evidence."""
+    name, cause, sure = _reason_head(rebalance)
+    items = "".join(f"<li>{html.safe(part)}</li>" for part in _reason_parts(rebalance))
+    head = " ".join(map(html.safe, name))
+    return f"<p>{head} <b>{html.safe(cause)}</b> {html.safe(sure)}</p><ul>{items}</ul>"

@@ -136,7 +136,7 @@ class Warehouse:
             at: the point in time; the end of the log if None.
         """
         answer = questions.describe(self._tables, group, self._time(at))
-        return Described(answer.content, answer.notes, answer.basis)
+        return Described(answer.content, answer.notes, answer.basis, answer.of_members)
 
     def offsets(
         self,

@@ -186,6 +186,16 @@ def test_every_answer_is_arrow_pandas_html_and_text(warehouse, ask):
     assert answer.to_arrow().num_rows == len(answer.to_pandas()) == len(answer)
     assert "<" in answer._repr_html_()
     assert f"{len(answer):,} ×" in repr(answer)
+    assert len(str(answer).splitlines()) >= len(answer)
+    assert "Rebalance(" not in str(answer)
+
+
+def test_printed_reasons_have_the_evidence_of_the_notebook(warehouse):
+    answer = warehouse.why()
+    printed = str(answer)
+    for rebalance in answer:
+        assert f"{rebalance.group_id}  {rebalance.number}  {rebalance.cause}, {rebalance.confidence}" in printed
+        assert all(f"  - {sentence}" in printed for sentence in rebalance.evidence or ())
 
 
 def test_missing_numbers_stay_numbers_in_pandas(warehouse):

@@ -5,8 +5,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from coordinator_replay.api.warehouse import Warehouse
+from coordinator_replay.cli.main import main
 from coordinator_replay.errors import InputError, UsageError
 from coordinator_replay.query import offset_changes
 from coordinator_replay.query.describe import coordinator_of, describe_at, inherited_note
@@ -559,6 +561,10 @@ def test_owner_and_describe_say_where_client_and_host_are_those_of_a_replaced_me
     asked = Warehouse(str(folder))
     for found in (asked.describe("payments"), asked.owner("payments", "orders", 7), asked.members("payments")):
         assert any("m-3 may be those of an earlier process" in note for note in found.notes)
+    assert not any("m-3" in note for note in asked.describe("payments").group_notes)
+    for shown, is_said in ("--state", False), ("--members", True):
+        told = CliRunner().invoke(main, ["describe", "payments", shown, "--warehouse", str(folder)])
+        assert ("earlier process" in told.stderr) is is_said
 
 
 def test_a_note_on_many_replaced_members_names_few_of_them():

@@ -1,5 +1,7 @@
 """Answers about a group and its members."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from coordinator_replay.query.answers.answered import Answered
@@ -15,7 +17,18 @@ from coordinator_replay.query.tables import END, Tables
 from coordinator_replay.query.unread_subscriptions import unexpiring_note, unread_in
 
 
-def describe(warehouse: Tables, group: str, at: datetime | None) -> Answered[Description]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupAnswer(Answered[Description]):
+    """A group and its members.
+
+    Attributes:
+        of_members: the notes about single members, which say nothing about the group itself.
+    """
+
+    of_members: Sequence[str]
+
+
+def describe(warehouse: Tables, group: str, at: datetime | None) -> GroupAnswer:
     """Return a group and its members.
 
     Args:
@@ -30,7 +43,9 @@ def describe(warehouse: Tables, group: str, at: datetime | None) -> Answered[Des
     departed = last_departures_note(warehouse, group, at)
     unread = unexpiring_note(unread_in(described))
     notes = [missing_records_note(described.group), described.not_ready, phase, departed, inherited, unread, note]
-    return Answered(content=described, notes=notes, basis=basis_at(warehouse, at or END, group=group))
+    of_members = [about for about in (departed, inherited) if about is not None]
+    basis = basis_at(warehouse, at or END, group=group)
+    return GroupAnswer(content=described, notes=notes, basis=basis, of_members=of_members)
 
 
 def join_phase_note(warehouse: Tables, group: str, at: datetime | None) -> str | None:
