@@ -1,5 +1,6 @@
 """Output of rebalances for people: first the reason, then the costs, then the records of the evidence."""
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 8
 """Largest number of partitions or members that a line names; the rest is counted."""
+
+_ISSUE = re.compile(r"KAFKA-\d+")
 
 _MOST_LINES = 22
 """Largest number of lines about several rebalances on a terminal: the basis and the prompt fit below."""
@@ -131,12 +134,20 @@ def print_reasons(reasons: "Reasons", *, is_wide: bool) -> None:
             click.echo()
         _echo([name for name, *_ in blocks[first_named:first_explained]])
         earlier = f"{counted(first_named, 'earlier rebalance')}, and the evidence of all" if first_named else "Evidence"
-        _echo(text_lines(f"{earlier}: --wide, or --at TIME for one."))
+        issues = _issues(reasons[:first_explained])
+        named = f" (names {listed(issues)})" if issues else ""
+        _echo(text_lines(f"{earlier}{named}: --wide, or --at TIME for one."))
     for number, (name, *lines) in enumerate(blocks[first_explained:]):
         if number or opening or first_explained:
             click.echo()
         click.echo(styled(name, bold=True))
         _echo(lines)
+
+
+def _issues(rebalances: "Iterable[Rebalance]") -> list[str]:
+    """Return the known faults of Kafka that the evidence of rebalances names."""
+    texts = (text for rebalance in rebalances for text in rebalance.evidence or ())
+    return list(dict.fromkeys(issue for text in texts for issue in _ISSUE.findall(text)))
 
 
 def _echo(lines: "Iterable[str]") -> None:

@@ -111,6 +111,16 @@ _TOPICS = """
     SELECT DISTINCT topic FROM offset_history WHERE cluster = $cluster AND group_id = $group ORDER BY topic
 """
 
+_PARTITIONS = """
+    SELECT DISTINCT partition
+    FROM (
+        SELECT cluster, group_id, topic, partition FROM offset_history
+        UNION ALL
+        SELECT cluster, group_id, topic, partition FROM pending_offsets
+    )
+    WHERE cluster = $cluster AND group_id = $group AND topic = $topic ORDER BY partition
+"""
+
 TopicPartition = tuple[str, int]
 
 _LISTED = re.compile(r"(.+):(\d+(?:,\d+)*)")
@@ -170,11 +180,11 @@ class CommittedOffset:
     committed_offset: int | None = column("CURRENT-OFFSET", 1)
     end_offset: int | None = column("LOG-END-OFFSET", 2, only_with=END_OFFSETS, default=None)
     lag: int | None = column("LAG", 1, only_with=END_OFFSETS, default=None)
-    owner_member_id: str | None = column("CONSUMER-ID", 3, 10, is_id=True)
-    client_host: str | None = column("HOST", 6, 8, is_id=True, default=None)
+    owner_member_id: str | None = column("CONSUMER-ID", 5, 10, is_id=True)
+    client_host: str | None = column("HOST", 3, 8, is_id=True, default=None)
     client_id: str | None = column("CLIENT-ID", 4, 8, is_id=True, default=None)
-    leader_epoch: int | None = column("LEADER-EPOCH", 6)
-    metadata: str | None = column("METADATA", 5, 8, is_cut=True)
+    leader_epoch: int | None = column("LEADER-EPOCH", 7)
+    metadata: str | None = column("METADATA", 6, 8, is_cut=True)
     commit_timestamp: datetime | None = column("COMMITTED-AT", 2)
     valid_from: datetime | None
     is_transactional: bool | None
@@ -280,12 +290,35 @@ def _no_commit_of(warehouse: Tables, group: str, topic: str, committed: Sequence
         committed: topics for which the tables have committed offsets of the group.
     """
     names = ", ".join(committed) or "no topic"
-    if warehouse.completeness.since(log_partitions_of(warehouse, group)).is_whole:
+    if _is_whole(warehouse, group):
         hint = did_you_mean(topic, committed, f"it committed offsets of {names}")
         return f"group {group!r} never committed an offset of topic {topic!r}: {hint}"
     hint = did_you_mean(topic, committed, f"the tables have offsets of {names}")
     return (
         f"no committed offset of group {group!r} for topic {topic!r} is on record, and its log is not complete: {hint}"
+    )
+
+
+def _is_whole(warehouse: Tables, group: str) -> bool:
+    """Return whether nothing is missing in the log partitions of a group."""
+    return warehouse.completeness.since(log_partitions_of(warehouse, group)).is_whole
+
+
+def check_partition(warehouse: Tables, topic: str, partition: int, group: str) -> None:
+    """Make sure that the tables have a commit of a group for a partition of a topic that it committed offsets of.
+
+    Raises:
+        UsageError: the tables have no commit of the group for the partition.
+    """
+    partitions = [number for (number,) in warehouse.rows(_PARTITIONS, group=group, topic=topic)]
+    if partition in partitions:
+        return
+    known = ranges_by_topic((topic, number) for number in partitions)
+    if _is_whole(warehouse, group):
+        raise UsageError(f"group {group!r} never committed an offset of {topic}-{partition}: it committed {known}")
+    raise UsageError(
+        f"no committed offset of group {group!r} for {topic}-{partition} is on record, and its log is not complete: "
+        f"the tables have {known}"
     )
 
 

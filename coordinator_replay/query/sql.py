@@ -4,6 +4,7 @@
 only the tables that a statement names, without their comments. ``SHOW TABLES`` leaves out internal tables.
 """
 
+import difflib
 import re
 from collections.abc import Mapping
 from datetime import timedelta
@@ -144,13 +145,54 @@ def _check_single(connection: duckdb.DuckDBPyConnection, text: str) -> None:
         raise UsageError(f"this has {count} statements: give one at a time; WITH names what a statement needs twice")
 
 
+_MARKED = re.compile(r"\n\n(?P<head>LINE \d+: )(?P<line>.*)\n(?P<space> *)\^")
+_SYNTAX = "syntax error"
+_MOST_BEFORE = 24
+_CLAUSES = (
+    *("SELECT", "DISTINCT", "FROM", "WHERE", "GROUP BY", "HAVING", "QUALIFY", "ORDER BY", "LIMIT", "OFFSET"),
+    *("JOIN", "LEFT JOIN", "CROSS JOIN", "UNION ALL", "BETWEEN", "DESCRIBE", "SHOW TABLES", "INTERVAL", "VALUES"),
+)
+"""Words of clauses, of which a mistyped one makes a syntax error."""
+
+_LIKE_A_CLAUSE = 0.7
+
+
+def _in_one_line(message: str) -> str:
+    """Return the engine's message without the statement, which it repeats with a mark below it.
+
+    Of a syntax error, the message names the place, and the clause that the words there may have meant.
+    """
+    said = message.partition("\n\nLINE ")[0]
+    marked = _MARKED.search(message)
+    if _SYNTAX not in said or marked is None:
+        return said
+    place = len(marked["space"]) - len(marked["head"])
+    before, after = marked["line"][:place].rstrip(), marked["line"][place:]
+    behind = f', behind "{_last_words(before)}"' if before else ""
+    typed = [*before.split()[-1:], *after.split()[:1]]
+    meant = next(filter(None, map(_clause_meant, typed)), None)
+    return f"{said}{behind}{f': did you mean {meant}?' if meant else ''}"
+
+
+def _last_words(text: str) -> str:
+    """Return the last words of a text, whole ones if there are several."""
+    if len(text) <= _MOST_BEFORE:
+        return text
+    return text[-_MOST_BEFORE:].partition(" ")[2] or text[-_MOST_BEFORE:]
+
+
+def _clause_meant(word: str) -> str | None:
+    """Return the clause that a word resembles without being one; None if it resembles none."""
+    close = difflib.get_close_matches(word.upper(), _CLAUSES, n=1, cutoff=_LIKE_A_CLAUSE)
+    return next((clause for clause in close if clause != word.upper()), None)
+
+
 def _wrong_statement(problem: duckdb.Error) -> UsageError:
     refused = sandbox.explain_refusal(problem)
     if refused is not None:
         return UsageError(refused)
     unknown = _UNKNOWN_TABLE.search(str(problem))
     if unknown is None:
-        # The engine repeats the statement with a mark below it, which would be out of place in a message of one line.
-        return UsageError(str(problem).partition("\n\nLINE ")[0])
+        return UsageError(_in_one_line(str(problem)))
     # The engine itself can suggest only tables that the statement already names.
     return unknown_table(unknown[1])

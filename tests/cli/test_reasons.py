@@ -89,3 +89,15 @@ def test_what_a_time_is_asked_about_is_told_whole(tmp_path: Path, monkeypatch: p
     assert told.count("could also be") == told.count("  generation ") > 1
     assert "--at TIME" not in told
     assert "--at TIME for one." in CliRunner().invoke(main, asked).stdout
+
+
+def test_a_known_fault_in_evidence_without_room_is_named(
+    classic: Rebalance, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(module, "terminal_width", lambda: 80)
+    rows = list(several(classic, 8))
+    early, late = (replace(rows[place], evidence=[f"possibly KAFKA-{place}: x"]) for place in (0, 7))
+    print_reasons(Reasons([early, *rows[1:7], late], {}), is_wide=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[lines.index("") - 1] == "Evidence (names KAFKA-0): --wide, or --at TIME for one."
+    assert sum("KAFKA" in line for line in lines) == 2

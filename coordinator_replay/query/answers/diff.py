@@ -31,14 +31,18 @@ def diff(first: Side, last: Side) -> Answered[Comparison]:
     """Return what changed between two points in time of a cluster, over all groups.
 
     Args:
-        first: the first point in time.
+        first: the first point in time; if the log begins later, its begin takes its place, and a note says so.
         last: the second point in time.
 
     Raises:
         UsageError: the second time is before the first.
     """
     warehouse = last.warehouse
-    notes = [warehouse.check_moment(first.at), warehouse.check_moment(last.at)]
+    begin, early = warehouse.coverage.first, None
+    if first.at is not None and first.at < begin <= last.moment:
+        early = f"The log begins only at {moment_text(begin)}: the changes are those since then."
+        first = Side(first.warehouse, begin)
+    notes = [early, warehouse.check_moment(first.at), warehouse.check_moment(last.at)]
     if last.moment < first.moment:
         raise UsageError(
             f"{moment_text(last.moment)} lies before {moment_text(first.moment)}: give the earlier time first"

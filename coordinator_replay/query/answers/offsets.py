@@ -47,13 +47,14 @@ def offsets(
     note = warehouse.check_moment(at)
     pending = pending_commits(warehouse, group, at)
     found = offsets_at(warehouse, group, at, topics=topics, require_stable=require_stable, pending=pending)
+    typed = topics
     if topics:
         known = committed_topics(warehouse, group)
         topics = [partitions_asked(text, known)[0] for text in topics]
     if end_offsets is not None:
         found = with_lag(found, read_end_offsets(Path(end_offsets), at))
     basis = basis_at(warehouse, at or END, group=group)
-    nothing = None if found else _no_offset_note(warehouse, group, topics, basis)
+    nothing = None if found else _no_offset_note(warehouse, group, typed, basis)
     open_partitions = {(offset.topic, offset.partition) for offset in found if not offset.is_exact}
     lost = removed_offsets(warehouse, group, at)
     removed = removal_notes(lost, topics, open_partitions)
