@@ -321,7 +321,7 @@ def rows(shown: list[str], heading: str) -> list[str]:
     place = next(place for place, line in enumerate(shown) if heading in line.split())
     kept = []
     for line in shown[place + 1 :]:
-        if not line or line.startswith(("Left out", "--wide", "cluster ")):
+        if not line or line.startswith(("In all rows", "Also", "Left out", "--wide", "cluster ")):
             break
         kept.append(line)
     return kept
