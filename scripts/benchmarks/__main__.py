@@ -11,15 +11,16 @@ from rich.table import Table
 
 from benchmarks.dump import make_dump
 from benchmarks.measured import Setting
-from benchmarks.rows import ROWS
+from benchmarks.rows import ROWS, USUAL
 
 
 @click.command()
 @click.option("--records", default=1_000_000, show_default=True, help="Size of the dump.")
-@click.option("--rows", "names", default=",".join(ROWS), show_default=True, help="Which rows to run.")
+@click.option("--rows", "names", default=",".join(USUAL), show_default=True, help="Which rows to run.")
 @click.option("--repeat", default=3, show_default=True, help="How often each side runs; the best counts.")
+@click.option("--part", default=1.0, show_default=True, help="Part of the sizes that rows size-… make.")
 @click.option("--keep", type=click.Path(path_type=Path), help="Keep the dump in this folder for the next time.")
-def main(records: int, names: str, repeat: int, keep: Path | None) -> None:
+def main(records: int, names: str, repeat: int, part: float, keep: Path | None) -> None:
     """Measure the program against named baselines, and print ratios."""
     wanted = names.split(",")
     unknown = [name for name in wanted if name not in ROWS]
@@ -28,7 +29,7 @@ def main(records: int, names: str, repeat: int, keep: Path | None) -> None:
     table = Table("row", "ours", "s", "baseline", "s", "ratio", "wanted", "")
     with tempfile.TemporaryDirectory() as scratch:
         dump = make_dump((keep or Path(scratch)) / f"dump-{records}", records=records)
-        setting = Setting(dump, records, Path(scratch), repeat)
+        setting = Setting(dump, records, Path(scratch), repeat, part)
         for name in wanted:
             row = ROWS[name](setting)
             click.echo(f"{name}: {row.ratio:.2f}", err=True)

@@ -220,6 +220,7 @@ def make_dump(
     groups: int = 3000,
     seed: int = 7,
     has_hot_group: bool = False,
+    segment_records: int = _SEGMENT_RECORDS,
 ) -> Path:
     """Make the dump unless it is there; segments of at most a million records, some 100 MiB.
 
@@ -230,12 +231,15 @@ def make_dump(
         groups: spread over the partitions.
         seed: of all that is drawn.
         has_hot_group: whether one group has half of all commits.
+        segment_records: the most records of a segment.
 
     Returns:
         The folder, which holds a folder for each partition of the topic.
     """
     facts = {"records": records, "partitions": partitions, "groups": groups, "seed": seed, "form": 7}
     facts["has_hot_group"] = has_hot_group
+    if segment_records != _SEGMENT_RECORDS:
+        facts["segment_records"] = segment_records
     note = folder / "made-by.json"
     if note.exists() and json.loads(note.read_text()) == facts:
         return folder
@@ -247,8 +251,8 @@ def make_dump(
             pools.favour_first_group(records / 2 / wanted)
         place = folder / f"__consumer_offsets-{partition}"
         place.mkdir(parents=True, exist_ok=True)
-        for base in range(0, wanted, _SEGMENT_RECORDS):
-            size = min(_SEGMENT_RECORDS, wanted - base)
+        for base in range(0, wanted, segment_records):
+            size = min(segment_records, wanted - base)
             (place / f"{base:020d}.log").write_bytes(_segment(rng, size, base, wanted, pools))
     note.write_text(json.dumps(facts))
     return folder

@@ -33,12 +33,14 @@ class Setting:
         records: how many records they hold.
         work: a folder for what the rows write.
         repeat: how often each side runs.
+        part: the part of each size of ``sizes`` that is made.
     """
 
     dump: Path
     records: int
     work: Path
     repeat: int
+    part: float = 1.0
 
     @cached_property
     def spark(self) -> Any:

@@ -28,14 +28,21 @@ _NIGHT_RECORDS = 2_000_000
 _EVERY_SECONDS = 0.5
 
 
-def cut_nights(dump: Path, into: Path, nights: int = _NIGHTS) -> list[Path]:
-    """Cut hundredths off the end of each log partition, at batches: the dump without them, then one a night."""
+def cut_nights(dump: Path, into: Path, nights: int = _NIGHTS, share: float = _NIGHT_SHARE) -> list[Path]:
+    """Cut parts off the end of each log partition, at batches: the dump without them, then one a night.
+
+    Args:
+        dump: the dump. The last segment of each log partition has all nights.
+        into: the folder for the parts.
+        nights: number of parts to cut off.
+        share: the part of a log partition that a night has.
+    """
     shutil.rmtree(into, ignore_errors=True)
     folders = [into / f"night-{number:02d}" for number in range(nights + 1)]
     for partition in sorted(path for path in dump.iterdir() if path.is_dir()):
         files = sorted(partition.glob("*.log"))
         *earlier, last = files
-        size = sum(file.stat().st_size for file in files) * _NIGHT_SHARE
+        size = sum(file.stat().st_size for file in files) * share
         raw = last.read_bytes()
         batches = [
             (int(position), int(offset))

@@ -184,7 +184,7 @@ def groups(setting: Setting) -> Measured:
     )
 
 
-_LARGE_MEMBERS, _LARGE_PARTITIONS, _LARGE_REBALANCES = 1_000, 20_000, 100
+_LARGE_MEMBERS, _LARGE_PARTITIONS, _LARGE_REBALANCES, _LARGE_EPOCHS = 1_000, 20_000, 100, 1_000
 
 
 def _generation(number: int, owners: list[int]) -> Record:
@@ -209,23 +209,21 @@ def _generation(number: int, owners: list[int]) -> Record:
     return Record("GroupMetadata", {"group": "large"}, value, 0, number, at_ms)
 
 
-def large_group(setting: Setting) -> Measured:
-    """A classic group in which a tenth of many partitions changes hands at each rebalance: the last half of them."""
-    life, took = GroupReplay("benchmark", "large"), list[float]()
-    owners = [partition % _LARGE_MEMBERS for partition in range(_LARGE_PARTITIONS)]
+def _moved(number: int, owners: list[int]) -> None:
+    """Give a tenth of the partitions to the next member; each rebalance moves other partitions."""
     share = _LARGE_PARTITIONS // 10
-    with few_collections():
-        for number in range(1, _LARGE_REBALANCES + 1):
-            record = _generation(number, owners)
-            took.append(seconds(partial(life.feed, record)))
-            for moved in range(share):
-                partition = (number * share + moved) % _LARGE_PARTITIONS
-                owners[partition] = (owners[partition] + 1) % _LARGE_MEMBERS
+    for step in range(share):
+        partition = (number * share + step) % _LARGE_PARTITIONS
+        owners[partition] = (owners[partition] + 1) % _LARGE_MEMBERS
+
+
+def _halves(name: str, kind: str, took: list[float]) -> Measured:
+    """Return a row that compares the last half of the rebalances with the first."""
     half = len(took) // 2
     a, b = sum(took[half:]), sum(took[:half])
     return Measured(
-        name="large-group",
-        ours=f"the last {half} rebalances of {_LARGE_MEMBERS:,} members and {_LARGE_PARTITIONS:,} partitions",
+        name=name,
+        ours=f"{kind} group, {_LARGE_MEMBERS:,} members, {_LARGE_PARTITIONS:,} partitions: its last {half} rebalances",
         baseline="the first half",
         ours_seconds=a,
         baseline_seconds=b,
@@ -233,3 +231,80 @@ def large_group(setting: Setting) -> Measured:
         wanted="<= 1.2 x the first half",
         holds=a / b <= 1.2,
     )
+
+
+def large_group(setting: Setting) -> Measured:
+    """A classic group in which a tenth of many partitions changes hands at each rebalance: the last half of them."""
+    life, took = GroupReplay("benchmark", "large"), list[float]()
+    owners = [partition % _LARGE_MEMBERS for partition in range(_LARGE_PARTITIONS)]
+    with few_collections():
+        for number in range(1, _LARGE_REBALANCES + 1):
+            record = _generation(number, owners)
+            took.append(seconds(partial(life.feed, record)))
+            _moved(number, owners)
+    return _halves("large-group", "classic", took)
+
+
+def _owned(owners: list[int]) -> list[set[int]]:
+    owned: list[set[int]] = [set() for _ in range(_LARGE_MEMBERS)]
+    for partition, owner in enumerate(owners):
+        owned[owner].add(partition)
+    return owned
+
+
+def _topic_partitions(partitions: set[int]) -> list[dict[str, Any]]:
+    return [{"topicId": TOPIC_ID, "partitions": sorted(partitions)}] if partitions else []
+
+
+def _epoch(
+    epoch: int, before: list[set[int]], after: list[set[int]]
+) -> Iterator[tuple[str, int | None, dict[str, Any]]]:
+    """Yield kind, member and value of the records of a KIP-848 rebalance, in the order in which they are written."""
+    about = {"instanceId": None, "rackId": None, "clientId": "client", "clientHost": "/10.0.0.9"}
+    about |= {"subscribedTopicNames": [TOPIC], "subscribedTopicRegex": "", "serverAssignor": None}
+    about |= {"rebalanceTimeoutMs": 300_000, "classicMemberMetadata": None}
+    members = range(_LARGE_MEMBERS)
+    if epoch == 1:
+        yield from (("ConsumerGroupMemberMetadata", member, about) for member in members)
+    yield "ConsumerGroupMetadata", None, {"epoch": epoch, "metadataHash": 7919 + epoch}
+    for member in members:
+        if before[member] != after[member]:
+            yield "ConsumerGroupTargetAssignmentMember", member, {"topicPartitions": _topic_partitions(after[member])}
+    yield "ConsumerGroupTargetAssignmentMetadata", None, {"assignmentEpoch": epoch}
+    for member in members:
+        kept, lost = before[member] & after[member], before[member] - after[member]
+        if lost:
+            told = {"memberEpoch": epoch - 1, "previousMemberEpoch": max(epoch - 2, 0), "state": 1}
+            told |= {
+                "assignedPartitions": _topic_partitions(kept),
+                "partitionsPendingRevocation": _topic_partitions(lost),
+            }
+            yield "ConsumerGroupCurrentMemberAssignment", member, told
+    for member in members:
+        told = {"memberEpoch": epoch, "previousMemberEpoch": epoch - 1, "state": 0, "partitionsPendingRevocation": []}
+        told |= {"assignedPartitions": _topic_partitions(after[member])}
+        yield "ConsumerGroupCurrentMemberAssignment", member, told
+
+
+def large_modern_group(setting: Setting) -> Measured:
+    """A KIP-848 group in which a tenth of many partitions changes hands at each of 1,000 epochs: the last half."""
+    life, took = GroupReplay("benchmark", "large"), list[float]()
+    owners = [partition % _LARGE_MEMBERS for partition in range(_LARGE_PARTITIONS)]
+    before, offset = [set[int]() for _ in range(_LARGE_MEMBERS)], 0
+    with few_collections():
+        for epoch in range(1, int(_LARGE_EPOCHS * setting.part) + 1):
+            after = _owned(owners)
+            records = []
+            for kind, member, value in _epoch(epoch, before, after):
+                key = {"groupId": "large"} | ({} if member is None else {"memberId": f"member-{member:06d}"})
+                records.append(Record(kind, key, value, 0, offset, _BEGIN_MS + 60_000 * epoch))
+                offset += 1
+            took.append(seconds(partial(_feed_all, life, records)))
+            before = after
+            _moved(epoch, owners)
+    return _halves("size-consumer-group", "consumer", took)
+
+
+def _feed_all(life: GroupReplay, records: list[Record]) -> None:
+    for record in records:
+        life.feed(record)

@@ -18,6 +18,7 @@ from benchmarks.growth import growth
 from benchmarks.measured import Measured, Setting, in_turns, seconds
 from benchmarks.nightly import first_audit, memory, nights, scale, skew, small, store, whole
 from benchmarks.replay import engine, groups, large_group
+from benchmarks.sizes import SIZES
 from benchmarks.spark_users import data_source, replay_frames
 from benchmarks.standalone import cluster
 from benchmarks.what_if import what_if, what_if_all
@@ -208,5 +209,9 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     "first-audit": first_audit,
     "following": following,
     "cluster": cluster,
+    **SIZES,
 }
 """Every row by its name, those without Spark first."""
+
+USUAL = [name for name in ROWS if name not in SIZES]
+"""The rows that run if none is named; whole sizes take hours."""

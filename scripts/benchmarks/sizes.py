@@ -1,0 +1,193 @@
+"""Rows of sizes that were tried as a whole: an audit of each, the memory of its processes, and questions afterwards.
+
+``--part 0.1`` makes a tenth of each size. On two cores the whole of all sizes takes many hours.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import psutil
+
+from benchmarks.dump import make_dump
+from benchmarks.latency import ask
+from benchmarks.measured import Measured, Setting
+from benchmarks.nightly import cut_nights
+from benchmarks.replay import large_modern_group
+
+_RECORDS = 100_000_000
+_GROUPS = 1_000_000
+_RECORDS_OF_A_GROUP = 10
+_HOT_COMMITS = 20_000_000
+_SEGMENTS, _SEGMENT_PARTITIONS, _COPIES, _SMALL_SEGMENT = 5_000, 200, 3, 200
+_YEAR, _NIGHT_RECORDS, _NIGHTS_TO_MAINTAIN = 365, 100_000, 30
+_LOG_PARTITIONS = 50
+"""As many as the topic has by default."""
+
+_WORKER_GIBIBYTES, _DRIVER_GIBIBYTES = 2.0, 1.0
+_EVERY_SECONDS = 1.0
+
+
+class ProcessMemory:
+    """The largest memory of the driver, of the JVM and of a Python worker while a command runs, in GiB."""
+
+    def __init__(self) -> None:
+        self.peaks = {"driver": 0.0, "JVM": 0.0, "worker": 0.0}
+
+    def run(self, arguments: Sequence[str]) -> float:
+        """Run a command of the program, and return its seconds."""
+        began = time.perf_counter()
+        with subprocess.Popen(
+            [sys.executable, "-m", "coordinator_replay", *arguments], stdout=subprocess.DEVNULL
+        ) as run:
+            done = threading.Event()
+            watch = threading.Thread(target=self._watch, args=(psutil.Process(run.pid), done), daemon=True)
+            watch.start()
+            code = run.wait()
+            done.set()
+            watch.join()
+        if code:
+            raise SystemExit(f"{' '.join(arguments)} ended with {code}")
+        return time.perf_counter() - began
+
+    def _watch(self, root: psutil.Process, done: threading.Event) -> None:
+        while not done.wait(_EVERY_SECONDS):
+            try:
+                processes = [root, *root.children(recursive=True)]
+            except psutil.Error:
+                return
+            for process in processes:
+                try:
+                    role = "driver" if process == root else "JVM" if process.name() == "java" else "worker"
+                    # Shared pages of forked workers count once.
+                    held = process.memory_full_info().pss / 2**30
+                except psutil.Error:
+                    continue
+                self.peaks[role] = max(self.peaks[role], held)
+
+    def told(self) -> str:
+        """Return the peaks as a text."""
+        return ", ".join(f"{role} {held:.2f} GiB" for role, held in self.peaks.items())
+
+    def ratio(self) -> float:
+        """Return how near a worker or the driver comes to the memory that it may take."""
+        return max(self.peaks["worker"] / _WORKER_GIBIBYTES, self.peaks["driver"] / _DRIVER_GIBIBYTES)
+
+
+def _row(name: str, what: str, took: float, memory: ProcessMemory, more: Sequence[str]) -> Measured:
+    sys.stderr.write(f"{name}: {'; '.join([f'{took:.0f} s', memory.told(), *more])}\n")
+    return Measured(
+        name=name,
+        ours=f"{what}: {memory.told()}; {'; '.join(more)}",
+        baseline="2 GiB a worker, 1 GiB the driver",
+        ours_seconds=took,
+        baseline_seconds=0,
+        ratio=memory.ratio(),
+        wanted="<= 1 of it",
+        holds=memory.ratio() <= 1,
+    )
+
+
+def _questions(warehouse: Path, asked: Sequence[Sequence[str]]) -> list[str]:
+    """Ask questions, and return a text about each: its words, seconds and memory."""
+    told = []
+    for words in asked:
+        seconds, mebibytes = ask(words, warehouse)
+        told.append(f"{words[0]} {seconds:.2f} s, {mebibytes:.0f} MiB")
+    return told
+
+
+def _audited(
+    setting: Setting, name: str, what: str, dump: Path, asked: Sequence[Sequence[str]] = (("groups",), ("findings",))
+) -> Measured:
+    """Audit a dump into a new warehouse, and ask questions about it."""
+    warehouse, memory = setting.work / name, ProcessMemory()
+    took = memory.run(["audit", str(dump), "--warehouse", str(warehouse)])
+    row = _row(name, what, took, memory, _questions(warehouse, asked))
+    shutil.rmtree(warehouse)
+    return row
+
+
+def _kept(setting: Setting, name: str) -> Path:
+    """Return the folder of a dump of one of the sizes."""
+    return setting.dump.parent / f"{name}-{setting.part:g}"
+
+
+_GROUP = "team-000000"
+"""The group that commits most, see ``dump``."""
+
+_ABOUT_ONE = tuple((name, _GROUP) for name in ("describe", "offsets", "rebalances"))
+
+
+def records(setting: Setting) -> Measured:
+    """A hundred million records, and the questions about them."""
+    count = int(_RECORDS * setting.part)
+    dump = make_dump(_kept(setting, "size-records"), records=count, partitions=_LOG_PARTITIONS)
+    asked = (("groups",), ("findings",), *_ABOUT_ONE)
+    return _audited(setting, "size-records", f"audit of {count:,} records", dump, asked)
+
+
+def groups(setting: Setting) -> Measured:
+    """A million groups: audit, ``groups``, ``findings`` and pages of all groups with rebalances or findings."""
+    count = int(_GROUPS * setting.part)
+    folder = _kept(setting, "size-groups")
+    dump = make_dump(folder, records=count * _RECORDS_OF_A_GROUP, partitions=_LOG_PARTITIONS, groups=count)
+    asked = (("groups",), ("findings",), ("report", "--out", str(setting.work / "pages") + "/"))
+    return _audited(setting, "size-groups", f"audit of {count:,} groups", dump, asked)
+
+
+def hot_group(setting: Setting) -> Measured:
+    """A group with twenty million commits, half of all records."""
+    count = int(_HOT_COMMITS * setting.part)
+    folder = _kept(setting, "size-hot-group")
+    dump = make_dump(folder, records=2 * count, partitions=_LOG_PARTITIONS, has_hot_group=True)
+    return _audited(setting, "size-hot-group", f"audit with {count:,} commits of a group", dump, _ABOUT_ONE)
+
+
+def segments(setting: Setting) -> Measured:
+    """200 log partitions with 5,000 segments, three copies of each."""
+    count = int(_SEGMENTS * setting.part)
+    folder = _kept(setting, "size-segments")
+    partitions = min(_SEGMENT_PARTITIONS, count)
+    dump = make_dump(
+        folder / "broker-0", records=count * _SMALL_SEGMENT, partitions=partitions, segment_records=_SMALL_SEGMENT
+    )
+    for copy in range(1, _COPIES):
+        if not (folder / f"broker-{copy}").exists():
+            shutil.copytree(dump, folder / f"broker-{copy}", copy_function=os.link)
+    what = f"audit of {count:,} segments in {partitions} log partitions, {_COPIES} copies"
+    return _audited(setting, "size-segments", what, folder)
+
+
+def year(setting: Setting) -> Measured:
+    """365 nights of 100,000 records, with ``maintain`` every 30 nights: the last night against the third."""
+    count = int(_YEAR * setting.part)
+    folder = _kept(setting, "size-year")
+    dump = make_dump(folder, records=_NIGHT_RECORDS * (count + 1), partitions=_LOG_PARTITIONS)
+    nights = cut_nights(dump, setting.work / "size-year-nights", count, 1 / (count + 1))
+    warehouse, memory, took = setting.work / "size-year", ProcessMemory(), list[float]()
+    for number, night in enumerate(nights, 1):
+        took.append(memory.run(["audit", str(night), "--warehouse", str(warehouse)]))
+        if number % _NIGHTS_TO_MAINTAIN == 0:
+            memory.run(["maintain", "--warehouse", str(warehouse)])
+    files = sum(1 for path in warehouse.rglob("*.parquet"))
+    told = [f"night 3 {took[2]:.1f} s, the last {took[-1]:.1f} s", f"{files:,} files"]
+    asked = (("groups",), ("findings",), *_ABOUT_ONE)
+    what = f"{count} nights of {_NIGHT_RECORDS:,} records"
+    return _row("size-year", what, sum(took), memory, [*told, *_questions(warehouse, asked)])
+
+
+SIZES: dict[str, Callable[[Setting], Measured]] = {
+    "size-records": records,
+    "size-groups": groups,
+    "size-hot-group": hot_group,
+    "size-consumer-group": large_modern_group,
+    "size-segments": segments,
+    "size-year": year,
+}
+"""Rows by name; a part of each size is made with ``--part``."""
