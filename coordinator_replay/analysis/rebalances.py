@@ -51,7 +51,7 @@ from coordinator_replay.analysis.reasons.table import (
     reason_of,
     with_unknown_conversion,
     with_unknown_departures,
-    with_unseen_beginning,
+    with_unseen_beginnings,
 )
 from coordinator_replay.analysis.reasons.topic_changes import NO_CHANGES, TopicChanges
 from coordinator_replay.analysis.reasons.vocabulary import Reason
@@ -449,7 +449,7 @@ class Rebalances:
 
     def _row(self, open_rebalance: OpenRebalance) -> Row:
         is_classic = open_rebalance.group_type == GroupType.CLASSIC
-        reason = with_unseen_beginning(open_rebalance.reason)
+        reason = with_unseen_beginnings(open_rebalance.reason)
         # If records are missing, it is not known that no partition was without an owner.
         is_unowned_known = open_rebalance.is_unowned_known and (
             open_rebalance.is_exact or bool(open_rebalance.unowned_ms_total)

@@ -64,10 +64,16 @@ def note_subscription(change: MemberChange, notes: list[Note]) -> None:
     if before is None or after is None or before.subscription == after.subscription:
         return
     old, new = before.subscription_or_empty, after.subscription_or_empty
-    if (old.topics, old.regex) != (new.topics, new.regex):
+    if _asked(old) != _asked(new):
         notes.append(Note(EventKind.SUBSCRIPTION_CHANGED, change.subscription_at, after, before))
     if before.member_id == after.member_id and _metadata(old) != _metadata(new):
         notes.append(Note(EventKind.METADATA_CHANGED, change.subscription_at, after, before))
+
+
+def _asked(subscription: Subscription) -> tuple[frozenset[str] | None, str | None]:
+    """Return what a member subscribes to; the order of its topics says nothing."""
+    topics = subscription.topics
+    return None if topics is None else frozenset(topics), subscription.regex
 
 
 def _metadata(subscription: Subscription) -> tuple[Any, ...]:

@@ -1,31 +1,29 @@
 """Writes docs/reasons-table.md, and docs/reasons-judged.md, which it prints; with ``-v`` each rebalance too.
 
-``--lives N`` writes nothing: it judges N rebalances of each mix of random lives, and prints the tables.
+``--lives N`` judges N rebalances of random lives, and prints tables and each row that misses a goal. It writes no page.
 """
 
-import sys
+from argparse import ArgumentParser, Namespace
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from scripts.reasons.judge import DOCUMENT, REPOSITORY, document, judge_all
 from scripts.reasons.removed import judge_page, removed_page
 from scripts.reasons.rows import TABLE_DOCUMENT, draw
-from scripts.reasons.simulated import judge_all as judge_lives
-from scripts.reasons.simulated import pages, table
-from scripts.world.mixes import HELD_OUT, MIXES
+from scripts.reasons.simulated_page import judge_many, pages, report
+from scripts.world.mixes import LONG_RUN, MIXES, Mix
 
 
 def main() -> None:
-    """Judge the samples that go with the tests, or those in the folder given."""
-    if "--lives" in sys.argv:
-        count = int(sys.argv[sys.argv.index("--lives") + 1])
-        for mix in MIXES.values():
-            print("\n".join(table(mix.name, judge_lives(HELD_OUT, mix, count))))
+    """Judge the samples that go with the tests, or those in the folder given; or random lives."""
+    arguments = _arguments()
+    if arguments.lives:
+        for name in arguments.mix or MIXES:
+            _judge_lives(MIXES[name], arguments)
         return
-    arguments = [argument for argument in sys.argv[1:] if argument != "-v"]
-    samples = Path(arguments[0]) if arguments else REPOSITORY / "tests" / "data"
-    verdicts, with_log = judge_all(samples), judge_all(samples, with_log=True)
-    if "-v" in sys.argv:
+    verdicts, with_log = judge_all(arguments.samples), judge_all(arguments.samples, with_log=True)
+    if arguments.verbose:
         for one in (*verdicts, *with_log):
             row, truth = one.row or {}, one.truth
             word = "right" if one.is_exact else "shared" if one.is_marked else "WRONG" if row and truth else "alone"
@@ -34,6 +32,26 @@ def main() -> None:
     text = f"{document(verdicts, with_log, pages())}\n{_removed()}"
     DOCUMENT.write_text(text, encoding="utf-8")
     TABLE_DOCUMENT.write_text(draw(), encoding="utf-8")
+    print(text)
+
+
+def _arguments() -> Namespace:
+    parser = ArgumentParser(prog="judge-reasons", description="Judges causes of rebalances; writes their pages.")
+    parser.add_argument("samples", nargs="?", type=Path, default=REPOSITORY / "tests" / "data", help="recorded samples")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print each rebalance of the samples")
+    parser.add_argument("--lives", type=int, metavar="N", help="judge N rebalances of each mix; write no page")
+    parser.add_argument("--mix", action="append", choices=MIXES, help="judge lives of this mix only")
+    parser.add_argument("--seed", type=int, default=LONG_RUN.start, help="seed of the first life")
+    parser.add_argument("--to", type=Path, metavar="FILE", help="write the tables so far to this file, again and again")
+    return parser.parse_args()
+
+
+def _judge_lives(mix: Mix, arguments: Namespace) -> None:
+    """Judge lives of a mix, and print the tables and each row that misses a goal."""
+    for tally in judge_many(count(arguments.seed), mix, arguments.lives):
+        text = "\n".join(report(mix.name, tally))
+        if arguments.to is not None:
+            arguments.to.write_text(text, encoding="utf-8")
     print(text)
 
 

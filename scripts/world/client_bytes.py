@@ -45,7 +45,11 @@ JAVA = Library(
     (("range", "cooperative-sticky"), ("range",), ("roundrobin",), ("cooperative-sticky",), ("sticky",)),
     commits_unchanged=True,
 )  # fmt: skip
-OLD_JAVA = JAVA._replace(name="old java", version=0, join_versions=(0, 1, 2, 3), gives_reasons=False)
+OLD_JAVA = JAVA._replace(
+    name="old java", version=0, join_versions=(0, 1, 2, 3), gives_reasons=False,
+    # Cooperative rebalances and version 1, with owned partitions, came together (KIP-429).
+    assignors=(("range",), ("range",), ("roundrobin",), ("sticky",), ("sticky",)),
+)  # fmt: skip
 LIBRDKAFKA = Library(
     "librdkafka", 3, b"", True, (5,), False, (("range", "roundrobin"), ("roundrobin", "range"), ("cooperative-sticky",))
 )

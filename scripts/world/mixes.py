@@ -64,4 +64,9 @@ MIXES: Mapping[str, Mix] = {mix.name: mix for mix in (UNIFORM, FLEET)}
 
 LOOKED_AT = range(1_000_000)
 HELD_OUT = range(1_000_000, 2_000_000)
-"""Seeds of lives that may be looked at while rules change, and of those that only judge."""
+"""Seeds of lives that may be looked at while rules change, and of those that judge pages and tests.
+
+Some of the latter had proved rules wrong, and were looked at then.
+"""
+LONG_RUN = range(2_000_000, 4_000_000)
+"""Seeds of lives that only a long run judges."""

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from coordinator_replay.analysis.broker_logs.words import UNSEEN
 from coordinator_replay.analysis.group_life import GroupReplay
+from coordinator_replay.analysis.reasons.vocabulary import Cause
 from coordinator_replay.engine.model import Subscription
 from tests.analysis.classic_log import ClassicLog, member
 from tests.engine.lives import GROUP
@@ -51,9 +53,9 @@ def timed(member_id: str, session_s: float, rebalance_s: float | None, **more: A
 
 
 def reason(row: Mapping[str, Any]) -> tuple[str, str, list[str]]:
-    """Cause, confidence and alternatives, but for a leader's JoinGroup: no record shows whether it came first."""
-    *others, last = row["alternatives"]
-    assert last == "LEADER_REJOIN"
+    """Cause, confidence and alternatives, without those that may have come first without a record."""
+    assert {"LEADER_REJOIN", "MEMBER_JOIN"} <= {row["cause"], *row["alternatives"]}
+    others = [cause for cause in row["alternatives"] if Cause(cause) not in UNSEEN]
     return row["cause"], row["confidence"], others
 
 

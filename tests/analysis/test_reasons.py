@@ -16,7 +16,7 @@ from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, MEANING
 from coordinator_replay.engine.model import Record
 from scripts.reasons import removed
 from scripts.reasons.judge import COMPACTED, DOCUMENT, Verdict, document, judge_all, whole
-from scripts.reasons.simulated import pages
+from scripts.reasons.simulated_page import pages
 from tests.analysis.classic_log import ClassicLog, member
 from tests.engine.coordinator import TOPIC, Coordinator
 from tests.engine.lives import GROUP, Writer
@@ -217,7 +217,7 @@ def test_a_member_gone_before_any_timeout_was_up_has_surely_left() -> None:
     log.sync(10_900, member("a", [0, 1]))
     row = rebalances(log.records)[1]
     assert reason(row) == ("MEMBER_LEAVE", "likely", "unknown")
-    assert row["trigger_members"] == ["b"] and row["alternatives"] == ["LEADER_REJOIN"]
+    assert row["trigger_members"] == ["b"] and row["alternatives"] == ["LEADER_REJOIN", "MEMBER_JOIN"]
 
 
 def test_a_member_gone_after_its_session_timeout_may_have_left_or_timed_out() -> None:
@@ -226,7 +226,7 @@ def test_a_member_gone_after_its_session_timeout_may_have_left_or_timed_out() ->
     log.sync(11_000, member("a", [0, 1]))
     row = rebalances(log.records)[1]
     assert reason(row) == ("LEAVE_OR_TIMEOUT", "possible", "unknown")
-    assert row["alternatives"] == ["MEMBER_LEAVE", "SESSION_TIMEOUT", "LEADER_REJOIN"]
+    assert row["alternatives"] == ["MEMBER_LEAVE", "SESSION_TIMEOUT", "LEADER_REJOIN", "MEMBER_JOIN"]
     assert row["evidence"][1] == (
         "last record showing it alive: 10 s earlier (__consumer_offsets-0, offset 1); session.timeout.ms 10 s, "
         "largest rebalance timeout (max.poll.interval.ms) 300 s. "

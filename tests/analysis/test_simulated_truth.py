@@ -3,16 +3,21 @@
 A few hundred rebalances of each mix by default, 100,000 where long tests run.
 """
 
+from collections.abc import Iterable
+
 import pytest
 
-from coordinator_replay.analysis.reasons.vocabulary import Confidence
 from coordinator_replay.engine.model import Record
 from coordinator_replay.simulation.coordinator import RebalanceStarted
-from scripts.reasons.simulated import Verdict, judge, judge_all, rebalances, wrong_kinds
+from scripts.reasons import simulated_page
+from scripts.reasons.simulated import Verdict, judge, judge_lives, rebalances
+from scripts.reasons.simulated_page import judge_many, report
+from scripts.reasons.tally import Tally
 from scripts.reasons.true_facts import Witness
 from scripts.world import life as world
+from scripts.world.client_bytes import LIBRARIES, OWNED_SINCE
 from scripts.world.life import Life
-from scripts.world.mixes import FLEET, HELD_OUT, LOOKED_AT, MIXES, TRIGGERS, UNIFORM
+from scripts.world.mixes import FLEET, HELD_OUT, LONG_RUN, LOOKED_AT, MIXES, TRIGGERS, UNIFORM
 
 MOST_ALTERNATIVES = 2
 
@@ -40,6 +45,15 @@ def test_every_trigger_has_a_weight_and_something_to_do() -> None:
     assert not set(LOOKED_AT) & set(HELD_OUT[:10])
 
 
+def test_only_a_client_that_says_what_it_owns_rebalances_cooperatively() -> None:
+    """Kafka 2.4 brought both (KIP-429), and other libraries took over both."""
+    cooperative = [
+        library for library in LIBRARIES if any("cooperative-sticky" in names for names in library.assignors)
+    ]
+    assert len(cooperative) >= 4
+    assert all(library.is_whole and library.version >= OWNED_SINCE for library in cooperative)
+
+
 def test_a_weight_can_be_tried_three_times_as_large() -> None:
     assert FLEET.scaled("crash", 3).weights["crash"] == 3 * FLEET.weights["crash"]
     assert FLEET.scaled("crash", 3).weights["roll"] == FLEET.weights["roll"]
@@ -47,7 +61,7 @@ def test_a_weight_can_be_tried_three_times_as_large() -> None:
 
 @pytest.mark.parametrize("name", MIXES)
 def test_no_certain_cause_is_wrong(name: str) -> None:
-    _check_mix(judge_all(HELD_OUT[100:], MIXES[name], 150))
+    _check_mix(judge_lives(HELD_OUT[100:], MIXES[name], 150))
 
 
 @pytest.mark.parametrize(
@@ -151,25 +165,50 @@ def test_a_false_fact_is_seen() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("name", MIXES)
 def test_no_certain_cause_is_wrong_in_many_lives(name: str) -> None:
-    _check_mix(judge_all(HELD_OUT, MIXES[name], 100_000))
+    _check_mix(judge_lives(LONG_RUN, MIXES[name], 100_000))
 
 
-def _check(verdicts: list[Verdict]) -> None:
-    kinds = wrong_kinds(verdicts)
-    assert not {kind: count for kind, count in kinds.items() if kind[0] == Confidence.CERTAIN}
-    assert [fact for verdict in verdicts for fact in verdict.false] == []
+def _check(verdicts: Iterable[Verdict]) -> Tally:
+    """Check all that is never wrong; return the counts."""
+    tally = Tally(verdicts)
+    assert tally.total
+    assert tally.faults == []
+    return tally
 
 
-def _check_mix(verdicts: list[Verdict]) -> None:
-    _check(verdicts)
-    alternatives = sum(len(verdict.row["alternatives"]) for verdict in verdicts)
-    assert alternatives <= MOST_ALTERNATIVES * len(verdicts)
+def _check_mix(verdicts: Iterable[Verdict]) -> None:
+    tally = _check(verdicts)
+    assert tally.alternatives <= MOST_ALTERNATIVES * tally.total
 
 
-def test_a_wrong_answer_is_seen() -> None:
-    """The judge tells right from wrong: the same row with another cause is wrong."""
-    verdict = next(one for one in judge(HELD_OUT[100], UNIFORM) if one.row["confidence"] == "certain" and one.is_right)
-    wrong = verdict._replace(row={**verdict.row, "cause": "TOPOLOGY_CHANGE", "alternatives": []})
-    assert not wrong.is_right
-    assert not wrong.is_among
-    assert sum(wrong_kinds([verdict, wrong]).values()) == 1
+def test_each_kind_of_wrong_answer_is_seen() -> None:
+    """The judge tells right from wrong: with another cause, without alternatives, with a false fact."""
+    [verdict] = [one for one in judge(HELD_OUT[100], UNIFORM) if one.row["confidence"] == "certain"][:1]
+    assert verdict.faults == []
+    other = {**verdict.row, "cause": "TOPOLOGY_CHANGE"}
+    wrong = verdict._replace(row={**other, "alternatives": [str(verdict.truth)]})
+    unnamed = verdict._replace(row={**other, "alternatives": [], "confidence": "possible"})
+    false = verdict._replace(false=tuple(verdict.row["facts"][:1]))
+    assert [one.faults for one in (wrong, unnamed, false)] == [
+        ["certain and wrong"], ["truth not named"], ["false fact"],
+    ]  # fmt: skip
+    tally = Tally([verdict, wrong, unnamed, false])
+    assert tally.wrong.total() == 2
+    assert (tally.right.total(), tally.named.total(), tally.false) == (2, 3, 1)
+    assert len(tally.faults) == 3
+
+
+def test_a_long_run_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulated_page, "TOLD_EACH", 5)
+    totals = [tally.total for tally in judge_many(LOOKED_AT[2:], FLEET, 12)]
+    assert totals[:2] == [5, 10]
+    assert totals[-1] >= 12
+
+
+def test_a_report_names_seeds_and_what_is_wrong() -> None:
+    verdicts = list(judge(HELD_OUT[100], UNIFORM))
+    tally = Tally([*verdicts, verdicts[0]._replace(row={**verdicts[0].row, "cause": "TOPOLOGY_CHANGE"})])
+    text = "\n".join(report("uniform", tally))
+    assert f"seeds {HELD_OUT[100]} to {HELD_OUT[100]}" in text
+    assert f"- {HELD_OUT[100]}: " in text
+    assert f"truth {verdicts[0].truth}" in text

@@ -61,7 +61,7 @@ EVENTS = _OF_CLASSIC | _OF_MEMBERS
 DEPARTURES = frozenset(
     {Cause.LEAVE_OR_TIMEOUT, Cause.MEMBER_LEAVE, Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT, Cause.UNKNOWN}
 )
-UNSEEN = frozenset({Cause.LEADER_REJOIN, Cause.MEMBER_JOIN})
+UNSEEN = frozenset({Cause.LEADER_REJOIN, Cause.MEMBER_JOIN, Cause.TOPIC_METADATA_CHANGE})
 """Possible causes that leave no record; a line with the coordinator's reason rules them out."""
 
 _REJOINS = frozenset(
@@ -323,13 +323,13 @@ def _rejoined(row: Row, line: GroupLogLine) -> _Named | None:
     client, cause = line.client_reason or "", Cause(row["cause"])
     if cause not in _REJOINS | DEPARTURES or row["confidence"] == Confidence.CERTAIN:
         return None
-    named = rejoin_cause(client)
+    named, ruled_out = rejoin_cause(client), DEPARTURES | {Cause.MEMBER_JOIN}
     if client in _NO_REASON:
-        others = _others(row, DEPARTURES)
+        others = _others(row, ruled_out)
         return None if cause in DEPARTURES else _Named(cause, Confidence(row["confidence"]), line, others)
     if cause is named and row["is_exact"]:
         return _Named(named, Confidence.CERTAIN, line)
-    others = [other for other in (str(cause), *_others(row, DEPARTURES)) if Cause(other) not in DEPARTURES | {named}]
+    others = [other for other in (str(cause), *_others(row, ruled_out)) if Cause(other) not in DEPARTURES | {named}]
     return _Named(named, Confidence.LIKELY, line, list(dict.fromkeys(others)))
 
 

@@ -192,11 +192,10 @@ def coverage_change(situation: Situation) -> Explanation | None:
     """
     if not situation.covered_before or not situation.opening.members:
         return None
-    counts, after = situation.history.partition_counts, situation.covered_after
-    grown = {topic: max(numbers) + 1 for topic, numbers in after.items() if max(numbers) + 1 > counts.get(topic, 0)}
-    lost = [topic for topic in situation.covered_before if topic not in after and not _revoked_before(situation)]
+    grown, lost = grown_topics(situation), lost_topics(situation)
     if not grown and not lost:
         return None
+    counts = situation.history.partition_counts
     evidence: list[Sentence] = [
         (named(FactKind.ASSIGNED_FIRST, [_range(topic, counts.get(topic, 0), count)], place=situation.place()),)
         for topic, count in grown.items()
@@ -211,6 +210,22 @@ def coverage_change(situation: Situation) -> Explanation | None:
         () if shown else (Cause.LEADER_REJOIN,),
         topics=[topic for topic, _ in shown],
     )
+
+
+def grown_topics(situation: Situation) -> dict[str, int]:
+    """Return topics that grew: a classic generation assigns a partition that was not known before.
+
+    Each topic has its number of partitions, as far as the assignment shows it.
+    """
+    counts = situation.history.partition_counts
+    numbers = {topic: max(partitions) + 1 for topic, partitions in situation.covered_after.items()}
+    return {topic: number for topic, number in numbers.items() if number > counts.get(topic, 0)}
+
+
+def lost_topics(situation: Situation) -> list[str]:
+    """Return topics that a classic generation no longer assigns; none while partitions wait for new owners."""
+    after = situation.covered_after
+    return [topic for topic in situation.covered_before if topic not in after and not revoked_before(situation)]
 
 
 def _range(topic: str, first: int, end: int) -> str:
@@ -307,7 +322,7 @@ def cooperative_follow_up(situation: Situation) -> Explanation | None:
     Confidence: certain.
     """
     after = situation.covered_after
-    handed = {topic: partitions & after.get(topic, set()) for topic, partitions in _revoked_before(situation).items()}
+    handed = {topic: partitions & after.get(topic, set()) for topic, partitions in revoked_before(situation).items()}
     if not any(handed.values()):
         return None
     evidence = [(named(FactKind.HANDED_ON, _shown(handed), place=situation.place()),)]
@@ -317,7 +332,8 @@ def cooperative_follow_up(situation: Situation) -> Explanation | None:
     return Explanation(CERTAIN, evidence)
 
 
-def _revoked_before(situation: Situation) -> dict[str, set[int]]:
+def revoked_before(situation: Situation) -> dict[str, set[int]]:
+    """Return partitions that a classic generation took from members, and assigned to nobody yet."""
     return _revoked(situation.before.values(), situation.covered_before)
 
 
@@ -348,15 +364,32 @@ def passed_through(situation: Situation) -> Explanation | None:
 
 
 def _unchanged(situation: Situation) -> Sentence:
-    """Return facts on what stayed the same since the generation before, and on partitions with other owners."""
+    """Return facts on what stayed the same since the generation before, and on what else is other than before."""
+    members = (*situation.before.values(), *situation.opening.members)
+    are_readable = all(_is_readable(member.subscription) for member in members)
+    same = Fact(FactKind.MEMBERS_UNCHANGED if are_readable else FactKind.SAME_MEMBERS, place=situation.place())
+    other = [about(FactKind.OTHER_METADATA, member) for member in members_with_other_metadata(situation)]
     before, after = _owners(situation.before.values()), _owners(situation.opening.members)
-    same = Fact(FactKind.MEMBERS_UNCHANGED, place=situation.place())
     if before is None or after is None:
-        return same, Fact(FactKind.UNREADABLE_ASSIGNMENT)
+        return same, Fact(FactKind.UNREADABLE_ASSIGNMENT), *other
     changed = [key for key in (*before, *(after.keys() - before)) if before.get(key) != after.get(key)]
-    if not changed:
-        return (same._replace(kind=FactKind.UNCHANGED),)
-    return same, Fact(FactKind.REASSIGNED, new=ranges_by_topic(changed))
+    if changed:
+        return same, Fact(FactKind.REASSIGNED, new=ranges_by_topic(changed)), *other
+    return same._replace(kind=FactKind.UNCHANGED) if are_readable else same, *other
+
+
+def members_with_other_metadata(situation: Situation) -> list[Member]:
+    """Return members of a classic group whose metadata can't be read, and is not that of the generation before."""
+    stayed = ((situation.before.get(member.member_id), member) for member in situation.opening.members)
+    return [
+        after
+        for before, after in stayed
+        if before is not None and not _is_readable(after.subscription) and _metadata(before) != _metadata(after)
+    ]
+
+
+def _metadata(member: Member) -> list[str]:
+    return [protocol.metadata for protocol in member.subscription_or_empty.protocols]
 
 
 def _owners(members: Iterable[Member]) -> dict[tuple[str, int], str] | None:

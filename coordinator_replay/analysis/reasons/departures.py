@@ -77,7 +77,7 @@ def _departure(situation: Situation, event: Event, member: Member) -> Departure:
             return departure
     sign = situation.history.last_seen(member.member_id)
     alive = about(FactKind.NEVER_SEEN, member) if sign is None else _since(FactKind.LAST_SEEN, situation, member, sign)
-    alternatives = (Cause.MEMBER_LEAVE, *_timeouts(situation, member))
+    alternatives = (Cause.MEMBER_LEAVE, *timeouts_of(situation, member))
     limits = about(FactKind.TIMEOUTS, member, timeouts=_limits(situation, member))
     why = (alive, limits, about(FactKind.UNDECIDED, member, causes=alternatives))
     return Departure(member, Cause.LEAVE_OR_TIMEOUT, Confidence.POSSIBLE, ((fact,), why), alternatives)
@@ -137,7 +137,7 @@ def _had_no_time(situation: Situation, member: Member, fact: Fact) -> Departure 
         return None
     alive, limits = _since(FactKind.LAST_SEEN, situation, member, sign), _limits(situation, member)
     if _session_ms(member) is not None:
-        if _timeouts(situation, member):
+        if timeouts_of(situation, member):
             return None
         # In a consumer group another timeout may run: a coordinator that loads the group first uses its own timeout.
         is_sure = situation.group_type is GroupType.CLASSIC
@@ -154,7 +154,7 @@ def _did_not_join(situation: Situation, member: Member, fact: Fact) -> Departure
     """Return a dynamic member that was not waiting when the join phase of a classic group ended."""
     if situation.group_type is not GroupType.CLASSIC or member.instance_id is not None:
         return None
-    timeouts = _timeouts(situation, member)
+    timeouts = timeouts_of(situation, member)
     if Cause.REBALANCE_TIMEOUT not in timeouts:
         return None
     limits = _limits(situation, member)
@@ -177,7 +177,7 @@ def _committed_late(situation: Situation, member: Member, fact: Fact) -> Departu
     commit, others = _commits(situation, member)
     if commit is None or not _is_recent(situation, member, commit):
         return None
-    timeouts = _timeouts(situation, member)
+    timeouts = timeouts_of(situation, member)
     is_waited_for = situation.group_type is not GroupType.CLASSIC or did_others_wait(situation, others) is not False
     is_open = Cause.REBALANCE_TIMEOUT in timeouts and is_waited_for
     committed = _since(FactKind.COMMITTED, situation, member, commit, timeouts=_limits(situation, member))
@@ -219,7 +219,7 @@ def _left_in_company(situation: Situation, member: Member, fact: Fact) -> Depart
 
 
 def _is_static(situation: Situation, member: Member, fact: Fact) -> Departure | None:
-    timeouts = _timeouts(situation, member)
+    timeouts = timeouts_of(situation, member)
     if member.instance_id is None or Cause.SESSION_TIMEOUT not in timeouts:
         return None
     why = about(FactKind.STATIC_SENDS_NO_LEAVE, member, timeouts=_limits(situation, member))
@@ -240,7 +240,7 @@ def _fell_silent(situation: Situation, member: Member, fact: Fact) -> Departure 
     place = situation.place(others.offset, others.partition)
     limits = _limits(situation, member)
     why = _since(FactKind.FELL_SILENT, situation, member, own, place=place, timeouts=limits)
-    timeouts = _timeouts(situation, member)
+    timeouts = timeouts_of(situation, member)
     alternatives = (Cause.MEMBER_LEAVE, *(cause for cause in timeouts if cause is not Cause.SESSION_TIMEOUT))
     return Departure(member, Cause.SESSION_TIMEOUT, Confidence.LIKELY, ((fact,), (why,)), alternatives)
 
@@ -270,7 +270,7 @@ def _was_back(situation: Situation, member: Member, fact: Fact) -> Departure | N
     )
 
 
-def _timeouts(situation: Situation, member: Member) -> tuple[Cause, ...]:
+def timeouts_of(situation: Situation, member: Member) -> tuple[Cause, ...]:
     """Return the timeouts for which there was time enough to remove the member."""
     sign, session = situation.history.last_seen(member.member_id), _session_ms(member)
     alive_ms = None if sign is None else elapsed_ms(sign.at_ms, situation.removed_ms)

@@ -45,7 +45,8 @@ def group_conversion(situation: Situation) -> Explanation | None:
     """The group went over to another protocol.
 
     Footprint: records of one type after the tombstone of another, in one write.
-    Confidence: certain; likely if an expression was resolved in the same write; possible without the tombstone.
+    Confidence: certain; likely if an expression was resolved in the same write, possible if the group was empty then;
+        possible without the tombstone.
     Look-alikes: TOPIC_METADATA_CHANGE, if the expression is resolved later; GROUP_CREATED, if no tombstone is on
         record.
     """
@@ -58,7 +59,9 @@ def group_conversion(situation: Situation) -> Explanation | None:
     if not conversion.has_tombstone:
         return Explanation(POSSIBLE, evidence, (Cause.GROUP_CREATED,), triggers)
     if situation.resolved:
-        return Explanation(LIKELY, evidence, (Cause.TOPIC_METADATA_CHANGE,), triggers)
+        # An empty group is converted without a rebalance: the expression of its first member begins one.
+        sure = LIKELY if situation.before.keys() - set(triggers) else POSSIBLE
+        return Explanation(sure, evidence, (Cause.TOPIC_METADATA_CHANGE,), triggers)
     return Explanation(CERTAIN, evidence, (), triggers)
 
 
@@ -70,7 +73,7 @@ def converted_before(situation: Situation) -> Explanation | None:
 
     Footprint: the first rebalance after a conversion that came without a rebalance. If the group is on a newer
         protocol, no member joined in this rebalance, was removed or changed its subscription.
-    Confidence: likely; possible for a classic group that had no members, and if no tombstone is on record.
+    Confidence: likely for a classic group that had members; else possible, and also if no tombstone is on record.
     Look-alikes: any other change since then; GROUP_CREATED, if the group of the other protocol was empty and was
         removed.
     """
@@ -84,8 +87,9 @@ def converted_before(situation: Situation) -> Explanation | None:
     is_first = is_classic and (situation.opening.epoch <= FIRST_GENERATION or not situation.before)
     if is_first or not conversion.has_tombstone:
         return Explanation(POSSIBLE, [_converted(situation, conversion)], (Cause.GROUP_CREATED,))
-    other = Cause.LEADER_REJOIN if is_classic else Cause.TOPIC_METADATA_CHANGE
-    return Explanation(LIKELY, [_converted(situation, conversion)], (other,))
+    if is_classic:
+        return Explanation(LIKELY, [_converted(situation, conversion)], (Cause.LEADER_REJOIN,))
+    return Explanation(POSSIBLE, [_converted(situation, conversion)], (Cause.TOPIC_METADATA_CHANGE,))
 
 
 def _conversion_here(situation: Situation) -> Conversion | None:
@@ -365,9 +369,7 @@ def _replaced(situation: Situation) -> Explanation | None:
         return None
     evidence = _under_new_ids(situation, FactKind.REPLACED)
     triggers = [back.member_id for back in replaced if back.member_id]
-    # A timeout may have removed it and begun the join phase in which it came back.
-    others = (Cause.LEADER_REJOIN, Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT)
-    return Explanation(LIKELY, evidence, others, triggers)
+    return _beside_others(situation, Explanation(LIKELY, evidence, triggers=triggers))
 
 
 def _under_new_ids(situation: Situation, kind: FactKind) -> list[Sentence]:

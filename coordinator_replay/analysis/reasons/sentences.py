@@ -123,6 +123,8 @@ FORMS: Mapping[FactKind, str] = {
     FactKind.TO_BE_HANDED_ON: "revoked in this generation, so that another one follows: {names}",
     FactKind.UNCHANGED: "members, topics, assignor and assignment are those of the generation before {at}",
     FactKind.MEMBERS_UNCHANGED: "members, topics and assignor are those of the generation before {at}",
+    FactKind.SAME_MEMBERS: "members and assignor are those of the generation before {at}",
+    FactKind.OTHER_METADATA: "; {who} sent other metadata than before, which can't be read",
     FactKind.UNREADABLE_ASSIGNMENT: "; an assignment can't be read",
     FactKind.REASSIGNED: ", the assignment is not: {new}",
     FactKind.GENERATIONS_PASSED: ", after {number} generations: a member may have joined and left",

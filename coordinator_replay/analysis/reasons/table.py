@@ -10,10 +10,11 @@ from functools import cache
 from coordinator_replay.analysis.reasons.change_rules import CHANGE_RULES
 from coordinator_replay.analysis.reasons.facts import Fact, FactKind, Sentence
 from coordinator_replay.analysis.reasons.known_faults import known_faults
-from coordinator_replay.analysis.reasons.member_rules import FIRST_EPOCH, MEMBER_RULES
+from coordinator_replay.analysis.reasons.member_rules import MEMBER_RULES
 from coordinator_replay.analysis.reasons.rule import ReasonRule
 from coordinator_replay.analysis.reasons.situation import Situation
 from coordinator_replay.analysis.reasons.topic_changes import between
+from coordinator_replay.analysis.reasons.unseen import unseen_beginnings
 from coordinator_replay.analysis.reasons.vocabulary import (
     JOIN_REASONS,
     Cause,
@@ -56,7 +57,9 @@ def reason_of(situation: Situation) -> Reason:
         if lower.cause is not cause and lower.cause not in rule.explains:
             evidence.extend(other.evidence)
             confidence = _at_most(confidence, _beside(lower.cause, situation.group_type))
-            alternatives.extend((lower.cause, *other.alternatives))
+            # The alternatives of the open question are the causes between which it is open.
+            named = () if lower.cause is Cause.LEAVE_OR_TIMEOUT else (lower.cause,)
+            alternatives.extend((*named, *other.alternatives))
     evidence.extend(_side_facts(situation, cause))
     evidence.extend(known_faults(situation))
     confidence = _limited(situation, confidence, evidence)
@@ -68,16 +71,15 @@ def reason_of(situation: Situation) -> Reason:
         tuple(dict.fromkeys(alternative for alternative in alternatives if alternative is not cause)),
         tuple(first.triggers),
         _delay_ms(situation, first.topics) if cause is Cause.TOPIC_METADATA_CHANGE else None,
-        _unseen_beginning(situation, cause),
+        () if cause in PROVEN_ALONE else unseen_beginnings(situation, cause),
     )
 
 
-def with_unseen_beginning(reason: Reason) -> Reason:
+def with_unseen_beginnings(reason: Reason) -> Reason:
     """Return the reason for the row: the cause on record may not have begun the join phase."""
-    unseen = reason.unseen
-    if unseen is None:
+    if not reason.unseen:
         return reason
-    alternatives = dict.fromkeys((*reason.alternatives, unseen))
+    alternatives = dict.fromkeys((*reason.alternatives, *reason.unseen))
     return reason._replace(
         confidence=_at_most(reason.confidence, Confidence.LIKELY),
         alternatives=tuple(cause for cause in alternatives if cause is not reason.cause),
@@ -119,30 +121,6 @@ def _beside(other: Cause, group_type: GroupType) -> Confidence:
     """
     is_open = group_type is GroupType.CLASSIC and other is not Cause.REBALANCE_TIMEOUT
     return Confidence.POSSIBLE if is_open else Confidence.LIKELY
-
-
-def _unseen_beginning(situation: Situation, cause: Cause) -> Cause | None:
-    """Return the cause that may have begun a rebalance without a record; None if there can be none.
-
-    If a leader joins again, it begins a join phase. This phase goes on until all members have joined, including members
-    without a record so far. A member that joins and leaves within a join phase leaves no record either. If members join
-    an empty group, it makes no difference which joined first.
-
-    A group of the newer protocols continues to count from its last epoch. If it has a first epoch again, it was deleted
-    in between, without a record that shows it. A conversion may write two epochs, if the
-    classic generation before is on no record.
-    """
-    if cause in PROVEN_ALONE:
-        return None
-    if situation.group_type is not GroupType.CLASSIC:
-        history = situation.history
-        if history.conversion is None and situation.at_ms is not None and history.converted_ms == situation.at_ms:
-            return Cause.GROUP_CONVERSION
-        begins_again = cause is Cause.MEMBER_JOIN and not situation.before and situation.opening.epoch <= FIRST_EPOCH
-        return Cause.GROUP_CREATED if begins_again else None
-    if situation.before:
-        return Cause.LEADER_REJOIN
-    return None if cause is Cause.MEMBER_JOIN else Cause.MEMBER_JOIN
 
 
 def _at_most(confidence: Confidence, most: Confidence) -> Confidence:

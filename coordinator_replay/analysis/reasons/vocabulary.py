@@ -71,7 +71,7 @@ MEANING: Mapping[Cause, str] = {
     Cause.TOPOLOGY_CHANGE: "the topology of a streams group was validated or its settings changed",
     Cause.MEMBER_METADATA_CHANGE: "a member of a streams group changed something other than its topics",
     Cause.COOPERATIVE_FOLLOW_UP: "the second step of a cooperative rebalance: revoked partitions get their new owners",
-    Cause.LEADER_REJOIN: "the leader joined again, and nothing on record changed",
+    Cause.LEADER_REJOIN: "a member joined again, most often the leader, and nothing on record changed",
     Cause.UNKNOWN: "the records around it are not in the log",
 }
 
@@ -121,7 +121,7 @@ class Reason(NamedTuple):
     """The reason of a rebalance.
 
     Attributes:
-        unseen: the cause that may have begun the rebalance without a record; None if no such cause is possible.
+        unseen: causes that may have begun the rebalance without a record.
     """
 
     cause: Cause
@@ -131,4 +131,4 @@ class Reason(NamedTuple):
     alternatives: tuple[Cause, ...]
     triggers: tuple[str, ...]
     metadata_delay_ms: int | None
-    unseen: Cause | None = None
+    unseen: tuple[Cause, ...] = ()

@@ -1,0 +1,75 @@
+"""Causes that may have begun a rebalance without a record that shows it.
+
+The records of a classic group show its members at the end of a join phase. They do not show what began the phase. A
+leader may have joined again. A member may have joined and left within the phase. A timeout may have removed a static
+member that came back within the phase.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from coordinator_replay.analysis.reasons.change_rules import (
+    grown_topics,
+    lost_topics,
+    members_with_other_metadata,
+    revoked_before,
+)
+from coordinator_replay.analysis.reasons.departures import timeouts_of
+from coordinator_replay.analysis.reasons.history import topics_of
+from coordinator_replay.analysis.reasons.member_rules import FIRST_EPOCH
+from coordinator_replay.analysis.reasons.situation import Situation
+from coordinator_replay.analysis.reasons.vocabulary import Cause
+from coordinator_replay.engine.events import EventKind
+from coordinator_replay.engine.model import GroupType, Member
+
+
+def unseen_beginnings(situation: Situation, cause: Cause) -> tuple[Cause, ...]:
+    """Return causes that may have begun a rebalance without a record, beside the cause on record."""
+    if situation.group_type is not GroupType.CLASSIC:
+        return tuple(_before_epoch(situation))
+    if situation.before:
+        return tuple(dict.fromkeys(_in_join_phase(situation)))
+    # If members join an empty group, it makes no difference which joined first.
+    return () if cause is Cause.MEMBER_JOIN else (Cause.MEMBER_JOIN,)
+
+
+def _before_epoch(situation: Situation) -> Iterator[Cause]:
+    """Yield causes of a new epoch.
+
+    A group of the newer protocols continues to count from its last epoch. If it has a first epoch again, it was deleted
+    in between, without a record that shows it. A conversion may write two epochs, if the classic generation before is
+    on no record.
+    """
+    history = situation.history
+    if history.conversion is None and situation.at_ms is not None and history.converted_ms == situation.at_ms:
+        yield Cause.GROUP_CONVERSION
+    elif not situation.before and situation.opening.epoch <= FIRST_EPOCH:
+        yield Cause.GROUP_CREATED
+
+
+def _in_join_phase(situation: Situation) -> Iterator[Cause]:
+    yield Cause.LEADER_REJOIN
+    yield Cause.MEMBER_JOIN
+    if members_with_other_metadata(situation):
+        yield Cause.SUBSCRIPTION_CHANGE
+    if revoked_before(situation):
+        yield Cause.COOPERATIVE_FOLLOW_UP
+    if _have_topics_changed(situation):
+        yield Cause.TOPIC_METADATA_CHANGE
+    for event in situation.of_kind(EventKind.MEMBER_REPLACED):
+        if event.before is not None:
+            yield from timeouts_of(situation, event.before)
+
+
+def _have_topics_changed(situation: Situation) -> bool:
+    """Return whether topics changed that the group read before and after the rebalance: its leader may have seen it."""
+    before, after = (_topics_of_all(members) for members in (situation.before.values(), situation.opening.members))
+    read = before & after
+    if not read:
+        return False
+    came = set[str]() if revoked_before(situation) else situation.covered_after.keys() - situation.covered_before.keys()
+    moved = {*grown_topics(situation), *lost_topics(situation), *came}
+    return not read.isdisjoint(moved) or bool(situation.changes_since(read))
+
+
+def _topics_of_all(members: Iterable[Member]) -> set[str]:
+    return {topic for member in members for topic in topics_of(member)}

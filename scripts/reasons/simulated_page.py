@@ -1,0 +1,124 @@
+"""Tables of rebalances judged by random lives, and the part of ``docs/reasons-judged.md`` that has them."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence
+from scripts.reasons.simulated import judge_lives
+from scripts.reasons.tally import Rated, Tally
+from scripts.world.mixes import HELD_OUT, MIXES, Mix
+
+PAGE_REBALANCES = 400
+
+MANY = 200
+"""Number of ``likely`` causes from which on a share of right ones says something."""
+
+TOLD_EACH = 1000
+"""Rebalances after which a long run tells how far it is."""
+
+
+PAGE = f"""## Compared with the simulated coordinator
+
+The simulated coordinator knows which request or timer set off each rebalance (`simulate --truth`).
+`scripts/world/` makes random lives of groups on this coordinator, in two mixes. *uniform* draws each kind of event
+equally often; *fleet* draws it as often as we guess for production. Both mixes were fixed before anybody looked at a
+rule. The seeds are held out: nobody looked at these lives while the rules were changed. {PAGE_REBALANCES}
+rebalances of each mix are judged here; `scripts/judge-reasons --lives N` judges more.
+
+The true cause is the first trigger of the join phase or epoch. A row is right if it names the true cause or an
+equivalent one. Example: a client leaves, which begins a rebalance, and is back before the rebalance ends; the row may
+name the return. UNKNOWN claims nothing. A fact of the evidence is not true if something else happened: another request
+or client, or another timer that removed the member.
+"""
+
+
+def table(name: str, tally: Tally) -> list[str]:
+    """Return the tables of a mix, as lines."""
+    lines = [f"### {name}: {tally.total} rebalances", ""]
+    calibration = []
+    for confidence in Confidence:
+        right, of = _claiming(tally, tally.right, confidence)
+        named, _ = _claiming(tally, tally.named, confidence)
+        lines.append(f"- `{confidence}`: {_share(right, of)} right; the truth is named in {_share(named, of)}")
+        calibration.append(f"`{confidence}` {100 * right / max(1, of):.0f} %")
+    _, unknown = tally.share(tally.rows, cause=Cause.UNKNOWN)
+    return [
+        *lines,
+        f"- UNKNOWN: {_share(unknown, tally.total)}",
+        f"- alternatives on average: {tally.alternatives / max(1, tally.total):.2f}",
+        f"- facts of the evidence: {tally.facts}; not true: {tally.false}",
+        f"- calibration: {', '.join(calibration)}",
+        "",
+        *_by_cause(tally),
+        "",
+        *_wrong(tally),
+        "",
+    ]
+
+
+def _claiming(tally: Tally, counts: Counter[Rated], confidence: Confidence) -> tuple[int, int]:
+    """Return a share of the rows of a confidence, without those that are UNKNOWN."""
+    part, of = tally.share(counts, confidence=confidence)
+    open_part, opened = tally.share(counts, confidence=confidence, cause=Cause.UNKNOWN)
+    return part - open_part, of - opened
+
+
+def _by_cause(tally: Tally) -> list[str]:
+    lines = ["| cause | certain | likely | possible | truth named |", "|---|---|---|---|---|"]
+    for cause in Cause:
+        named, of = tally.share(tally.named, cause=cause)
+        if of:
+            shares = [tally.share(tally.right, cause=cause, confidence=confidence) for confidence in Confidence]
+            cells = [f"{right}/{rated}" if rated else "–" for right, rated in shares]
+            lines.append(f"| {cause} | {' | '.join(cells)} | {named}/{of} |")
+    return lines
+
+
+def _wrong(tally: Tally) -> list[str]:
+    lines = ["| wrong | protocol | said | truth | rebalances |", "|---|---|---|---|---|"]
+    for (confidence, group_type, cause, truth), count in tally.wrong.most_common():
+        lines.append(f"| {confidence} | {group_type} | {cause} | {truth} | {count} |")
+    return lines
+
+
+def by_rule(tally: Tally) -> list[str]:
+    """Return a table of what is ``likely``, by cause and protocol and by the facts that a rule states, as lines."""
+    lines = ["| likely | protocol | facts of the evidence | right |", "|---|---|---|---|"]
+    likely = [rated for rated in tally.rows if rated.confidence is Confidence.LIKELY]
+    for cause, group_type in sorted({(rated.cause, rated.group_type) for rated in likely}):
+        right, of = tally.share(tally.right, cause=cause, group_type=group_type, confidence=Confidence.LIKELY)
+        lines.append(f"| {cause} | {group_type} | all | {_share(right, of)} |")
+    for rated in sorted(likely):
+        if tally.rows[rated] >= MANY:
+            share = _share(tally.right[rated], tally.rows[rated])
+            lines.append(f"| {rated.cause} | {rated.group_type} | {', '.join(rated.facts)} | {share} |")
+    return lines
+
+
+def _share(part: int, of: int) -> str:
+    return f"{part} of {of} ({100 * part / of:.1f} %)" if of else "0 of 0"
+
+
+def pages() -> list[str]:
+    """Return the part of ``docs/reasons-judged.md`` about random lives, as lines."""
+    lines = PAGE.splitlines()
+    for mix in MIXES.values():
+        lines += ["", *table(mix.name, Tally(judge_lives(HELD_OUT, mix, PAGE_REBALANCES)))]
+    return lines
+
+
+def judge_many(seeds: Iterable[int], mix: Mix, most: int) -> Iterator[Tally]:
+    """Judge whole lives until there are so many rebalances; yield the counts again and again, and at the end."""
+    tally = Tally()
+    for number, verdict in enumerate(judge_lives(seeds, mix, most), start=1):
+        tally.add(verdict)
+        if number % TOLD_EACH == 0:
+            yield tally
+    yield tally
+
+
+def report(name: str, tally: Tally) -> list[str]:
+    """Return all tables of a mix, its seeds, and each row that misses a goal, as lines."""
+    first, last = tally.seeds or (0, 0)
+    faults = [f"- {fault}" for fault in tally.faults]
+    return [*table(name, tally), *by_rule(tally), "", f"seeds {first} to {last}; rows that miss a goal:", *faults, ""]

@@ -1,0 +1,87 @@
+"""Counts of judged rebalances: many lives need no more memory than few."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence
+from scripts.reasons.simulated import Verdict
+
+
+class Rated(NamedTuple):
+    """The rows that are counted together.
+
+    Attributes:
+        cause: the cause that they name.
+        group_type: the type of their groups.
+        confidence: their confidence.
+        facts: kinds of the facts of their evidence, which tell the rule.
+    """
+
+    cause: Cause
+    group_type: str
+    confidence: Confidence
+    facts: tuple[str, ...]
+
+
+class Tally:
+    """Counts of judged rebalances of a mix.
+
+    Attributes:
+        seeds: the first and the last seed.
+        rows: number of rows.
+        right: number of rows that name the truth.
+        named: number of rows that have it among cause and alternatives, or are UNKNOWN.
+        wrong: number of rows that claim too much, by confidence, protocol, cause and truth.
+        faults: lines about each row that is certain and wrong, does not name the truth, or has a false fact.
+        alternatives: number of alternatives of all rows.
+        facts: number of facts of all rows.
+        false: number of facts that are not true.
+    """
+
+    def __init__(self, verdicts: Iterable[Verdict] = ()) -> None:
+        self.seeds: tuple[int, int] | None = None
+        self.rows, self.right, self.named = Counter[Rated](), Counter[Rated](), Counter[Rated]()
+        self.wrong = Counter[tuple[str, str, str, str]]()
+        self.faults: list[str] = []
+        self.alternatives = self.facts = self.false = 0
+        for verdict in verdicts:
+            self.add(verdict)
+
+    @property
+    def total(self) -> int:
+        """Return the number of all rows."""
+        return self.rows.total()
+
+    def add(self, verdict: Verdict) -> None:
+        """Count a row."""
+        row = verdict.row
+        self.seeds = (self.seeds[0] if self.seeds else verdict.seed, verdict.seed)
+        kinds = tuple(dict.fromkeys(str(fact["kind"]) for fact in row["facts"]))
+        rated = Rated(Cause(row["cause"]), row["group_type"], Confidence(row["confidence"]), kinds)
+        self.rows[rated] += 1
+        self.right[rated] += verdict.is_right
+        self.named[rated] += verdict.is_among
+        self.alternatives += len(row["alternatives"])
+        self.facts += len(row["facts"])
+        self.false += len(verdict.false)
+        if verdict.claims_too_much:
+            truth = str(verdict.truth or "nothing")
+            self.wrong[rated.confidence, rated.group_type, rated.cause, truth] += 1
+        if faults := verdict.faults:
+            self.faults.append(f"{verdict.seed}: {'; '.join(faults)}: {_told(verdict)}")
+
+    def share(self, counts: Counter[Rated], **fields: Any) -> tuple[int, int]:
+        """Return how many of the rows with some values are among the counted ones, and how many such rows there are."""
+        rated = [rated for rated in self.rows if all(getattr(rated, name) == value for name, value in fields.items())]
+        return sum(counts[one] for one in rated), sum(self.rows[one] for one in rated)
+
+
+def _told(verdict: Verdict) -> str:
+    row = verdict.row
+    said = f"{row['group_type']} {row['epoch']} {row['cause']} {row['confidence']} {', '.join(row['alternatives'])}"
+    return f"{said} | truth {verdict.truth}: {verdict.why} | {', '.join(map(_kind, verdict.false))}"
+
+
+def _kind(fact: Mapping[str, Any]) -> str:
+    return f"{fact['kind']} {fact['members']} {fact['log_offset']}"

@@ -1,0 +1,247 @@
+"""The true causes of the rebalances of a random life, from what its simulated coordinator says."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from coordinator_replay.analysis.reasons.vocabulary import Cause
+from coordinator_replay.engine.model import Record
+from coordinator_replay.records.blobs import BlobError, read_assignment
+from coordinator_replay.simulation.coordinator import BatchWritten, EpochBumped, RebalanceStarted
+from coordinator_replay.simulation.coordinator.truth import TriggerKind
+from scripts.world.consumers import LEFT_BY_POLL_TIMEOUT
+from scripts.world.life import Life, Sender
+
+FIRST_EPOCH = 2
+"""Epoch of a consumer group's first member since Kafka 4.2."""
+
+_MEMBER = re.compile(r"(?:Adding new member|Updating metadata for member|Leader) (?P<id>\S+) ")
+"""The member that a coordinator's reason names."""
+
+
+class TrueCause(NamedTuple):
+    """A request or timer that began a rebalance, as a cause.
+
+    Attributes:
+        truth: the cause; None where nothing set the rebalance off.
+        accepted: what counts as right: the truth, and causes that say the same with more or fewer words.
+        why: Kafka's own reason.
+        member_id: the member of a classic group that joined, or joined again.
+    """
+
+    truth: Cause | None
+    accepted: frozenset[Cause]
+    why: str
+    member_id: str | None = None
+
+    def accepting(self, *causes: Cause) -> "TrueCause":
+        """Return it with more causes that count as right."""
+        return self._replace(accepted=self.accepted | set(causes))
+
+
+class Found(NamedTuple):
+    """What set off the rebalance that led to a generation or epoch, the first of it first."""
+
+    at_ms: int
+    causes: list[TrueCause]
+
+
+Truths = dict[tuple[str, int], list[Found]]
+"""By protocol and generation or epoch; a group that was deleted has it again."""
+
+
+def true_causes(life: Life) -> Truths:
+    """Return what set off each rebalance."""
+    records = {record.offset: record for record in life.written if isinstance(record, Record)}
+    found: Truths = defaultdict(list)
+    phases, epochs = _Phases(found), _Epochs(found)
+    for number, event in enumerate(life.truth):
+        if isinstance(event, RebalanceStarted):
+            phases.started(event, life.senders.get(number))
+        elif isinstance(event, EpochBumped):
+            epochs.raised(event, life.senders.get(number))
+        elif isinstance(event, BatchWritten):
+            batch = [records[at] for at in range(event.first_offset, event.last_offset + 1) if at in records]
+            epochs.written(batch, event.at_ms)
+            phases.written(batch, event.at_ms)
+    return found
+
+
+class _Phases:
+    """The join phases of a classic group.
+
+    Attributes:
+        found: what set off each generation.
+        waiting: what set off the phases since the last recorded generation.
+        covered: topics that this generation assigns, with the highest partition of each.
+    """
+
+    def __init__(self, found: Truths) -> None:
+        self.found = found
+        self.waiting: list[TrueCause] = []
+        self.covered: Mapping[str, int] = {}
+
+    def started(self, event: RebalanceStarted, sender: Sender | None) -> None:
+        """Note that a phase began."""
+        member = _MEMBER.match(event.reason)
+        self.waiting.append(_cause(event, sender)._replace(member_id=member["id"] if member is not None else None))
+
+    def written(self, batch: Sequence[Record], at_ms: int) -> None:
+        """Note the generations of a batch."""
+        for record in batch:
+            if record.kind != "GroupMetadata" or not record.value:
+                continue
+            self.covered, before = _covered(record.value), self.covered
+            # The record of a group that was just created has no generation yet.
+            if record.value["generation"] and self.waiting:
+                are_other = _have_changed(before, self.covered)
+                causes = [
+                    cause.accepting(*_without_trace(cause, record.value, have_topics_changed=are_other))
+                    for cause in self.waiting
+                ]
+                self.found["classic", record.value["generation"]].append(Found(at_ms, causes))
+                # What converts a group back sets off the rebalance that follows, too.
+                self.waiting = list(self.waiting) if len(batch) > 1 else []
+
+
+def _without_trace(cause: TrueCause, generation: Mapping[str, Any], *, have_topics_changed: bool) -> Iterator[Cause]:
+    """Yield what else is right of a cause that the record of its generation does not show.
+
+    A member that joined and is not in the record is nobody who was there before. A member that joined again, for topics
+    that are the same on record, has joined again, and nothing on record changed.
+    """
+    is_gone = cause.member_id not in {None, *(member["memberId"] for member in generation["members"])}
+    if is_gone and cause.why.startswith("Adding new member"):
+        yield Cause.MEMBER_JOIN
+    is_unseen = is_gone if cause.truth is Cause.SUBSCRIPTION_CHANGE else not have_topics_changed
+    if is_unseen and cause.truth in (Cause.SUBSCRIPTION_CHANGE, Cause.TOPIC_METADATA_CHANGE):
+        yield Cause.LEADER_REJOIN
+
+
+def _covered(generation: Mapping[str, Any]) -> dict[str, int]:
+    """Return the topics that a recorded generation assigns, with the highest partition of each."""
+    highest: dict[str, int] = {}
+    for member in generation["members"]:
+        try:
+            partitions = read_assignment(member["assignment"]).partitions
+        except BlobError:
+            return {}
+        for topic, numbers in partitions:
+            highest[topic] = max((highest.get(topic, -1), *numbers))
+    return highest
+
+
+def _have_changed(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
+    """Return whether topics grew, came or went from one generation to the next."""
+    return bool(before.keys() - after.keys()) or any(after[topic] > before.get(topic, -1) for topic in after)
+
+
+class _Epochs:
+    """The epochs of a consumer group.
+
+    Attributes:
+        found: what set off each epoch.
+        pending: what set off the epochs of the batch that is written next.
+        converted_ms: when the group was converted.
+        last: the last epoch.
+    """
+
+    def __init__(self, found: Truths) -> None:
+        self.found = found
+        self.pending: dict[int, TrueCause] = {}
+        self.converted_ms, self.last = -1, 0
+
+    def raised(self, event: EpochBumped, sender: Sender | None) -> None:
+        """Note a new epoch; one that follows that of a conversion is no group's first one."""
+        cause = _cause(event, sender)
+        if cause.truth is Cause.GROUP_CREATED and event.epoch == self.last + 1:
+            cause = _arrival(event.reason, sender, is_first=False)
+        if cause.truth is Cause.GROUP_CONVERSION:
+            self.converted_ms = event.at_ms
+        elif event.trigger.kind is TriggerKind.JOB and self.converted_ms == event.at_ms:
+            # The heartbeat that converted the group asked for its expression to be resolved.
+            cause = cause.accepting(Cause.GROUP_CONVERSION)
+        self.pending[event.epoch], self.last = cause, event.epoch
+
+    def written(self, batch: Sequence[Record], at_ms: int) -> None:
+        """Note the epochs of a batch; one that converts a group has those of both its steps."""
+        if not self.pending:
+            return
+        causes = [self.pending[epoch] for epoch in sorted(self.pending)]
+        records = (record for record in batch if record.kind == "ConsumerGroupMetadata" and record.value)
+        for epoch in {max(self.pending), *(record.value["epoch"] for record in records if record.value)}:
+            self.found["consumer", epoch].append(Found(at_ms, causes))
+        self.pending = {}
+
+
+def _cause(event: RebalanceStarted | EpochBumped, sender: Sender | None) -> TrueCause:
+    why, trigger = event.reason, event.trigger
+    if "Downgrade group" in why or "Converted the" in why:
+        conversion = _known(Cause.GROUP_CONVERSION, why)
+        # The member that converts a group back may raise its epoch by that, too.
+        others = _return(why).accepted if "re-joins" in why else frozenset[Cause]()
+        if "Converted the empty" in why:
+            others |= {Cause.GROUP_CREATED}
+        return conversion._replace(accepted=conversion.accepted | others)
+    if "on heartbeat expiration" in why or "session expired" in why:
+        return _known(Cause.SESSION_TIMEOUT, why)
+    if "pending sync request" in why or "fenced from the group" in why:
+        return _known(Cause.REBALANCE_TIMEOUT, why)
+    if "explicit `LeaveGroup`" in why or "left the consumer group" in why:
+        is_late = sender is not None and sender.ended == LEFT_BY_POLL_TIMEOUT
+        extra = {Cause.POLL_TIMEOUT_REJOIN} if is_late else set()
+        return _known(Cause.MEMBER_LEAVE, why, *extra, Cause.MEMBER_RESTART)
+    if "Adding new member" in why or "joins the consumer group" in why:
+        is_first = event.generation == 0 if isinstance(event, RebalanceStarted) else event.epoch <= FIRST_EPOCH
+        return _arrival(why, sender, is_first=is_first)
+    if "static member" in why.lower():
+        return _return(why)
+    if trigger.kind is TriggerKind.JOB:
+        # Expressions are resolved for a member that joined, or asked for another one, or since topics are others.
+        is_first = isinstance(event, EpochBumped) and event.epoch <= FIRST_EPOCH
+        joined = _arrival(why, sender, is_first=is_first).accepted
+        return _known(Cause.TOPIC_METADATA_CHANGE, why, Cause.SUBSCRIPTION_CHANGE, *joined)
+    if isinstance(event, EpochBumped):
+        is_subscription = "updated its subscribed" in why
+        return _known(Cause.SUBSCRIPTION_CHANGE if is_subscription else Cause.TOPIC_METADATA_CHANGE, why)
+    return _rejoin(why, sender)
+
+
+def _known(cause: Cause, why: str, *others: Cause) -> TrueCause:
+    return TrueCause(cause, frozenset({cause, *others}), why)
+
+
+def _arrival(why: str, sender: Sender | None, *, is_first: bool) -> TrueCause:
+    if is_first:
+        return _known(Cause.GROUP_CREATED, why)
+    if sender is None or not sender.has_been_member:
+        migrated = {Cause.CLIENT_UPGRADE, Cause.CLIENT_DOWNGRADE, Cause.MEMBER_RESTART}
+        is_migrated = sender is not None and sender.ended == "migrated"
+        return _known(Cause.MEMBER_JOIN, why, *(migrated if is_migrated else ()))
+    # The log knows a dynamic member by its client.id and host: one with others is a new member to it.
+    others = {Cause.MEMBER_JOIN} if sender.is_elsewhere else set[Cause]()
+    if sender.ended == LEFT_BY_POLL_TIMEOUT:
+        return _known(Cause.POLL_TIMEOUT_REJOIN, why, *_return(why).accepted, *others)
+    back = _return(why)
+    return back._replace(accepted=back.accepted | others)
+
+
+def _return(why: str) -> TrueCause:
+    changed = {Cause.CLIENT_UPGRADE, Cause.CLIENT_DOWNGRADE, Cause.PROTOCOL_CHANGE}
+    if "updated its subscribed" in why:
+        changed.add(Cause.SUBSCRIPTION_CHANGE)
+    if "metadata hash" in why:
+        changed.add(Cause.TOPIC_METADATA_CHANGE)
+    return _known(Cause.MEMBER_RESTART, why, *changed)
+
+
+def _rejoin(why: str, sender: Sender | None) -> TrueCause:
+    says = (sender.says if sender is not None else None) or ""
+    if "cached metadata" in says:
+        return _known(Cause.TOPIC_METADATA_CHANGE, why)
+    if "need to revoke" in says:
+        return _known(Cause.COOPERATIVE_FOLLOW_UP, why)
+    if "subscription has changed" in says:
+        return _known(Cause.SUBSCRIPTION_CHANGE, why)
+    return _known(Cause.LEADER_REJOIN, why)
