@@ -13,7 +13,7 @@ import orjson
 
 from coordinator_replay.schemas_folder import schemas_folder
 
-VERSION = 8
+VERSION = 9
 """Version of the rules and their words; findings of another version are made again."""
 
 
