@@ -4,12 +4,14 @@
 that a finished run left. They don't see files of an audit that is still running or was killed.
 """
 
+import atexit
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from deltalake.exceptions import DeltaError
 from coordinator_replay.answer_columns import Row, row_of, select_list
 from coordinator_replay.completeness.past import Completeness, LogPartition
 from coordinator_replay.errors import UsageError, WarehouseError
-from coordinator_replay.query.fetch import fetch
+from coordinator_replay.query.fetch import fetch_rows
 from coordinator_replay.query.group_moves import MOVES, GroupMove, Moves, by_group
 from coordinator_replay.query.table_files import Engine, select_files
 from coordinator_replay.query.times import LogTime, parse_time
@@ -86,6 +88,35 @@ def _no_rows(name: str) -> Any:
     return table(name).arrow_schema().empty_table()
 
 
+def _new_engine() -> duckdb.DuckDBPyConnection:
+    engine = duckdb.connect()
+    engine.execute("SET GLOBAL TimeZone = 'UTC'; SET GLOBAL parquet_metadata_cache = true")
+    return engine
+
+
+@cache
+def _shared_engine(_process: int) -> duckdb.DuckDBPyConnection:
+    """Return the engine of a process: to open one costs some 40 ms of CPU, as much as an answer; a cursor costs none.
+
+    A forked process must not use the engine of its parent.
+    """
+    engine = _new_engine()
+    atexit.register(engine.close)
+    return engine
+
+
+def _cursor() -> duckdb.DuckDBPyConnection:
+    """Return a connection of its own to the shared engine: no other one sees the tables that it is offered."""
+    cursor = _shared_engine(os.getpid()).cursor()
+    try:
+        cursor.execute("SELECT 1")
+    except duckdb.FatalException:
+        # DuckDB gives up a database in which one of its own checks has failed.
+        _shared_engine.cache_clear()
+        return _shared_engine(os.getpid()).cursor()
+    return cursor
+
+
 class Tables:
     """The tables under one path or object-store URI, as finished runs have left them.
 
@@ -110,17 +141,19 @@ class Tables:
 
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
-        """Return the embedded engine; it keeps nothing on disk."""
-        return self.new_connection()
+        """Return a connection to the embedded engine; it keeps nothing on disk."""
+        return self.new_cursor()
+
+    def new_cursor(self) -> duckdb.DuckDBPyConnection:
+        """Return a connection to the engine that all questions of the process share; it knows no table yet."""
+        return _cursor()
 
     def new_connection(self) -> duckdb.DuckDBPyConnection:
-        """Return a new engine, which knows no table yet."""
-        connection = duckdb.connect()
-        connection.execute("SET TimeZone = 'UTC'; SET parquet_metadata_cache = true")
-        return connection
+        """Return a new engine, which knows no table yet and may be shut."""
+        return _new_engine()
 
     def close(self) -> None:
-        """Close the engine; a later question opens another."""
+        """Close the connection; a later question opens another."""
         opened = self.__dict__.pop("connection", None)
         if opened is not None:
             self._offered.clear()
@@ -251,7 +284,7 @@ class Tables:
         # Each thread holds a row group: one is enough for one group's rows, and bounds memory on a large machine.
         self.connection.execute("SET threads = 1" if "group_id" in bounds else "RESET threads")
         try:
-            return fetch(self.connection, sql, used)[1]
+            return fetch_rows(self.connection, sql, used)
         except duckdb.BinderException as problem:
             lacking = _LACKING.search(str(problem))
             what = f"lack the column {lacking[1]}" if lacking is not None else f"differ: {first_line(problem)}"

@@ -107,14 +107,17 @@ def differing(
     warehouse: Path, folder: Path, times: int, monkeypatch: pytest.MonkeyPatch, groups: Sequence[str], share: int = 1
 ) -> list[tuple[str, ...]]:
     """Questions of which the answers are not all the same."""
-    connect = Tables.new_connection
+    opened = {name: getattr(Tables, name) for name in ("new_connection", "new_cursor")}
     # How long ago a log ended is said beside each answer.
     now = clock.now()
     monkeypatch.setattr(clock, "now", lambda: now)
     first: dict[tuple[str, ...], str] = {}
     wrong = []
     for threads in THREADS[:times]:
-        monkeypatch.setattr(Tables, "new_connection", lambda self, threads=threads: Threaded(connect(self), threads))
+        for name, connect in opened.items():
+            monkeypatch.setattr(
+                Tables, name, lambda self, connect=connect, threads=threads: Threaded(connect(self), threads)
+            )
         for question in list(questions(folder, groups))[::share]:
             found = answer(warehouse, question)
             if first.setdefault(tuple(question), found) != found:
