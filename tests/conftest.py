@@ -4,13 +4,16 @@ import gc
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.object_store import BUCKET, serve_s3
+
+if TYPE_CHECKING:
+    from tests.pipeline.audited_once import AuditedOnce
 
 DATA = Path(__file__).parent / "data"
 
@@ -75,6 +78,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     session = open_session("coordinator-replay-tests", with_delta=True)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def audited_once(tmp_path_factory: pytest.TempPathFactory) -> "AuditedOnce":
+    """Warehouses of recorded dumps, for tests that only ask."""
+    from tests.pipeline.audited_once import AuditedOnce
+
+    base = tmp_path_factory.getbasetemp()
+    return AuditedOnce((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "audited-once")
 
 
 @pytest.fixture(scope="session")

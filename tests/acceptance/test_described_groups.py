@@ -9,18 +9,17 @@ from click.testing import CliRunner
 
 from coordinator_replay.cli.main import main
 from tests.acceptance.recorded import answered, decoded
-from tests.pipeline.in_process import audit_here
+from tests.pipeline.audited_once import AuditedOnce
 from tests.samples import Sample
 
 LIFE = "group-lifecycles"
 
 
 @pytest.fixture(scope="module")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def warehouse(audited_once: AuditedOnce) -> Path:
     """The life of sixteen groups, audited."""
-    folder = tmp_path_factory.mktemp("audited") / "warehouse"
-    audit_here(folder, Sample(LIFE).segments, cluster_metadata=str(Sample(LIFE).folder / "cluster-metadata"))
-    return folder
+    metadata = str(Sample(LIFE).folder / "cluster-metadata")
+    return audited_once(Sample(LIFE).segments, cluster_metadata=metadata).warehouse
 
 
 def described(warehouse: Path, group: str, at: str | int) -> tuple[dict[str, Any], str]:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -13,7 +12,7 @@ from coordinator_replay.cli import reasons as module
 from coordinator_replay.cli.main import main
 from coordinator_replay.cli.reasons import print_reasons, reason_lines
 from coordinator_replay.query.rebalances import Rebalance
-from tests.pipeline.in_process import audit_here
+from tests.pipeline.audited_once import AuditedOnce
 from tests.query.small_warehouse import write_small_warehouse
 from tests.samples import Sample
 
@@ -79,11 +78,11 @@ def test_one_long_reason_is_told_whole(classic: Rebalance, monkeypatch, capsys):
     assert "- fact 39" in capsys.readouterr().out
 
 
-def test_what_a_time_is_asked_about_is_told_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    audit_here(tmp_path, Sample("group-lifecycles").segments)
+def test_what_a_time_is_asked_about_is_told_whole(audited_once: AuditedOnce, monkeypatch: pytest.MonkeyPatch):
+    warehouse = audited_once(Sample("group-lifecycles").segments).warehouse
     monkeypatch.setattr(module, "terminal_width", lambda: 80)
     monkeypatch.setattr(module, "_MOST_LINES", 5)
-    asked = ["why", "shop-billing", "--warehouse", str(tmp_path)]
+    asked = ["why", "shop-billing", "--warehouse", str(warehouse)]
     told = CliRunner().invoke(main, [*asked, "--at", "2026-11-21T08:32:25Z"]).stdout
     assert "MEMBER_LEAVE, likely" in told
     assert told.count("could also be") == told.count("  generation ") > 1

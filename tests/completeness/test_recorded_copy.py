@@ -10,24 +10,21 @@ from tests.completeness.asking import Reply, Told, ask_groups, ask_offsets
 from tests.completeness.held import open_held
 from tests.completeness.proof import read_proofs
 from tests.completeness.verdicts import Tally, Verdict
-from tests.pipeline.in_process import audit_here
+from tests.pipeline.audited_once import AuditedOnce
 from tests.samples import Sample
 
 
 @pytest.fixture(scope="module")
-def with_metadata(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def with_metadata(audited_once: AuditedOnce) -> Path:
     """The warehouse of the sample and of its cluster's metadata."""
-    sample, folder = Sample("compacted"), tmp_path_factory.mktemp("with-metadata")
-    audit_here(folder, sample.segments, cluster_metadata=str(sample.folder / "cluster-metadata"))
-    return folder
+    sample = Sample("compacted")
+    return audited_once(sample.segments, cluster_metadata=str(sample.folder / "cluster-metadata")).warehouse
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+def alone(audited_once: AuditedOnce) -> Warehouse:
     """The warehouse of the sample's segments alone."""
-    folder = tmp_path_factory.mktemp("alone")
-    audit_here(folder, Sample("compacted").segments)
-    return Warehouse(str(folder))
+    return Warehouse(str(audited_once(Sample("compacted").segments).warehouse))
 
 
 @pytest.fixture(params=[3, pytest.param(1, marks=pytest.mark.long)], ids=["a third", "all"])

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from coordinator_replay.cli.main import main
 from tests.docs.test_site import DOCS, code_blocks, typed_commands
-from tests.pipeline.in_process import audit_here
+from tests.pipeline.audited_once import AuditedOnce
 from tests.samples import Sample
 
 MADE = {"audit", "demo", "export", "maintain", "decode", "simulate"}
@@ -58,10 +58,11 @@ def here(words: tuple[str, ...]) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, audited_once: AuditedOnce) -> Path:
     made = tmp_path_factory.mktemp("questions")
     sample = Sample("group-lifecycles")
-    audit_here(made / "warehouse", sample.segments, cluster_metadata=str(sample.folder / "cluster-metadata"))
+    audited = audited_once(sample.segments, cluster_metadata=str(sample.folder / "cluster-metadata"))
+    audited.copy(made / "warehouse")
     (made / "ends.csv").write_text("topic,partition,offset\nshop.orders,0,1000\n")
     return made
 

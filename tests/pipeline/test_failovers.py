@@ -1,5 +1,6 @@
 """Two brokers that took over from each other, and an unclean election: the tables against what the brokers answered."""
 
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from coordinator_replay.query.rebalances import rebalances_of
 from coordinator_replay.query.saved import run_saved_query
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.query.timeline import timeline_of
+from tests.pipeline.audited_once import AuditedOnce
 from tests.pipeline.in_process import audit, audit_here, content
 from tests.samples import DATA, lines
 
@@ -30,16 +32,14 @@ ELECTED = datetime(2026, 11, 25, 1, 58, 43, 235_000, UTC)
 
 
 @pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    warehouse = tmp_path_factory.mktemp("first") / "wh"
-    audit_here(warehouse, RECORDED / "first", cluster_metadata=METADATA, broker_logs=LOGS)
-    return warehouse
+def first(audited_once: AuditedOnce) -> Path:
+    return audited_once(RECORDED / "first", cluster_metadata=METADATA, broker_logs=LOGS).warehouse
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+def both(first: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     warehouse = tmp_path_factory.mktemp("both") / "wh"
-    audit_here(warehouse, RECORDED / "first", cluster_metadata=METADATA, broker_logs=LOGS)
+    shutil.copytree(first, warehouse)
     return warehouse, audit_here(warehouse, RECORDED / "second", cluster_metadata=METADATA, broker_logs=LOGS)
 
 

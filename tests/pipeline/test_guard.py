@@ -10,7 +10,7 @@ from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.errors import CoordinatorReplayError
 from coordinator_replay.pipeline.groups import replay
 from coordinator_replay.pipeline.guard import GroupGuard
-from tests.pipeline.in_process import audit, audit_here, contents
+from tests.pipeline.in_process import audit, contents
 from tests.samples import Sample
 
 __all__ = ["audit"]
@@ -48,11 +48,9 @@ def of_others(tables):
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory):
+def expected(audited_once):
     """The tables of a run in which no group fails."""
-    folder = tmp_path_factory.mktemp("whole")
-    audit_here(folder, SAMPLE.segments)
-    return contents(folder)
+    return contents(audited_once(SAMPLE.segments).warehouse)
 
 
 @pytest.mark.parametrize("step", STEPS)

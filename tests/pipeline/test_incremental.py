@@ -107,9 +107,11 @@ def test_nights_of_a_fleet_end_in_the_tables_of_one_run(audit, tmp_path):
         assert found[table] == rows, table
 
 
-def test_running_again_changes_nothing(audit, tmp_path):
+def test_running_again_changes_nothing(audit, audited_once, tmp_path):
     sample = Sample("group-lifecycles")
-    first = audit(tmp_path / "wh", sample.segments)
+    audited = audited_once(sample.segments)
+    first = audited.summary
+    audited.copy(tmp_path / "wh")
     before = contents(tmp_path / "wh")
     again = audit(tmp_path / "wh", sample.segments)
     assert again.run.records_read == 0
@@ -119,13 +121,12 @@ def test_running_again_changes_nothing(audit, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["group-lifecycles", "expiration"])
-def test_the_summary_counts_what_the_tables_have(name, audit, tmp_path):
-    done = audit(tmp_path / "wh", Sample(name).segments)
-    listed = groups_at(Tables(str(tmp_path / "wh")))
+def test_the_summary_counts_what_the_tables_have(name, audited_once):
+    warehouse, done = audited_once(Sample(name).segments)
+    listed = groups_at(Tables(str(warehouse)))
     assert done.groups == Counter((group.group_type, group.state) for group in listed)
     rows = {
-        table: [json.loads(row) for row in content(tmp_path / "wh", table)]
-        for table in ("rebalances", "expired_offsets")
+        table: [json.loads(row) for row in content(warehouse, table)] for table in ("rebalances", "expired_offsets")
     }
     assert done.causes == Counter(row["cause"] for row in rows["rebalances"])
     assert sum(done.causes.values()) == done.rebalances
@@ -133,31 +134,30 @@ def test_the_summary_counts_what_the_tables_have(name, audit, tmp_path):
     assert name == "group-lifecycles" or done.expired["EXPIRED"]
 
 
-def test_other_thresholds_have_every_group_evaluated_anew(audit, tmp_path):
+def test_other_thresholds_have_every_group_evaluated_anew(audit, audited_once, tmp_path):
     sample = Sample("java-clients")
     audit(tmp_path / "wh", sample.segments, thresholds=QUICK)
     again = audit(tmp_path / "wh", sample.segments)
-    once = audit(tmp_path / "once", sample.segments)
+    warehouse, once = audited_once(sample.segments)
     assert again.findings == once.findings
-    assert contents(tmp_path / "wh") == contents(tmp_path / "once")
+    assert contents(tmp_path / "wh") == contents(warehouse)
 
 
-def test_a_full_run_derives_the_same_tables(audit, tmp_path):
+def test_a_full_run_derives_the_same_tables(audit, audited_once, tmp_path):
     sample = Sample("expiration")
-    audit(tmp_path / "wh", sample.segments)
+    audited_once(sample.segments).copy(tmp_path / "wh")
     before = contents(tmp_path / "wh")
     run = audit(tmp_path / "wh", sample.segments, full=True).run
     assert (run.already_audited, run.records_decoded) == (run.records_read - run.control_records, 0)
     assert contents(tmp_path / "wh") == before
 
 
-def test_a_run_makes_up_for_one_that_wrote_records_only(audit, tmp_path):
+def test_a_run_makes_up_for_one_that_wrote_records_only(audit, audited_once, tmp_path):
     sample = Sample("java-clients")
     audit(tmp_path / "wh", sample.segments, records_only=True)
     assert not content(tmp_path / "wh", "offset_history")
     audit(tmp_path / "wh", sample.segments)
-    audit(tmp_path / "once", sample.segments)
-    assert contents(tmp_path / "wh") == contents(tmp_path / "once")
+    assert contents(tmp_path / "wh") == contents(audited_once(sample.segments).warehouse)
 
 
 def test_clusters_of_one_warehouse_do_not_touch_each_other(audit, tmp_path):
@@ -183,14 +183,14 @@ def test_a_log_partition_that_is_silent_for_a_night_keeps_its_offsets(audit, tmp
     assert contents(tmp_path / "nights") == contents(tmp_path / "whole")
 
 
-def test_copies_of_a_log_count_once(audit, tmp_path):
+def test_copies_of_a_log_count_once(audit, audited_once, tmp_path):
     sample = Sample("compacted")
     copy = tmp_path / "broker-2"
     shutil.copytree(sample.segments, copy)
     run = audit(tmp_path / "copies", sample.segments, copy).run
-    once = audit(tmp_path / "once", sample.segments).run
-    assert run.duplicates_dropped == once.records_read
-    assert contents(tmp_path / "copies") == contents(tmp_path / "once")
+    once = audited_once(sample.segments)
+    assert run.duplicates_dropped == once.summary.run.records_read
+    assert contents(tmp_path / "copies") == contents(once.warehouse)
 
 
 @pytest.mark.parametrize("every_ms", rest_at_night([None, 1000], [1000]))

@@ -8,7 +8,7 @@ import pytest
 from coordinator_replay.query.rollouts import rollouts_of
 from coordinator_replay.query.saved import run_saved_query
 from coordinator_replay.query.tables import Tables
-from tests.pipeline.in_process import audit_here
+from tests.pipeline.audited_once import AuditedOnce
 from tests.query.small_warehouse import at, member, rebalances, write_small_warehouse
 from tests.samples import Sample
 
@@ -111,11 +111,9 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 
 
 @pytest.fixture(scope="module")
-def life(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+def life(audited_once: AuditedOnce) -> Tables:
     """A recorded log, and what its journal says was done to the clients."""
-    folder = tmp_path_factory.mktemp("life")
-    audit_here(folder, Sample("group-lifecycles").segments)
-    return Tables(str(folder))
+    return Tables(str(audited_once(Sample("group-lifecycles").segments).warehouse))
 
 
 @pytest.fixture(scope="module")

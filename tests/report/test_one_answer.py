@@ -1,7 +1,6 @@
 """What is asked in several places has one answer: of what became of a group, and of its usual cause."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -17,16 +16,14 @@ from coordinator_replay.report.life_marks import causes_of
 from coordinator_replay.report.lives import life_of
 from coordinator_replay.times import moment_text
 from tests.nightly import rest_at_night
-from tests.pipeline.in_process import audit_here
+from tests.pipeline.audited_once import AuditedOnce
 from tests.report.pages import Page
 from tests.samples import Sample
 
 
 @pytest.fixture(scope="module", params=rest_at_night(["expiration", "group-lifecycles"], ["expiration"]))
-def warehouse(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tables]:
-    folder: Path = tmp_path_factory.mktemp("wh")
-    audit_here(folder, Sample(request.param).segments)
-    opened = Tables(str(folder))
+def warehouse(request: pytest.FixtureRequest, audited_once: AuditedOnce) -> Iterator[Tables]:
+    opened = Tables(str(audited_once(Sample(request.param).segments).warehouse))
     yield opened
     opened.connection.close()
 

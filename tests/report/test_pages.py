@@ -30,7 +30,7 @@ from coordinator_replay.simulation.what_if.record import Recorded
 from coordinator_replay.simulation.what_if.settings import Alternative
 from coordinator_replay.times import milliseconds
 from scripts.what_if.sample import recorded_groups
-from tests.pipeline.in_process import audit_here
+from tests.pipeline.audited_once import AuditedOnce
 from tests.query.small_warehouse import (
     at,
     event,
@@ -354,10 +354,11 @@ def test_a_lane_marks_rollouts_along_its_lower_edge(warehouse: Tables):
     assert right - left == pytest.approx(UNITS * (minute / (life.end - life.start)), abs=1)
 
 
-def test_a_group_of_which_records_may_be_missing_has_at_least_so_many_rebalances(tmp_path, warehouse: Tables):
+def test_a_group_of_which_records_may_be_missing_has_at_least_so_many_rebalances(
+    audited_once: AuditedOnce, warehouse: Tables
+):
     assert not any(lane.is_at_least for lane in fleet_page(warehouse)[1].lanes)
-    audit_here(tmp_path / "compacted", Sample("compacted").segments)
-    text, page = fleet_page(Tables(str(tmp_path / "compacted")))
+    text, page = fleet_page(Tables(str(audited_once(Sample("compacted").segments).warehouse)))
     assert {lane.is_at_least for lane in page.lanes} == {True}
     assert {"at least 0", "at least 3"} <= set(Page(text).cells)
 

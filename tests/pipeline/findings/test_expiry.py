@@ -47,10 +47,9 @@ def test_a_question_with_a_horizon_is_answered_as_an_audit_with_it(looking_ahead
     assert bool(wanted) == (horizon > 6 * DAY)
 
 
-def test_what_expires_next_is_what_the_broker_removed_next(audit, tmp_path):
+def test_what_expires_next_is_what_the_broker_removed_next(audit, audited_once, tmp_path):
     """The dump ends shortly before the broker's cleanup; what it removed later is what was said to expire."""
-    folder, whole = tmp_path / "cut", tmp_path / "whole"
-    audit(whole, Sample("expiration").segments)
+    folder, whole = tmp_path / "cut", audited_once(Sample("expiration").segments).warehouse
     removed = {
         (one.group_id, one.topic, one.partition, one.committed_offset): one.expire_at
         for one in expired_offsets(Tables(str(whole)), statuses=("EXPIRED",))

@@ -7,10 +7,7 @@ import pytest
 
 from coordinator_replay.query.findings import findings_of
 from coordinator_replay.query.tables import Tables
-from tests.pipeline.in_process import audit
 from tests.samples import Sample, lines
-
-__all__ = ["audit"]
 
 # In the sample that was compacted only the last commit of each partition is left.
 SAMPLES = ["expiration", "group-lifecycles", "old-format-gzip", "old-format-none", "transactions"]
@@ -30,9 +27,8 @@ def moved_back(name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_offset_that_was_set_back_is_found_whatever_was_committed_later(audit, tmp_path, name):
-    audit(tmp_path / "wh", Sample(name).segments)
-    found = findings_of(Tables(str(tmp_path / "wh")), rules=["offset_rewind"])
+def test_every_offset_that_was_set_back_is_found_whatever_was_committed_later(audited_once, name):
+    found = findings_of(Tables(str(audited_once(Sample(name).segments).warehouse)), rules=["offset_rewind"])
     without_members = [one for one in found if "the group has no members on record" in one.message]
     assert {one.group_id for one in without_members} == moved_back(name)
     assert all("the log doesn't show which" in one.message for one in without_members)

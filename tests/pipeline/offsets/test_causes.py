@@ -15,7 +15,7 @@ from coordinator_replay.query.offset_events import offset_events
 from coordinator_replay.query.removed import removed_offsets
 from coordinator_replay.query.tables import Tables
 from tests.nightly import rest_at_night
-from tests.pipeline.in_process import audit, audit_here
+from tests.pipeline.in_process import audit
 from tests.pipeline.staged_rows import (
     audit_rows,
     auditor_of_rows,
@@ -48,10 +48,9 @@ def removed(warehouse):
 
 
 @pytest.fixture(scope="module")
-def expiration(tmp_path_factory):
+def expiration(audited_once):
     """The warehouse of a broker that let offsets expire, and what its audit said."""
-    folder = tmp_path_factory.mktemp("expiration") / "wh"
-    return folder, audit_here(folder, Sample("expiration").segments)
+    return audited_once(Sample("expiration").segments)
 
 
 def test_every_expiration_of_the_broker_is_explained_and_nothing_else(expiration):
@@ -218,10 +217,10 @@ def test_offsets_are_due_or_expiring_before_the_broker_removes_them(audit, tmp_p
     assert {row["status"] for row in rows(tmp_path / "wh", "expired_offsets")} >= {"EXPIRED"}
 
 
-def test_retention_is_not_inferred_from_deletions(audit, tmp_path):
-    summary = audit(tmp_path / "wh", Sample("group-lifecycles").segments)
+def test_retention_is_not_inferred_from_deletions(audited_once):
+    warehouse, summary = audited_once(Sample("group-lifecycles").segments)
     assert any("Kafka's default" in note for note in summary.run.notes)
-    ended = {(row["group_id"], row["ended_by"]) for row in removed(tmp_path / "wh")}
+    ended = {(row["group_id"], row["ended_by"]) for row in removed(warehouse)}
     assert ended == {("shop-doomed", "GROUP_DELETED"), ("shop-trim", "DELETED")}
 
 
