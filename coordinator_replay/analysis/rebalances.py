@@ -192,9 +192,9 @@ class Rebalances:
         joined: members that joined since the last rebalance began.
         left: members that left since the last rebalance began.
         is_step_exact: whether the last step was proven.
-        history: facts for reasons besides the operation.
+        history: facts from earlier operations, for the reasons.
         lost_at: log offset at which records were last missing; signs of life before it may be missing.
-        open_join_at: log offset of the last rebalance in which members joined that may have been in the group before.
+        open_join_at: log offset of the last rebalance whose new members may have been in the group before.
         unproven_at: log offset of the last unproven step; departures before it may be missing.
         unproven_ms: time of the last unproven step.
         has_completed: whether a rebalance has ended and its partitions are not counted yet.

@@ -1,6 +1,6 @@
 """The topics that the members of a group subscribe to.
 
-Members miss a partition without an owner only if they subscribe to its topic.
+A partition without an owner matters only if a member of the group subscribes to its topic.
 """
 
 from collections import Counter

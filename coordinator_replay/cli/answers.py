@@ -277,7 +277,7 @@ def print_screen(
 def _room(beside: Iterable[str], shared_with: int) -> int:
     """Return the largest number of lines of a table that shares a screen with sentences and rows of another table.
 
-    The screen has room for a sentence of one line already.
+    ``_SCREEN`` already leaves a line free for one sentence.
     """
     taken = sum(len(output.text_lines(text, err=True)) for text in beside)
     left = _SCREEN - max(taken - 1, 0)

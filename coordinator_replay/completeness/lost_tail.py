@@ -235,7 +235,7 @@ def _covered(copy: SegmentCopy, offsets: Numbers) -> Bools:
 
 
 def _outlived(copy: SegmentCopy, others: LogRecords, match: _Match) -> Bools:
-    """Return, for each other record, whether the copy lacks it although it has an older record of the key.
+    """Return, for each record of the other copies, whether this copy lacks it but has an older record of its key.
 
     A record does not count if a gap lies between the two.
     """

@@ -176,9 +176,9 @@ def _scan(
     Args:
         run: the run that has the batches.
         group: the batches.
-        starts: position in the group's data where the records of each batch begin.
-        counts: number of records to read of each batch.
-        after_deltas: offset delta that the first record to read of each batch must exceed.
+        starts: for each batch, the position in the group's data where its records begin.
+        counts: for each batch, the number of records to read.
+        after_deltas: for each batch, an offset delta; only records with a larger one are read.
         whole: treat a batch with more records than its count as malformed.
     """
     headers = group.headers

@@ -25,13 +25,13 @@ class LogEntry:
 def write_records(
     records: Sequence[LogEntry], *, producer_id: int = -1, producer_epoch: int = -1, control: int = 0
 ) -> bytes:
-    """Write one batch, which is transactional if it has a producer.
+    """Return the bytes of one batch. A batch with a producer is transactional.
 
     Args:
         records: in order of their offsets.
         producer_id: producer id.
         producer_epoch: producer epoch.
-        control: ``Attribute.CONTROL`` if its record is a control record.
+        control: ``Attribute.CONTROL`` for a batch with a control record, else 0.
     """
     first, last = records[0], records[-1]
     body = b"".join(

@@ -334,7 +334,7 @@ def _head(copy: DumpCopy, heads: Mapping[str, LogCopy]) -> LogCopy:
 
 
 def _parts_of(decoded: Sequence[DecodedFile]) -> list[LogCopy]:
-    """Return the copies that were read, each with the facts of its headers and its comparisons with anchors."""
+    """Merge the parts of each copy; return the copies with facts from batch headers and comparisons with anchors."""
     return merged(part for file in decoded for part in file.parts)
 
 

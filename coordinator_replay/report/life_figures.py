@@ -83,7 +83,7 @@ def _rebalances(axis: Axis) -> figure:
 
 
 def _owners_by_partition(axis: Axis) -> figure:
-    """Return a row for each partition: who owned it, and hatched in red when nobody did."""
+    """Return a figure with a row for each partition: bars for its owners, red hatching for times without an owner."""
     drawn = rows_figure("owners-by-partition", axis)
     owned = bars(drawn, "owned", owner_marks.OWNED, color="colour")
     gaps = unowned_bars(drawn, "gaps", owner_marks.GAPS, fill_alpha=0.12, hatch_alpha=0.6)

@@ -1,10 +1,10 @@
 """The version of the contract that a table follows.
 
-Each table has this version among its properties. A new column needs no new version: an audit adds it when it opens the
-table. If the column is required, the table is refused. A larger change raises ``SCHEMA_VERSION``, for example if values
-move to another column or a column gets another type. Tables of an older version are refused with a sentence that says
-to audit again. So no release writes by one contract into a table made by another, and none touches a table that a newer
-release has made.
+Each table has this version among its properties. A new column that may be null needs no new version: an audit adds the
+column when it opens the table. A table that lacks a required column is refused. A larger change raises
+``SCHEMA_VERSION``, for example if values move to another column or a column gets another type. Tables of an older
+version are refused with a sentence that says to audit again. So a release never writes into a table that follows
+another version, and never touches a table of a newer release.
 """
 
 from collections.abc import Mapping

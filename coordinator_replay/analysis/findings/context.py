@@ -55,7 +55,7 @@ class ExpiringOffsets:
 
 @dataclass(slots=True)
 class GroupContext:
-    """One group.
+    """Facts about one group, for the rules of findings.
 
     Attributes:
         end_ms: the end of the log.
@@ -67,7 +67,8 @@ class GroupContext:
         rebalances: begin and id of the last rebalances.
         largest: the largest record near the topic's limit.
         transactions: transactions that were pending for long.
-        expiries: offsets by topic, status, rule, time of expiry, and whether they no longer have the status.
+        expiries: offsets that expire or have expired, by topic, status, rule, time of expiry, and whether the
+            status has ended.
         quiet: evidence of times without a record of the group's own.
         uncommitted: evidence of partitions that had an owner and no commit yet.
         stalls: times in which a partition was not committed for longer than usual, with ``usual_ms``.

@@ -169,7 +169,10 @@ class Evaluator:
             self.topic = None
 
     def _merge(self, observed: ObservationRow) -> Iterator[Found]:
-        """Merge observations of one finding; one that is still open counts if it has lasted long enough."""
+        """Add an observation to the current finding; yield that finding if the observation begins another one.
+
+        An open observation is left out until it has lasted long enough.
+        """
         end_ms = self.context.end_ms
         if observed["is_open"] and not has_lasted(observed["needed_ms"] or 0, observed["first_seen"], end_ms):
             return

@@ -274,20 +274,21 @@ _POSITION_LOSS = ("partition", "from_offset", "committed_offset", "replaced_offs
 
 
 def rewind(row: Mapping[str, Any]) -> Sum:
-    """Return a commit that went back, as a sum.
+    """Return the sum of a single rewind: a commit of a lower offset than the commit before.
 
     Args:
-        row: partition, log_partition, from_offset, committed_offset, previous_offset, leader_epoch, is_transactional,
-            owner_member_id, group_state, valid_from.
+        row: the columns partition, log_partition, from_offset, committed_offset, previous_offset, leader_epoch,
+            is_transactional, owner_member_id, group_state, valid_from.
     """
     return _burst(row, row["previous_offset"] - row["committed_offset"], _REWIND)
 
 
 def position_loss(row: Mapping[str, Any]) -> Sum:
-    """Return a commit of a negative offset, as a sum.
+    """Return the sum of a single commit of a negative offset.
 
     Args:
-        row: partition, log_partition, from_offset, committed_offset, replaced_offset, owner_member_id, valid_from.
+        row: the columns partition, log_partition, from_offset, committed_offset, replaced_offset, owner_member_id,
+            valid_from.
     """
     return _burst(row, 0, _POSITION_LOSS)
 

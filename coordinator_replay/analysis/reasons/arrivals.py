@@ -90,7 +90,7 @@ class Return(NamedTuple):
         return [(about(FactKind.JOINED, self.member, place=place), removed, self.fact(reason), *more)]
 
     def fact(self, kind: FactKind, **fields: Any) -> Fact:
-        """Return a fact about the member and the member that its client had before."""
+        """Return a fact about the new member and the departed member of the same client."""
         return about(kind, self.member, others=(self.departed.member_id,), **fields)
 
 

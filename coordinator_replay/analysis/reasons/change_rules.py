@@ -40,10 +40,10 @@ def _is_readable(subscription: Subscription | None) -> bool:
 
 @CHANGE_RULES.row(Cause.TOPIC_METADATA_CHANGE, CLASSIC, explains=(Cause.SUBSCRIPTION_CHANGE, *_NOTHING_VISIBLE))
 def pattern_resolved(situation: Situation) -> Explanation | None:
-    """A client's own pattern matched a new topic, or one that is deleted.
+    """A client's own pattern matched a new topic, or a topic that it matched was deleted.
 
-    Footprint: members subscribed to other topics, and exactly those were created or deleted since the generation before
-        (cluster metadata): they subscribe by a pattern.
+    Footprint: members changed their topics, and by the cluster metadata exactly these topics were created or deleted
+        since the generation before. So the members subscribe by a pattern.
     Confidence: likely.
     Look-alikes: SUBSCRIPTION_CHANGE to topics just created.
     """

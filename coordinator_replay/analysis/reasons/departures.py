@@ -280,7 +280,7 @@ def timeouts_of(situation: Situation, member: Member) -> tuple[Cause, ...]:
 
 
 def _session_ms(member: Member) -> int | None:
-    """Return its session timeout; None if its record has none, because only classic members give it."""
+    """Return a member's session timeout. None if its record has none: only records of classic members have one."""
     session_ms = member.subscription_or_empty.session_timeout_ms
     return session_ms if session_ms is not None and session_ms > 0 else None
 

@@ -348,7 +348,16 @@ class _Batch:
         return np.isin(of_offsets, pairs[codes != NOWHERE])
 
     def _ended_by(self, codes: Numbers, words: dict[Any, str], is_lost: Bools, by: pa.Array) -> pa.Array:
-        """Return the words for ends, given the rows that ended intervals; a row that is no record has its own word."""
+        """Return the word for the end of each interval.
+
+        If missing records or a move ended the interval, the word is the name of the event that ended it.
+
+        Args:
+            codes: how each interval ended.
+            words: the words by code.
+            is_lost: whether missing records or a move ended the interval.
+            by: the row of the event that ended it.
+        """
         ended = _words(codes, words)
         return pc.if_else(pa.array(is_lost), self.take("name", by), ended) if is_lost.any() else ended
 

@@ -43,11 +43,11 @@ class GroupUpdate:
 
     Attributes:
         group: the replayed group; a new group if the operation creates it.
-        state: the state of the group that no record has.
+        state: the part of the group's state that is in no record.
         records: records so far, in order.
         is_new: whether the operation creates the group.
-        named_topics: topics in the order of the request, if it lists them: the order decides between names that
-            collide in a hash table.
+        named_topics: the topics that the request lists, in its order. The order decides between names that collide in a
+            hash table.
     """
 
     shard: Shard
