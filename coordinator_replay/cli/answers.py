@@ -229,10 +229,12 @@ def show_part(
 
 def _print_part(
     common: Common, columns: Sequence[AnswerColumn], rows: Sequence[Row], most_lines: int, what: str
-) -> None:
+) -> int:
     most = inf if common.wide or output.terminal_width() is None else most_lines
-    left = len(rows) - print_table(columns, rows, is_wide=common.wide, most_lines=most)
+    printed = print_table(columns, rows, is_wide=common.wide, most_lines=most)
+    left = len(rows) - printed
     say(f"{counted(left, f'more {what}')}: --wide and --output json have them." if left else None)
+    return printed
 
 
 def show_screen(
@@ -243,7 +245,7 @@ def show_screen(
     beside: Sequence[str] = (),
     *,
     shared_with: int = 0,
-) -> None:
+) -> int:
     """Print some columns of rows; a table on a terminal has no more lines than a screen, unless ``--wide`` is given.
 
     Args:
@@ -253,9 +255,12 @@ def show_screen(
         what: a word for one row.
         beside: sentences that the caller prints above or below the table, for which the screen keeps room.
         shared_with: number of rows of another table on the same screen.
+
+    Returns:
+        The number of printed rows.
     """
     rows = _values(shown, answers)
-    print_screen(common, _with_doubts(shown, rows), rows, what, beside, shared_with=shared_with)
+    return print_screen(common, _with_doubts(shown, rows), rows, what, beside, shared_with=shared_with)
 
 
 def print_screen(
@@ -266,12 +271,12 @@ def print_screen(
     beside: Sequence[str] = (),
     *,
     shared_with: int = 0,
-) -> None:
+) -> int:
     """Print rows of values, as ``show_screen`` does."""
     if common.output == "table":
-        _print_part(common, columns, rows, _room(beside, shared_with), what)
-    else:
-        print_rows(columns, rows, common.output, is_wide=common.wide)
+        return _print_part(common, columns, rows, _room(beside, shared_with), what)
+    print_rows(columns, rows, common.output, is_wide=common.wide)
+    return len(rows)
 
 
 def _room(beside: Iterable[str], shared_with: int) -> int:

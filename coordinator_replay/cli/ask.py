@@ -119,19 +119,16 @@ def _member_columns(row_type: type, kinds: Collection[str]) -> list[AnswerColumn
 def _print_several(common: Common, descriptions: "Sequence[Described]", *, has_groups: bool, has_members: bool) -> None:
     """Print several groups as one table, and their members as another that names their groups.
 
-    On a terminal, both together have the length of a screen.
+    On a terminal, both together have the length of a screen, and notes about members that have no room are left out.
     """
     kinds = {kind for description in descriptions for kind in description.kinds}
     groups = [description.group for description in descriptions]
     members = [member for description in descriptions for member in description] if has_members else []
-    notes = [
-        note if len(descriptions) == 1 else f"{description.group.group_id}: {note}"
-        for description in descriptions
-        for note in (description.notes if has_members else description.group_notes)
-    ]
+    of_members = {group.group_id for group in groups} if has_members else set()
+    most = _notes_of(descriptions, of_members)
     if has_groups:
         columns = columns_for(type(groups[0]), kinds)
-        show_screen(common, columns, groups, "group", notes, shared_with=len(members))
+        show_screen(common, columns, groups, "group", most, shared_with=len(members))
     if members:
         if has_groups:
             click.echo()
@@ -139,8 +136,25 @@ def _print_several(common: Common, descriptions: "Sequence[Described]", *, has_g
             replace(column, rank=1) if column.name == "group_id" else column
             for column in _member_columns(descriptions[0].row_type, kinds)
         ]
-        show_screen(common, columns, members, "member", notes, shared_with=len(groups) if has_groups else 0)
-    say(*notes)
+        beside = len(groups) if has_groups else 0
+        printed = show_screen(common, columns, members, "member", most, shared_with=beside)
+        if printed < len(members):
+            of_members = {member.group_id for member in members[:printed]}
+    say(*_notes_of(descriptions, of_members))
+
+
+def _notes_of(descriptions: "Sequence[Described]", shown: Collection[str]) -> list[str]:
+    """Return the notes of groups, each with its group if there are several.
+
+    Args:
+        descriptions: the groups.
+        shown: groups of which members are shown; notes about single members of other groups are left out.
+    """
+    return [
+        note if len(descriptions) == 1 else f"{description.group.group_id}: {note}"
+        for description in descriptions
+        for note in (description.notes if description.group.group_id in shown else description.group_notes)
+    ]
 
 
 def _print_description(common: Common, description: "Described", *, has_group: bool = True) -> None:

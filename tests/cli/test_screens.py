@@ -362,7 +362,7 @@ def test_wide_shows_every_column_in_full(screen, name: str):
 
 @pytest.fixture(scope="module")
 def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A warehouse of 18 groups of two members, of which the first has 30 events."""
+    """A warehouse of 18 groups of two members: the first has 30 events, the last a member in place of another."""
     folder = write_small_warehouse(tmp_path_factory.mktemp("crowded"))
     names = [f"crowd-{number:02}" for number in range(18)]
     write_rows(folder, "group_timeline", [
@@ -371,7 +371,8 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name in names for seq in range(1, 31 if name == names[0] else 2)
     ])  # fmt: skip
     write_rows(folder, "member_timeline", [
-        member(name, f"m-{place}", "02:03", None, place, member_epoch=1, assigned=orders(place), target=orders(place))
+        member(name, f"m-{place}", "02:03", None, place, member_epoch=1, assigned=orders(place), target=orders(place),
+               is_client_inherited=name == names[-1] and place == 1)
         for name in names for place in range(2)
     ])  # fmt: skip
     write_rows(folder, "offset_history", [offset("orders", 0, 100, "02:03", group_id=name) for name in names])
@@ -381,7 +382,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 CROWDED: dict[tuple[str, ...], str] = {
     ("describe", "crowd-*"): "13 more groups",
     ("describe", "crowd-*", "--state"): "2 more groups",
-    ("describe", "crowd-*", "--members"): "20 more members",
+    ("describe", "crowd-*", "--members"): "22 more members",
     ("describe", "crowd-*", "--offsets"): "2 more offsets",
     ("describe", "crowd-00", "crowd-01", "crowd-02"): "",
     ("timeline", "crowd-00"): "15 more events",
@@ -409,6 +410,16 @@ def _told(folder: Path, *arguments: str) -> list[str]:
     result = runner.invoke(main, arguments)
     assert result.exit_code == 0, result.output
     return result.output.splitlines()
+
+
+@pytest.mark.parametrize(("shown", "is_said"), [([], False), (["--state"], False), (["--members", "--wide"], True)])
+def test_a_note_on_a_member_stands_beside_members_alone(
+    crowded: Path, monkeypatch: pytest.MonkeyPatch, shown: list[str], is_said: bool
+):
+    monkeypatch.setattr(output, "terminal_width", lambda *, err=False: 80)
+    assert (
+        any("crowd-17: Client id and host" in line for line in _told(crowded, "describe", "crowd-*", *shown)) is is_said
+    )
 
 
 @pytest.mark.parametrize("width", [80, None])

@@ -565,6 +565,8 @@ def test_owner_and_describe_say_where_client_and_host_are_those_of_a_replaced_me
     for shown, is_said in ("--state", False), ("--members", True):
         told = CliRunner().invoke(main, ["describe", "payments", shown, "--warehouse", str(folder)])
         assert ("earlier process" in told.stderr) is is_said
+    told = CliRunner().invoke(main, ["describe", "*", "--warehouse", str(folder)])
+    assert "payments: Client id and host of m-3 may be those of an earlier process" in told.stderr
 
 
 def test_a_note_on_many_replaced_members_names_few_of_them():
