@@ -29,7 +29,11 @@ _MOST_LINES = 22
 
 
 def _duration(rebalance: "Rebalance") -> str:
-    """Return its duration; for a classic rebalance, the duration of the sync and the limit that the log proves."""
+    """Return a clause on how long a rebalance took, or why that is not known.
+
+    If the join phase is not on record, the clause has the duration of the sync. It also has the upper bound of the
+    whole rebalance, if there is one.
+    """
     if not rebalance.is_over:
         return "when it was over is not on record" if rebalance.is_end_missing else "not over at the end of the log"
     if rebalance.duration_ms is not None:

@@ -17,10 +17,12 @@ known_option = click.option(
 
 
 def settings_of(texts: Iterable[str]) -> dict[str, str]:
-    """Return settings by name; ``without-restarts`` may have no value.
+    """Read settings from texts like ``NAME=VALUE,NAME=VALUE``, and return their values by name.
+
+    ``without-restarts`` needs no value.
 
     Raises:
-        UsageError: a text is not of that form, or no setting has that name.
+        UsageError: a text is not of the form NAME=VALUE, or no setting has that name.
     """
     values = {}
     for text in texts:
@@ -38,7 +40,7 @@ def settings_of(texts: Iterable[str]) -> dict[str, str]:
 
 
 def _check_name(name: str) -> None:
-    """Make sure that a setting can be tried.
+    """Check that what-if has a setting of this name.
 
     Raises:
         UsageError: no setting has that name.

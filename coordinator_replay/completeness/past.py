@@ -85,7 +85,10 @@ class LogPartition:
         return min((offset for offset in offsets if offset is not None), default=None)
 
     def proven_to(self, proven_from: int) -> int:
-        """Return the end of the part that is proven from an offset on; 0 if nothing is missing."""
+        """Return the end of the range that is proven from ``proven_from`` on.
+
+        Return 0 if no offset of the log partition is missing.
+        """
         ends = (span.to_offset for span in self.ranges if span.exact_from_offset == proven_from)
         return 0 if self.is_whole else min(ends, default=0)
 
@@ -152,7 +155,12 @@ class Completeness:
         return max((row.end_timestamp for row in self.partitions.values() if row.end_timestamp), default=None)
 
     def proofs(self, at: datetime) -> tuple[list[int], list[int], list[int]]:
-        """Return the log partitions that can prove absence at a time, with the first and last offset of each proof."""
+        """Return the log partitions that can prove that a key did not exist at a time.
+
+        Returns:
+            Three lists of equal length: the log partition, the first proven offset, and the end of the proven offsets
+            (not included; 0 if nothing is missing).
+        """
         offsets = {number: (row.proven_from(at), row) for number, row in self.partitions.items()}
         proven = [
             (number, offset, row.proven_to(offset)) for number, (offset, row) in offsets.items() if offset is not None
@@ -224,7 +232,7 @@ def shown_since(since: datetime, log_end: datetime | None) -> str:
 
 
 def shown_second(moment: datetime, *, is_rounded_up: bool = False) -> str:
-    """Return a moment to the second.
+    """Return a time as text, without fractions of a second.
 
     >>> shown_second(LATEST, is_rounded_up=True)
     '9999-12-31T23:59:59Z'

@@ -78,12 +78,15 @@ def are_longer(before: Sequence[CompleteRange], now: Sequence[CompleteRange]) ->
 
 
 def gaps_behind(before: Sequence[CompleteRange], end: int, now: Sequence[CompleteRange]) -> list[int]:
-    """Return the numbers of the new ranges that begin with a gap after an end; none if an earlier range changed.
+    """Return the indexes of the ranges that a new dump added behind the earlier ranges.
+
+    Return an empty list if a new range does not follow a gap, or begins before the end of the earlier runs. Also return
+    an empty list if there were no earlier ranges, or one of them changed.
 
     Args:
         before: the ranges of earlier runs.
-        end: the end of earlier runs.
-        now: the present ranges.
+        end: the first offset after the records of earlier runs.
+        now: all ranges, with the new dump.
     """
     count = len(before)
     are_behind = all(span.is_gap and span.begins_at >= end for span in now[count:])

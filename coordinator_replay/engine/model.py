@@ -151,7 +151,10 @@ class Subscription(NamedTuple):
 
     @property
     def least_rebalance_ms(self) -> int:
-        """Return the lowest possible rebalance timeout of a coordinator: one that wrote −1 used 0."""
+        """Return the lowest rebalance timeout that the coordinator may have used for the member.
+
+        If the record has no timeout, or −1, return 0: the coordinator that wrote −1 used 0.
+        """
         return max(self.rebalance_timeout_ms or 0, 0)
 
 

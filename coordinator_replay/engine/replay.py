@@ -271,7 +271,9 @@ class StateReplay:
         return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), group_type)
 
     def lose_key(self, record: Record, group_type: GroupType) -> Event:
-        """Return the event for an unreadable value: its key is unproven until the next record of the key.
+        """Return the event for an unreadable value.
+
+        The key of the record is unproven until the next record of this key.
 
         Args:
             record: the record; no operation is open.
@@ -285,14 +287,16 @@ class StateReplay:
     def interrupted(
         self, partition: int, offset: int, timestamp_ms: int | None, before: GroupState, group_type: GroupType | None
     ) -> Event:
-        """Return the event for records missing between older dumps and a newer dump; only the newer dump is proven.
+        """Return the event for records that are missing between older dumps and a newer dump.
+
+        Only the newer dump proves the state after the event.
 
         Args:
             partition: the log partition.
             offset: the first offset that is missing.
             timestamp_ms: the time from which records are missing.
             before: the state that was shown up to that time.
-            group_type: type of a group that does not exist.
+            group_type: the group's type if the group does not exist.
         """
         self._state = before
         return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), group_type)

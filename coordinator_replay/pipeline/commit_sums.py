@@ -294,11 +294,13 @@ class IntervalSums:
 
 
 def pauses(rows: pa.RecordBatch, pause_ms: int, end: datetime | None = None) -> pa.RecordBatch:
-    """Return offsets that lasted for long, in PAUSE: offsets with an owner that are proven in the whole interval.
+    """Return the offsets that were not replaced for at least ``pause_ms``, as rows of ``PAUSE``.
+
+    Only offsets that have an owner and are exact count.
 
     Args:
         rows: rows of the history.
-        pause_ms: the shortest time that counts as long.
+        pause_ms: the shortest pause, in milliseconds.
         end: the end of the log; None leaves out offsets that are still in force at the end.
     """
     begin, ended = (rows.column(name).cast(TIMESTAMP) for name in ("valid_from", "valid_to"))

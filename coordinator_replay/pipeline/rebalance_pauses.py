@@ -250,8 +250,8 @@ class PauseStep:
 
     A row stays open until its group was deleted, or has a record so late that no later commit can change the pause.
     Only the group's own records decide this, so the result does not depend on other groups or on the number of runs.
-    Later commits still change a closed row in two cases: a record had a time ahead of the log, or a deleted group
-    exists again within an hour.
+    There are two exceptions, in which a later commit changes a closed row: the time of a record was ahead of the times
+    of the records after it, or a deleted group was created again within an hour.
 
     Args:
         files: the bucket's files, which include new records and staged rows of new rebalances.

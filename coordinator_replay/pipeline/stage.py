@@ -192,7 +192,7 @@ class SparkStages:
         return [result for _, result in sorted(zip(places, results, strict=True), key=lambda pair: pair[0])]
 
     def _results(self, name: str, tasks: DataFrame, stage: Callable[..., Result]) -> list[Result]:
-        """Run the tasks under a name for Spark's pages, and return their results by rank."""
+        """Run the tasks, with this name in the Spark UI, and return their results in the order of ranks."""
         with named_jobs(self.spark, name):
             # Not toLocalIterator, which would run a task only after the one before it.
             rows = sorted(tasks.collect(), key=lambda row: int(row["rank"]))

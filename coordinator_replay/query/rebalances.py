@@ -126,7 +126,7 @@ class Rebalance:
         return self.duration_ms_max if is_bound else None
 
     def match(self, causes: Sequence[str]) -> str | None:
-        """Return the column that one of the causes matches, ``cause`` or ``alternative``; None if no cause matches."""
+        """Return ``cause`` if the rebalance has one of the causes, ``alternative`` if it may have one, else None."""
         wanted = {cause_name(cause) for cause in causes}
         if self.cause in wanted:
             return "cause"

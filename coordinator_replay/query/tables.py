@@ -321,7 +321,10 @@ class Tables:
         return [row_of(row_type, row) for row in self.rows(sql, **parameters)]
 
     def _check_kept(self, name: str, asked: Mapping[str, object]) -> None:
-        """Make sure that rows of the question's time (``at``, or ``start`` to ``end``) were not purged."""
+        """Check that ``maintain --keep`` did not purge the rows of a question's time (``at``, or ``start`` to ``end``).
+
+        If it purged some of them, add a note.
+        """
         written = self._open[name].metadata().configuration.get(KEPT_SINCE_PROPERTY) if name in self._open else None
         if written is None:
             return

@@ -47,17 +47,17 @@ coordinator-replay simulate incident.jsonl --out simulated --truth truth.jsonl
 | `removal` | a member is removed, on record or in memory | `group_id`, `member_id`, `end_offset`, `reason` |
 
 `at` counts milliseconds from the beginning of the script, as in the answers. Ids of members are those in the segments.
-`end_offset` is the offset of the next record then, `state` the state that the group leaves. `reason` is Kafka's own
-text. A rebalance has the reason that brokers log with "Preparing to rebalance group". An epoch has the lines that they
-log for the same request, joined by a semicolon.
+`end_offset` is the end of the log partition at that time. `state` is the state that the group leaves. `reason` is
+Kafka's own text. A rebalance has the reason that brokers log with "Preparing to rebalance group". An epoch has the
+lines that they log for the same request, joined by a semicolon.
 
-`trigger` says what set it off. Its `kind` is one of these:
+Every event also has `trigger`, which says what caused the event. The `kind` of a trigger is one of these:
 
 | kind | what it is | fields |
 |---|---|---|
-| `request` | it arrived | `name`, `version`, `group_id`, `member_ids`, `instance_ids`, `client_id`, `client_host` |
-| `timer` | a timer that ended | `name` of the timer, `group_id`, `member_ids` |
-| `job` | background work is done: expressions are resolved | the fields of the request that asked for it |
+| `request` | a request came | `name`, `version`, `group_id`, `member_ids`, `instance_ids`, `client_id`, `client_host` |
+| `timer` | a timer ended | `name` of the timer, `group_id`, `member_ids` |
+| `job` | background work was done: expressions were resolved | the fields of the request that asked for it |
 | `topics` | topics were deleted | `name` |
 | `marker` | a transaction ended | `name`: COMMIT or ABORT |
 | `load` | the partition was loaded | `name` |
@@ -104,8 +104,9 @@ exceptions, and they hold for the log of a real broker too:
 - The assignment that the leader of a classic group sent is shown as partitions only if it is a
   ConsumerProtocolAssignment and the group's protocol type is `consumer`.
 - After a topic is deleted, the coordinator leaves its partitions out of descriptions. The tables still show them.
-- If the members of a group ask for no assignor, it is the first of the setting `group.consumer.assignors`. If equally
-  many ask for each of two, the order of a hash table decides.
+- The tables do not show the assignor that a consumer group uses if its members name none, or if two assignors have the
+  same number of members. The coordinator then uses the first of `group.consumer.assignors`, or breaks the tie by the
+  order of a hash table.
 - A JoinGroup with a member id to an Empty consumer group is refused, and yet Kafka forgets the group until the
   partition is loaded again. It writes no tombstone, so the tables still have the group. The next member begins a new
   group under the name, at its first generation or epoch. (In Kafka 4.3.1: `classicGroupJoinToClassicGroup` of
@@ -116,20 +117,22 @@ exceptions, and they hold for the log of a real broker too:
 LEFT_OUT = """\
 ## What is left out
 
-- The broker around the coordinator: authorization, quotas and throttling, the network and its delays, topics that
-  OffsetCommit would not know. A broker fills topic ids into requests by name. Here give them yourself (`topicId` beside
-  `name` in OffsetCommit), if an older member epoch is to be accepted.
+- The broker around the coordinator: authorization, quotas and throttling, the network and its delays, and the
+  check that the topic of an OffsetCommit exists.
+- A broker adds topic ids to a request that names topics; the simulation does not. The coordinator needs the id to
+  accept a commit with an older member epoch: give `topicId` beside `name` in such an OffsetCommit.
 - Writes that fail, and records that are too large. A record counts as committed when it is written.
 - Share and streams groups.
 - `group.coordinator.append.linger.ms`: every operation is a batch of its own. Neither order nor content depends on it.
-- Log lines. The form of the answers has a place for them; Kafka's own coordinator fills it.
-- Random member ids: they are counted instead.
-- How long a broker takes for a timer that sets itself again without a delay: it is a millisecond here. The timer of a
-  join phase does so, if the rebalance timeout is 0 and only static members are left that did not join.
+- Log lines. If Kafka's own coordinator runs the same script (`scripts/kafka`), its answers also have log lines, as
+  `{"at", "log"}`.
+- Random member ids: the simulation counts them instead.
+- The time that a broker takes for a timer that restarts without a delay. Here it is a millisecond. The timer of a join
+  phase does so if the rebalance timeout is 0, and only static members are left, none of which joined.
 - The order of timers that are due in the same millisecond: they fire in the order they were set.
-- Part of the order of Java's hash tables, which decides ties. It is reproduced, except for bins with nine keys or more
-  in tables of 64 places or more, which Java turns into trees.
-- Time begins at 2001-09-09T01:46:40Z in every script.
+- Part of the order of Java's hash tables, which breaks ties. Java turns a bin with nine keys or more into a tree if the
+  table has 64 places or more; the order of such bins is not reproduced. The order of all others is.
+- The date. Time begins at 2001-09-09T01:46:40Z in every script.
 """
 
 
@@ -190,7 +193,8 @@ def _settings() -> str:
         f"| `{CLIENT_ASSIGNORS}` | false; an assignment on the client's side, which only KIP-848's draft has |\n\n"
         f"Settings of a single group: {groups}. As in Kafka, a value below the broker's `min` counts as `min`, "
         "and a value above `max` counts as `max`. "
-        "Other settings of brokers are accepted where they have no effect here; an unknown name is an error.\n"
+        "Settings that do not matter to the simulation (threads and buffers of the coordinator, share and streams "
+        "groups, storage of the offsets topic) are accepted and ignored. Any other name is an error.\n"
     )
 
 
@@ -204,8 +208,8 @@ def write() -> str:
         "- a `response` with the number of the line that it answers (JoinGroup and SyncGroup may be answered by a "
         "later line), and its `error` by name.\n\n"
         "Member ids that the coordinator makes are written `$m1`, `$m2`, … in order of appearance. Later lines may use "
-        "them like that. A line that can't be run, or has a field that is not listed here, ends the run with its "
-        "number.\n"
+        "them like that. A line that can't be run, or has a field that is not listed here, ends the run with an error "
+        "that has the number of the line.\n"
     )
     parts = [HEAD, TRUTH, scripts, _requests(), _protocols(), _checks(), _settings(), DRAFT, AUDITED, LEFT_OUT]
     return "\n".join(parts)

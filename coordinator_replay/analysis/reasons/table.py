@@ -92,7 +92,10 @@ def _unknown(situation: Situation, kind: FactKind) -> Reason:
 
 
 def with_unknown_departures(reason: Reason) -> Reason:
-    """Return the reason for joins of members that may have been in the group before: no removals are on record."""
+    """Return a reason that allows for members that were in the group before and whose removal is not on record.
+
+    The confidence is at most ``likely``, and restarts and protocol changes of clients become alternatives.
+    """
     back = (Cause.MEMBER_RESTART, Cause.CLIENT_UPGRADE, Cause.CLIENT_DOWNGRADE)
     others = tuple(cause for cause in back if cause is not reason.cause)
     return reason._replace(
@@ -103,7 +106,11 @@ def with_unknown_departures(reason: Reason) -> Reason:
 
 
 def with_unknown_conversion(reason: Reason) -> Reason:
-    """Return the reason if the classic generation before may come from a downgrade of the group."""
+    """Return a reason that allows for a downgrade before the classic generation that came before.
+
+    The confidence is at most ``likely``, and GROUP_CONVERSION becomes an alternative. A cause that its own records
+    prove stays as it is.
+    """
     if reason.cause in PROVEN_ALONE:
         return reason
     return reason._replace(

@@ -114,7 +114,7 @@ class BrokerLogFile:
 
 
 def _marked(block: bytes, start: int, end: int) -> Iterator[bytes]:
-    """Yield lines of a block that have a mark."""
+    """Yield the lines of a block that contain a text of ``MARKS``."""
     marks: dict[int, int] = {}
     for mark in MARKS:
         at = block.find(mark, start, end)

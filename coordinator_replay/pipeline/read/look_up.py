@@ -157,7 +157,7 @@ def _to_look_up(
 
 
 def earlier_logs(files: Sequence[TableFile]) -> dict[int, EarlierLog]:
-    """Return what earlier runs have kept, by log partition.
+    """Return the anchors, topic id and end offset that earlier runs stored, by log partition.
 
     Args:
         files: the cluster's files of table ``log_partitions``.

@@ -39,10 +39,12 @@ Answer = Mapping[str, Any] | RequestError
 
 @dataclass(slots=True, eq=False)
 class Reply:
-    """The way back to the sender of a request. It takes one answer, at any time.
+    """A receiver of the response to one request.
+
+    The response may be sent at any time, and only once.
 
     Attributes:
-        request: the request, complete.
+        request: the request, with defaults for omitted fields.
         answer: the body of the response, or the error; None until the request is answered.
         is_running: whether the request's own operation is running; its answer is sent last.
     """
@@ -53,7 +55,10 @@ class Reply:
     is_running: bool = False
 
     def send(self, answer: Answer) -> None:
-        """Send the answer; omitted fields have their defaults. A second answer is not sent."""
+        """Send the answer, with defaults for omitted fields.
+
+        If the request already has an answer, do nothing.
+        """
         if self.answer is None:
             self.answer = answer
             if not self.is_running:

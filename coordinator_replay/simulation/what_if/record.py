@@ -36,16 +36,18 @@ class RecordedOperation(NamedTuple):
 
     @property
     def is_classic(self) -> bool:
-        """Return whether the group was a classic group after it."""
+        """Return whether the group was a classic group after the operation."""
         return self.events[-1].group_type is GroupType.CLASSIC
 
     @property
     def has_arrivals_or_departures(self) -> bool:
-        """Return whether a member joined or left in it."""
+        """Return whether a member joined or left in the operation."""
         return any(str(event.kind) in ("MEMBER_JOINED", "MEMBER_LEFT") for event in self.events)
 
     def began_ms(self, heartbeat_ms: int, initial_delay_ms: int) -> int:
-        """Return when its rebalance began; for a classic join phase, which is not on record, the most likely time.
+        """Return when the operation's rebalance began.
+
+        The join phase of a classic group is not on record, so its beginning is estimated.
 
         Other members notice a rebalance at their next heartbeat. The first members of a group wait for its initial
         delay.

@@ -25,10 +25,10 @@ class Join:
     """One JoinGroup request to a classic group.
 
     Attributes:
-        shard: the state.
-        live: the group.
-        request: the request, complete.
-        reply: the way back.
+        shard: the coordinator's state.
+        live: the group to join.
+        request: the request, with defaults for omitted fields.
+        reply: takes the response to the request.
     """
 
     __slots__ = ("body", "live", "reply", "request", "shard")

@@ -187,7 +187,7 @@ class CurrentAssignmentBuilder:
 
 
 def is_same(current: Current, other: Current) -> bool:
-    """Return whether a member's record would be the same, including epochs of partitions and the previous epoch."""
+    """Return whether two current assignments have the same record, including previous epoch and partitions' epochs."""
     return current is other or (
         current.epoch == other.epoch
         and current.previous_epoch == other.previous_epoch
