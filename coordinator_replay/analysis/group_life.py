@@ -74,7 +74,7 @@ class GroupReplay:
 
         Args:
             cluster: the cluster's name in the tables.
-            group_id: the group.
+            group_id: id of the group.
             topic_names: topic name by id, as far as known.
             topic_changes: when topics changed, by name, as far as known.
             limits: the thresholds of findings.

@@ -132,7 +132,7 @@ class Warehouse:
         """Return a group and its members, as the broker's describe would have shown them.
 
         Args:
-            group: the group.
+            group: id of the group.
             at: the point in time; the end of the log if None.
         """
         answer = questions.describe(self._tables, group, self._time(at))
@@ -153,7 +153,7 @@ class Warehouse:
         pending transactional commit.
 
         Args:
-            group: the group.
+            group: id of the group.
             at: the point in time; the end of the log if None.
             topics: only offsets of these topics. ``orders:0,1`` names single partitions of a topic. Empty for all
                 topics.
@@ -207,8 +207,8 @@ class Warehouse:
         """Return every committed offset of a topic or partition, from its commit to what ended it, in log order.
 
         Args:
-            group: the group.
-            topic: the topic.
+            group: id of the group.
+            topic: name of the topic.
             partition: only this partition; None for all partitions of the topic.
             start: leave out offsets that had ended by this time; None leaves out none.
             end: leave out offsets that were committed at this time or later; None leaves out none.
@@ -220,7 +220,7 @@ class Warehouse:
         """Return the events of a group, in log order.
 
         Args:
-            group: the group.
+            group: id of the group.
             start: begin of the time range, included; None begins at the start of the log.
             end: end of the time range, excluded; None ends after the last record of the log.
         """
@@ -230,7 +230,7 @@ class Warehouse:
         """Return the states of a group's members, interval by interval, in log order.
 
         Args:
-            group: the group.
+            group: id of the group.
             start: leave out intervals that had ended by this time; None leaves out none.
             end: leave out intervals that begin at this time or later; None leaves out none.
         """
@@ -310,9 +310,9 @@ class Warehouse:
         """Return the member of a group that owned a partition at a point in time, or all its owners in a time range.
 
         Args:
-            group: the group.
+            group: id of the group.
             topic: the topic's name or id.
-            partition: the partition.
+            partition: number of the partition.
             at: the point in time; the end of the log if None.
             start: begin of a time range, in place of a point in time: return every ownership that touches the range.
             end: end of this time range, excluded; None ends after the last record of the log.
@@ -332,7 +332,7 @@ class Warehouse:
         """A topic and its partitions, as people and Kafka's tools write them: ``orders``, ``orders-4``, ``orders:0,1``.
 
         Args:
-            group: the group.
+            group: id of the group.
             topic: the text that the user typed. If it names no partition but only a topic or its id, the result has all
                 partitions of the topic that the group owned.
             partition: the partition, if it was given separately from the topic.

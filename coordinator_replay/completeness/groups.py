@@ -78,7 +78,7 @@ class GroupProofs:
         """Return the beginning and the later gaps of a group whose first record comes after the end of earlier runs.
 
         Args:
-            log_partition: the log partition.
+            log_partition: number of the log partition.
             first_offset: offset of the group's first record.
         """
         ranges = self.ranges.get(log_partition, ())
@@ -94,7 +94,7 @@ class GroupProofs:
         """Yield the ranges that begin with missing records, and the records with which each continues.
 
         Args:
-            log_partition: the log partition.
+            log_partition: number of the log partition.
             offsets: offsets of records in it.
 
         Yields:

@@ -63,7 +63,7 @@ def basis_at(warehouse: Tables, at: datetime, *, group: str | None = None) -> Ba
     """Return the basis of an answer about a point in time.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         at: the point in time.
         group: the group that the answer is about; None if it is about all groups.
     """
@@ -78,7 +78,7 @@ def basis_from(warehouse: Tables, start: datetime | None = None, *, group: str |
     """Return the basis of an answer about a time range.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         start: begin of the time range; None for the start of the log.
         group: the group that the answer is about; None if it is about all groups.
     """

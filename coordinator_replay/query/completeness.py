@@ -19,7 +19,7 @@ def undecoded_note(warehouse: Tables, group: str | None = None) -> str | None:
     A record of an unknown kind counts for no group: brokers of other releases skip it too.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         group: only records that are or may be of this group; None for all groups. A record whose key can't be read may
             be of this group, unless the group is known to be in another log partition.
     """

@@ -146,7 +146,7 @@ def consumers_of(
     """Return the readers of a topic in a time range, by group and then by when they began.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         topic: the topic's name or id.
         start: leave out members that were gone by this time, and earlier commits; None leaves out none.
         end: leave out members that joined at this time or later, and commits from this time on; None leaves out none.

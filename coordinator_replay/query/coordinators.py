@@ -84,7 +84,7 @@ def group_coordinator_changes(
     """Return changes of coordinators since the first record of each group, by time.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         group: only changes of this group's coordinator; None for all groups.
         start: only changes at this time or later; None for no lower bound.
         end: only changes before this time; None for no upper bound.

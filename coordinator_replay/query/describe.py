@@ -260,8 +260,8 @@ def describe_at(warehouse: Tables, group: str, at: datetime | None = None) -> De
     """Return a group as it was at a point in time.
 
     Args:
-        warehouse: the tables.
-        group: the group.
+        warehouse: the tables to read.
+        group: id of the group.
         at: the point in time; the end of the log if None.
 
     Raises:

@@ -231,7 +231,7 @@ def side_of_run(warehouse: Tables, run: str) -> Side:
     """Return the end of the log as an audit had read it.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         run: the audit's id.
 
     Raises:

@@ -48,7 +48,7 @@ def expiring_rows(warehouse: Tables, group: str | None, within: timedelta, colum
     """Return offsets in force that are past retention, or will be within a horizon, the earliest first.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         group: only offsets of this group; None for all groups.
         within: the horizon: a duration after the end of the log.
         columns: the columns of ``expired_offsets`` to return.
@@ -82,7 +82,7 @@ def looked_until(warehouse: Tables, within: timedelta | None) -> datetime | None
     """Return the time up to which expiring offsets are looked for; None if the last audit does not say it.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         within: a duration after the end of the log; None for the duration that the last audit used.
     """
     if within is not None:
@@ -151,7 +151,7 @@ def expired_offsets(
     """Return offsets that expired or are about to, the earliest first.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         group: only offsets of this group; None for all groups.
         statuses: only offsets with one of these statuses; empty for all statuses.
         within: only offsets in force that expire within this duration after the end of the log, however far ahead the

@@ -78,7 +78,7 @@ def findings_of(
     """Return findings, the most severe and latest first.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         severity: only findings of this severity or a more severe one; None for all severities.
         rules: only findings of these rules; empty for all rules.
         group: only findings about this group; None for all findings.
@@ -148,7 +148,7 @@ def runs_since(warehouse: Tables, *, is_new: bool, since: datetime | None = None
     """Return the runs whose findings are asked for; None for all.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         is_new: only the last run that read new records, and later runs.
         since: only runs that began at this time or later.
     """

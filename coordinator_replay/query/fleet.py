@@ -152,7 +152,7 @@ def fleet_of(warehouse: Tables, start: datetime | None = None, end: datetime | N
     """Return the groups of the cluster over a time range.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         start: begin of the time range, included; None begins at the first record that was read.
         end: end of the time range, excluded; None ends after the last record of the log.
 
@@ -185,7 +185,7 @@ def groups_with_news(warehouse: Tables, start: datetime | None = None, end: date
     """Return the groups that have a rebalance or a finding on record in a time range.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         start: begin of the time range, included; None for no lower bound.
         end: end of the time range, excluded; None for no upper bound.
     """

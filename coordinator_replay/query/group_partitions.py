@@ -26,7 +26,7 @@ def log_partition_of(group: str, partition_count: int) -> int:
     42
 
     Args:
-        group: the group.
+        group: id of the group.
         partition_count: partitions of ``__consumer_offsets``: ``offsets.topic.num.partitions``, 50 by default.
     """
     return positive_hash(group) % partition_count

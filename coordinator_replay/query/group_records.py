@@ -148,8 +148,8 @@ def newest_records(
     """Return the newest records of a group up to a point in time.
 
     Args:
-        warehouse: the tables.
-        group: the group.
+        warehouse: the tables to read.
+        group: id of the group.
         log_partition: the log partition that had its records at that time.
         at: the point in time; the end of the log if None.
     """
@@ -161,7 +161,7 @@ def not_ready_note(warehouse: Tables, topology: GroupTopology | None, at: dateti
     """Return what a streams group that is NotReady waits for, as far as the log and the cluster metadata show.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         topology: the group's topology.
         at: the point in time; the end of the log if None.
     """

@@ -265,7 +265,7 @@ def groups_at(
     """Return the groups that existed or may have existed at a point in time, by name.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         at: the point in time; the end of the log if None.
         group: only this group; None for all groups.
         types: only groups of these types, in any case, and groups of unknown type; all if empty.
@@ -297,7 +297,7 @@ def _recorded_groups(
     """Return the groups at a point in time, by records alone.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         at: the point in time; the end of the log if None.
         group: only this group; None for all groups.
         only_own: leave out groups that have no record of their own by this time: only commits or later records show
@@ -332,8 +332,8 @@ def join_phase_at(warehouse: Tables, group: str, at: datetime | None = None) -> 
     """Return the rebalance of a classic group that was in progress at a point in time, by a broker's log.
 
     Args:
-        warehouse: the tables.
-        group: the group.
+        warehouse: the tables to read.
+        group: id of the group.
         at: the point in time; the end of the log if None.
     """
     # Most warehouses have no such log: then the group's records need not be read.
@@ -387,7 +387,7 @@ def outcomes_at(warehouse: Tables, at: datetime | None = None, *, group: str | N
     """Return the state or the deletion of each group on record, as of a point in time.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         at: the point in time; the end of the log if None.
         group: only this group; None for all groups.
     """

@@ -115,7 +115,7 @@ def hold_ups(warehouse: Tables, group: str | None = None) -> dict[str, HoldUp]:
     """Return the member that blocked each rebalance, by rebalance id.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         group: only rebalances of this group; None for all groups.
     """
     waits: dict[str, list[Wait]] = {}

@@ -282,7 +282,7 @@ def impact_of(warehouse: Tables, start: datetime | None = None, end: datetime | 
     """Return the costs of a time range over all groups.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         start: begin of the time range, included; None begins at the start of the log.
         end: end of the time range, excluded; None ends after the last record of the log.
 
@@ -320,7 +320,7 @@ def traits_of(
     """Return common traits of some groups in a time range; none for a single group or for all groups together.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         names: the groups concerned.
         start: begin of the time range, included; None begins at the start of the log.
         end: end of the time range, excluded; None ends after the last record of the log.

@@ -76,9 +76,9 @@ def offset_changes(
     The answer has at most the latest ``MOST_CHANGES``. If there are more, a note of the warehouse says so.
 
     Args:
-        warehouse: the tables.
-        group: the group.
-        topic: the topic.
+        warehouse: the tables to read.
+        group: id of the group.
+        topic: name of the topic.
         partition: only this partition; None for all partitions of the topic.
         start: leave out offsets that had ended by this time; None leaves out none.
         end: leave out offsets that were committed at this time or later; None leaves out none.

@@ -237,8 +237,8 @@ def pending_commits(warehouse: Tables, group: str, at: datetime | None = None) -
     """Return partitions with a pending transactional commit at a point in time.
 
     Args:
-        warehouse: the tables.
-        group: the group.
+        warehouse: the tables to read.
+        group: id of the group.
         at: the point in time; the end of the log if None.
     """
     return warehouse.answers(PendingCommit, _PENDING, group=group, at=at or END)
@@ -284,9 +284,9 @@ def _no_commit_of(warehouse: Tables, group: str, topic: str, committed: Sequence
     """Return a message for a topic for which the tables have no committed offset of a group.
 
     Args:
-        warehouse: the tables.
-        group: the group.
-        topic: the topic.
+        warehouse: the tables to read.
+        group: id of the group.
+        topic: name of the topic.
         committed: topics for which the tables have committed offsets of the group.
     """
     names = ", ".join(committed) or "no topic"
@@ -387,8 +387,8 @@ def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> l
     """Return partitions for which the log has no offset at a point in time and does not prove that there was none.
 
     Args:
-        warehouse: the tables.
-        group: the group.
+        warehouse: the tables to read.
+        group: id of the group.
         at: the point in time; the end of the log if None.
     """
     history = warehouse.completeness
@@ -450,8 +450,8 @@ def offsets_at(
     """Return every committed offset of a group at a point in time, by topic and partition.
 
     Args:
-        warehouse: the tables.
-        group: the group.
+        warehouse: the tables to read.
+        group: id of the group.
         at: the point in time; the end of the log if None.
         topics: only offsets of these topics. ``orders:0,1`` names single partitions of a topic. Empty for all topics.
         require_stable: show partitions with a pending transactional commit as unstable, without an offset.

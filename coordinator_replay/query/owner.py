@@ -212,10 +212,10 @@ def owners_at(warehouse: Tables, group: str, topic: str, partition: int, at: dat
     """Return who owned a partition at a point in time.
 
     Args:
-        warehouse: the tables.
-        group: the group.
+        warehouse: the tables to read.
+        group: id of the group.
         topic: the topic's name or id.
-        partition: the partition.
+        partition: number of the partition.
         at: the point in time; the end of the log if None.
 
     Raises:
@@ -276,10 +276,10 @@ def owners_between(
     """Return every ownership of a partition that touches a time range, in order.
 
     Args:
-        warehouse: the tables.
-        group: the group.
+        warehouse: the tables to read.
+        group: id of the group.
         topic: the topic's name or id.
-        partition: the partition.
+        partition: number of the partition.
         start: leave out ownerships that were over by this time; None leaves out none.
         end: leave out ownerships that began at this time or later; None leaves out none.
 

@@ -164,7 +164,7 @@ def rebalances_of(
     """Return rebalances that touch a time range, by when they began.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         group: only rebalances of this group; None for all groups.
         start: leave out rebalances that were over before this time; None leaves out none.
         end: leave out rebalances that began at this time or later; None leaves out none.
@@ -193,7 +193,7 @@ def rebalances_at(warehouse: Tables, group: str | None, at: datetime, *, causes:
     it is returned as well.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         group: only rebalances of this group. None for all groups; then only rebalances that had certainly begun are
             returned.
         at: the point in time.

@@ -157,8 +157,8 @@ def removed_offsets(warehouse: Tables, group: str, at: datetime | None = None) -
     """Return offsets that a group had lost by a point in time, with when and why they were removed.
 
     Args:
-        warehouse: the tables.
-        group: the group.
+        warehouse: the tables to read.
+        group: id of the group.
         at: the point in time; the end of the log if None.
     """
     return warehouse.answers(RemovedOffsets, _OFFSETS, group=group, at=at or END)
@@ -172,7 +172,7 @@ def deleted_groups(
     A group that only stored offsets ends when its last offset is removed.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         at: the point in time; the end of the log if None.
         group: only this group; None for all groups.
         types: only groups of these types, in any case; all if empty.

@@ -29,8 +29,8 @@ def resubscription_note(
     """Return a note on static members that came back with other topics; None if there are none.
 
     Args:
-        warehouse: the tables.
-        group: the group.
+        warehouse: the tables to read.
+        group: id of the group.
         start: begin of the time range, included; None begins at the first record.
         end: end of the time range, excluded; None ends after the last record.
     """

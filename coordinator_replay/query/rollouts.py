@@ -73,7 +73,7 @@ def rollouts_of(
     """Return all rollouts, the most expensive first.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         start: leave out rollouts that ended before this time; None leaves out none.
         end: leave out rollouts that began at this time or later; None leaves out none.
         group: only rollouts of this group; None for all groups.

@@ -172,7 +172,7 @@ def run_saved_query(
     """Answer a saved query.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         name: name of the query.
         values: values of the query's parameters, as a user types them; other parameters have their defaults.
         timeout: the longest time that the statement may take; None for no limit.

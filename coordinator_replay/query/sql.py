@@ -94,7 +94,7 @@ def run_sql(
     the warehouse's cluster. ``SHOW TABLES`` and ``DESCRIBE`` show names, types and comments.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         statement: the statement in DuckDB's SQL.
         parameters: values for the statement's ``$names``, except ``$cluster``.
         allow_files: let the statement read and write files, attach databases and load extensions, with the caller's

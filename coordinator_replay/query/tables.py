@@ -227,7 +227,7 @@ class Tables:
         """Make a table known to SQL by its name.
 
         Args:
-            name: the table.
+            name: name of the table.
             bounds: values that the wanted rows have; other rows may be missing.
             engine: the engine that gets the table; the warehouse's own if None.
 

@@ -128,8 +128,8 @@ def timeline_of(
     """Return the events of a group, its offsets and its coordinator in a time range, in log order.
 
     Args:
-        warehouse: the tables.
-        group: the group.
+        warehouse: the tables to read.
+        group: id of the group.
         start: begin of the time range, included; None begins at the first record.
         end: end of the time range, excluded; None ends after the last record.
 
@@ -277,8 +277,8 @@ def member_intervals_of(
     """Return the intervals of a group's members that touch a time range, in log order.
 
     Args:
-        warehouse: the tables.
-        group: the group.
+        warehouse: the tables to read.
+        group: id of the group.
         start: begin of the time range, included; None begins at the first record.
         end: end of the time range, excluded; None ends after the last record.
 

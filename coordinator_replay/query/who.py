@@ -77,7 +77,7 @@ def groups_at_time(warehouse: Tables, who: Who, at: datetime | None = None) -> s
     """Return the groups that meet conditions at a point in time; None for all.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         who: the conditions.
         at: the point in time; the end of the log if None.
 
@@ -93,7 +93,7 @@ def groups_in_range(
     """Return the groups that meet conditions at any time of a range; None for all.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         who: the conditions.
         start: begin of the time range; None for the start of the log.
         end: end of the range; None means the end of the log.
@@ -147,7 +147,7 @@ def named_groups(warehouse: Tables, typed: Sequence[str], there: Sequence[str]) 
     """Return the groups that some names and patterns match, in the order of their names.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         typed: names, or patterns with ``*``.
         there: the groups at the time of the question, with which patterns are compared.
 

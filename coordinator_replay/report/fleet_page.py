@@ -256,7 +256,7 @@ class FleetPage:
     """Builder of the page: it gets the lives of groups one by one and keeps a row for each.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         start: begin of the time range, included; None begins at the first record that was read.
         end: end of the time range, excluded; None ends after the last record that was read.
         marks: times to mark.
@@ -429,7 +429,7 @@ def fleet_page(
     """Return the page of the cluster as HTML, complete in itself, and its builder.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         start: begin of the time range, included; None begins at the first record that was read.
         end: end of the time range, excluded; None ends after the last record that was read.
         marks: times to mark.

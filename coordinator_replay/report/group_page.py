@@ -220,8 +220,8 @@ def group_page(
     """Return the page of a group as HTML, and the life it shows.
 
     Args:
-        warehouse: the tables.
-        group: the group.
+        warehouse: the tables to read.
+        group: id of the group.
         start: begin of the time range, included; None begins at the group's first record.
         end: end of the time range, excluded; None ends after the last record that was read.
         marks: times to mark.

@@ -109,7 +109,7 @@ def spans_of(
     rebalance.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         group: the group; None for every group that existed in the range.
         start: begin of the time range, included; None begins at the group's first record.
         end: end of the time range, excluded; None ends after the last record of the log.
@@ -145,8 +145,8 @@ def life_of(
     """Return the life of a group in a time range.
 
     Args:
-        warehouse: the tables.
-        group: the group.
+        warehouse: the tables to read.
+        group: id of the group.
         start: begin of the time range, included; None begins at the group's first record.
         end: end of the time range, excluded; None ends after the last record of the log.
         detail: parts of the life to read.
@@ -171,7 +171,7 @@ def lives_of(
     """Yield the lives of several groups, by name; many groups are read at a time.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         spans: the groups, in the order of their names, as ``spans_of`` gives them.
         start: begin of the time range, included; None for no lower bound.
         end: end of the time range, excluded; None for no upper bound.

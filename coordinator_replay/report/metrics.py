@@ -111,7 +111,7 @@ def metrics_of(
     """Return metrics of a cluster at the end of its log.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         now: the time at which the age of the log is computed.
         groups: a regular expression (RE2). A group gets series of its own if the whole name matches. None for all
             groups.

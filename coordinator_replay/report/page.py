@@ -174,7 +174,7 @@ def undrawn_page(group: str, cluster: str, note: str, *, index: str, assets: str
     """Return a page in place of one that could not be drawn, as HTML.
 
     Args:
-        group: the group.
+        group: id of the group.
         cluster: the group's cluster.
         note: why the page can't be drawn.
         index: link to the page of all groups.

@@ -93,7 +93,7 @@ def write_site(
     A group has news if a rebalance or a finding of it is on record in the range.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         folder: target folder; made if it does not exist. Pages that an earlier report left there are replaced.
         start: begin of the time range, included; None begins at the first record that was read.
         end: end of the time range, excluded; None ends after the last record that was read.

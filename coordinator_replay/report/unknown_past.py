@@ -22,7 +22,7 @@ def unknown_past(
     """Return the time before the first record of a group in which it may have existed, in any state.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         log_partition: the group's log partition; None if unknown.
         first: position of its first records.
         states: the states on record.

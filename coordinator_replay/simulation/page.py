@@ -43,12 +43,18 @@ Place = tuple[int, str, int]
 
 
 def life_labels(answer: WhatIf) -> list[str]:
-    """Return the name of each life on an axis; an alternative is shown by its number, which the page explains."""
+    """Return the name of each life on an axis.
+
+    An alternative is shown by its number, which the page explains.
+    """
     return ["recorded", "simulated", *(f"what if {number}" for number in range(1, len(answer.lives) - 1))]
 
 
 def clients_of(answer: WhatIf) -> Mapping[str, str]:
-    """Return the colour of each client; clients on record come first."""
+    """Return the colour of each client.
+
+    Clients on record come first.
+    """
     names = dict.fromkeys(name for life in answer.lives for name in life.by_member.values())
     return {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(names)}
 

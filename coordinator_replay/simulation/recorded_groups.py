@@ -109,10 +109,12 @@ def what_if_all(
     end: datetime | None = None,
     known: dict[str, str] | None = None,
 ) -> tuple[list[Gain], list[str]]:
-    """Replay every group under other settings; the groups that would gain most come first.
+    """Replay every group under other settings.
+
+    Groups that would gain most come first.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         alternative: settings to try.
         start: begin of the time range, included; None begins at each group's first record.
         end: end of the time range, excluded; None ends after the last record of the log.
@@ -226,7 +228,10 @@ def recorded_of(warehouse: Tables, group: str) -> Recorded:
 
 
 def _read(warehouse: Tables, groups: Sequence[str], topics: _Topics) -> Iterator[Recorded]:
-    """Yield the recorded facts of groups, with one statement for each table; groups without records are left out."""
+    """Yield the recorded facts of groups, read with one statement for each table.
+
+    Groups without records are left out.
+    """
     records = warehouse.rows_by_group(_RECORDS, groups)
     rebalances = warehouse.rows_by_group(_REBALANCES, groups)
     commits = warehouse.rows_by_group(_LAST_COMMITS, groups)
@@ -262,8 +267,8 @@ def what_if(
     """Replay a group's life under other settings.
 
     Args:
-        warehouse: the tables.
-        group: the group.
+        warehouse: the tables to read.
+        group: id of the group.
         alternatives: settings to try.
         start: begin of the time range, included; None begins at the group's first record.
         end: end of the time range, excluded; None ends after the group's last record.

@@ -25,7 +25,8 @@ def write_log(folder: Path, written: Sequence[Batch | MarkerWritten], topics: It
     """Write the records as one segment of their log partition, and the topics next to it.
 
     Args:
-        folder: target folder, which is created; the segment goes into its ``segments/__consumer_offsets-N``.
+        folder: target folder, which is created; the segment is written into its subfolder
+            ``segments/__consumer_offsets-N``.
         written: all batches and control records, in order.
         topics: every topic that existed.
 

@@ -149,7 +149,7 @@ def replay_group(
 
     Args:
         records: as for ``replay_groups``.
-        group_id: the group.
+        group_id: id of the group.
         cluster: the cluster's name in the results.
         topic_names: topic name by id.
 

@@ -61,7 +61,7 @@ class TableState:
     """State of a table, compared with the ledger.
 
     Attributes:
-        name: the table.
+        name: name of the table.
         newest: the table's newest version; None if the table is missing.
         counts: the newest version that has only data of finished runs.
         is_ahead: whether an unfinished run has committed after that.

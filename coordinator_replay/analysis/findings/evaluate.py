@@ -89,7 +89,7 @@ class Evaluator:
 
         Args:
             cluster: the cluster's name in the tables.
-            group_id: the group.
+            group_id: id of the group.
             end_ms: the end of the log.
             limits: the thresholds of findings.
             commits: the sum of all commits of the group (``totals.GROUP``); None if the group has no commit.

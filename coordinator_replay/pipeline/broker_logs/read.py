@@ -62,7 +62,7 @@ class LogResult:
     """Result of reading a file.
 
     Attributes:
-        uri: the file.
+        uri: URI of the file.
         read: how far the file has been read now; None if the file was refused.
         problem: why the file was refused, or another note on the file.
         lines: lines with a mark of a coordinator.

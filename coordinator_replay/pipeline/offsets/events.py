@@ -267,7 +267,7 @@ def lost_keys(
 
     Args:
         events: rows with the columns of UNSORTED.
-        log_partition: the log partition.
+        log_partition: number of the log partition.
         offset: the first offset that is missing or doesn't count.
         at_us: the time up to which no record is missing; None if this time is unknown.
         ended_by: the reason for the end.

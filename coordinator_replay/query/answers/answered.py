@@ -41,7 +41,7 @@ def nothing_note(warehouse: Tables, what: str, rows: Sequence[object], group: st
     """Return a note if there is no row; None if there are rows.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         what: the name of the things that a row stands for.
         rows: the rows.
         group: the group that the rows are about; None if they are about all groups.

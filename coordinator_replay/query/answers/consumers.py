@@ -17,7 +17,7 @@ def consumers(
     """Return every group, client and host that read a topic in a time range.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         topic: the topic's name or id.
         start: leave out members that were gone by this time, and earlier commits; None leaves out none.
         end: leave out members that joined at this time or later, and commits from this time on; None leaves out none.

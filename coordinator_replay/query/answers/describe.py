@@ -32,8 +32,8 @@ def describe(warehouse: Tables, group: str, at: datetime | None) -> GroupAnswer:
     """Return a group and its members.
 
     Args:
-        warehouse: the tables.
-        group: the group.
+        warehouse: the tables to read.
+        group: id of the group.
         at: the point in time; the end of the log if None.
     """
     note = warehouse.check_moment(at)

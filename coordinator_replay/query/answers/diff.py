@@ -62,7 +62,7 @@ def diff_with(warehouse: Tables, other: str, at: datetime | None) -> Answered[Co
     """Return what differs in another cluster of a warehouse.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         other: the other cluster's name; its values are shown as the values after.
         at: the point in time; None for the end of each cluster's log.
     """

@@ -48,7 +48,7 @@ def expired(
     """Return offsets that expired or will expire soon, the earliest first.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         group: only offsets of this group; None for all groups.
         statuses: only offsets with one of these statuses; empty for all statuses.
         within: only offsets in force that expire within this duration after the end of the log.

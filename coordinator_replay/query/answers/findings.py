@@ -26,7 +26,7 @@ def findings(
     """Return findings, the most severe and latest first.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         start: only findings last seen at this time or later.
         end: only findings first seen before this time.
         severity: only findings of this severity or more severe.

@@ -25,7 +25,7 @@ def groups(
     """Return the groups at a point in time.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         at: the point in time; the end of the log if None.
         types: only groups of these types; all if empty.
         states: only groups in these states, in any case; all if empty.
@@ -57,7 +57,7 @@ def deleted_groups(warehouse: Tables, at: datetime | None, *, types: Sequence[st
     """Return groups that existed once and no longer do.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         at: the point in time; the end of the log if None.
         types: only groups of these types; all if empty.
     """
@@ -76,7 +76,7 @@ def chosen_groups(warehouse: Tables, typed: Sequence[str], at: datetime | None, 
     """Return the groups at a point in time that match names, patterns with ``*`` and conditions, sorted by name.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         typed: names and patterns.
         at: the point in time; the end of the log if None.
         is_all: return all groups, whatever ``typed`` names.

@@ -37,8 +37,8 @@ def offsets(
     """Return the committed offsets of a group at a point in time.
 
     Args:
-        warehouse: the tables.
-        group: the group.
+        warehouse: the tables to read.
+        group: id of the group.
         at: the point in time; the end of the log if None.
         topics: only offsets of these topics, or of the partitions that are named with a topic. Empty for all topics.
         require_stable: show partitions with a pending transactional commit as unstable, without an offset.
@@ -113,8 +113,8 @@ def offset_history(
     """Return every committed offset of a topic or partition, in log order.
 
     Args:
-        warehouse: the tables.
-        group: the group.
+        warehouse: the tables to read.
+        group: id of the group.
         topic: the topic, also with a partition (``orders-4``).
         partition: only this partition; None for all partitions of the topic.
         start: leave out offsets that had ended by this time; None leaves out none.

@@ -35,8 +35,8 @@ def owned_partitions(warehouse: Tables, group: str, topic: str, partition: int |
     """Return the topic and the partitions that a user or Kafka's tools wrote.
 
     Args:
-        warehouse: the tables.
-        group: the group.
+        warehouse: the tables to read.
+        group: id of the group.
         topic: the typed text. If it names no partition, the result has all partitions that the group owned.
         partition: the partition, if it was given separately.
     """

@@ -30,7 +30,7 @@ def rebalances(
     """Return the rebalances of groups.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         group: only rebalances of this group; None for all groups.
         start: leave out rebalances that were over before this time; None leaves out none.
         end: leave out rebalances that began at this time or later; None leaves out none.
@@ -85,7 +85,7 @@ def why_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequen
     """Return the rebalances in progress at a point in time, or the last ones before it, with explanations.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         group: only rebalances of this group; None for all groups.
         at: the point in time.
         causes: only rebalances with one of these causes, as cause or as alternative; empty for all rebalances.

@@ -14,7 +14,7 @@ def rollouts(warehouse: Tables, group: str | None, start: datetime | None, end: 
     """Return rollouts, which are restarts of members in quick succession, with their costs; the most expensive first.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         group: only rollouts of this group; None for all groups.
         start: leave out rollouts that ended before this time; None leaves out none.
         end: leave out rollouts that began at this time or later; None leaves out none.

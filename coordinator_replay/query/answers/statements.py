@@ -30,7 +30,7 @@ def sql(
     """Return the answer of a statement.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         statement: the statement.
         parameters: values for the statement's ``$names``.
         allow_files: let the statement read and write other files, attach databases and load extensions.
@@ -71,7 +71,7 @@ def saved(warehouse: Tables, query: str, values: Mapping[str, str], *, timeout: 
     """Return the answer of a saved query.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         query: name of the query.
         values: values of the query's parameters, as a user would type them.
         timeout: the longest time that the statement may take; None for no limit.

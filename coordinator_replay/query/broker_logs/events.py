@@ -114,7 +114,7 @@ def departure_of(
 
     Args:
         lines: lines about the group, by time.
-        member_id: the member.
+        member_id: id of the member.
         at: the time of the record that removed the member.
         classic: whether the group is classic. The record of a classic group is written at the end of the join phase,
             later than the line.

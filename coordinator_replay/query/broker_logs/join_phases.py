@@ -131,7 +131,7 @@ def join_phases(
     """Return the rebalances that were in progress, by group.
 
     Args:
-        warehouse: the tables.
+        warehouse: the tables to read.
         partitions: names of groups, each with the group's log partition.
         at: the point in time; None for the end of the records and of the logs.
         group: only this group; None for all groups.
@@ -166,8 +166,8 @@ def awaited_members(
     already, but no other members are awaited. New members count from the time when they got an id.
 
     Args:
-        warehouse: the tables.
-        group: the group.
+        warehouse: the tables to read.
+        group: id of the group.
         phase: the rebalance that was in progress.
         members: members of the generation on record.
         at: the point in time; None for the end of the logs.

@@ -46,7 +46,10 @@ def simulate(script: str, out: Path | None, truth: Path | None, verbose: bool) -
 
 
 def _lines(script: str) -> Iterator[str]:
-    """Yield the lines of a script; a script that can't be read is a usage error."""
+    """Yield the lines of a script.
+
+    If the script can't be read, raise a usage error.
+    """
     try:
         with click.open_file(script, encoding="utf-8-sig", errors="surrogateescape") as lines:
             yield from lines

@@ -98,7 +98,10 @@ def what_if(
 
 
 def _print_gains(common: Common, gains: "Answer[Gain]") -> None:
-    """Print a row for each group; predictions with their ranges."""
+    """Print a row for each group.
+
+    Predictions are shown with their ranges.
+    """
     from coordinator_replay.simulation.what_if.measures import with_range
 
     columns = [column for column in columns_for(gains.row_type) if column.name != "ranges"]

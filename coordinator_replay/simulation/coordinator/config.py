@@ -62,7 +62,9 @@ class Config:
     __slots__ = ("_groups", "_numbers", "assignors", "client_assignors", "migration_policy")
 
     def __init__(self, settings: Mapping[str, Any] | None = None) -> None:
-        """Take settings by name; numbers may be given as text, lists as text with commas.
+        """Take settings by name.
+
+        Numbers may be given as text, and lists as text with commas.
 
         Raises:
             UsageError: a setting is unknown, or its value is not allowed.
@@ -77,18 +79,23 @@ class Config:
         self._check_bounds()
 
     def number(self, name: str) -> int:
-        """Return the value of one of ``NUMBERS``."""
+        """Return the value of a setting of ``NUMBERS``."""
         return self._numbers[name]
 
     def group_number(self, group_id: str, name: str) -> int:
-        """Return the value of one of ``GROUP_NUMBERS`` for a group: its own, else the broker's."""
+        """Return a group's value of a setting of ``GROUP_NUMBERS``.
+
+        If the group has no value, return the broker's.
+        """
         own = self._groups.get(group_id)
         if own is not None and name in own:
             return own[name]
         return self._numbers[GROUP_NUMBERS[name]]
 
     def set_group(self, group_id: str, settings: Mapping[str, Any]) -> None:
-        """Give a group its own settings; they replace all its earlier ones.
+        """Give a group its own settings.
+
+        They replace all settings that the group had.
 
         Raises:
             UsageError: a setting is unknown or its value is not a number; the group's settings stay as they were.
@@ -102,7 +109,7 @@ class Config:
         self._groups[group_id] = own
 
     def _clamped(self, name: str, value: int) -> int:
-        """Bring a group's value between the broker's bounds, as brokers do when they use it."""
+        """Bring a group's value between the broker's bounds, as brokers do when they use the value."""
         broker = GROUP_NUMBERS[name].removeprefix("group.consumer.")
         low, high = (self._numbers[f"group.consumer.{end}.{broker}"] for end in ("min", "max"))
         return min(max(value, low), high)

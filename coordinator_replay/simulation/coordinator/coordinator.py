@@ -103,7 +103,7 @@ class Coordinator:
 
     @property
     def next_due_ms(self) -> int | None:
-        """Return when the next timer fires; None if none runs."""
+        """Return when the next timer fires; None if no timer runs."""
         return self._shard.timers.next_at()
 
     def handle(self, request: Request, at_ms: int) -> list[Result]:
@@ -137,7 +137,9 @@ class Coordinator:
         return self._taken()
 
     def update_topics(self, topics: Iterable[Topic], at_ms: int) -> list[Result]:
-        """Replace the topics of the cluster: created, changed and deleted ones follow from the difference.
+        """Replace the topics of the cluster.
+
+        Created, changed and deleted topics follow from the difference.
 
         Raises:
             UsageError: the topics contradict each other, or time goes back; nothing changes.
@@ -153,7 +155,9 @@ class Coordinator:
         return self._taken()
 
     def set_group_config(self, group_id: str, settings: Mapping[str, Any]) -> None:
-        """Give a group settings of its own, by Kafka's names (``consumer.session.timeout.ms``, ...).
+        """Give a group settings of its own.
+
+        Names are Kafka's (``consumer.session.timeout.ms``, …).
 
         Raises:
             UsageError: a setting is unknown or not allowed; nothing changes.
@@ -173,13 +177,16 @@ class Coordinator:
         return self._taken()
 
     def hold_jobs(self, *, hold: bool) -> list[Result]:
-        """Postpone background jobs (the resolution of regular expressions), or let them run again."""
+        """Postpone background jobs (the resolution of regular expressions), or let postponed jobs run."""
         self._shard.jobs_are_on_hold = hold
         self._shard.run_due()
         return self._taken()
 
     def reload(self) -> list[Result]:
-        """Give the partition a new leader: state without a record is lost, and timers start again."""
+        """Give the partition a new leader.
+
+        State without a record is lost, and timers start again.
+        """
         group_metadata_manager.unload(self._shard)
         self._shard.forget_soft_state()
         self._load()
@@ -187,7 +194,10 @@ class Coordinator:
         return self._taken()
 
     def replay(self, group_id: str) -> StateReplay:
-        """Return the replay of a group and its offsets from the records written so far; it is empty without records."""
+        """Return the replay of a group and its offsets from the records written so far.
+
+        Without records, the replay is empty.
+        """
         return self._shard.replays.get(group_id) or StateReplay(group_id)
 
     def timers(self) -> dict[str, int]:

@@ -49,8 +49,8 @@ class RequestError(CoordinatorReplayError):
 
     Attributes:
         error: Kafka's name of the error.
-        code: its number.
-        message: the message in the response; None if it has none.
+        code: the number of the error.
+        message: the message in the response; None if the error has none.
     """
 
     def __init__(self, error: str, message: str | None = None) -> None:
@@ -65,7 +65,10 @@ class MemberSideError(RequestError):
 
 
 class IllegalStateError(CoordinatorReplayError):
-    """Kafka's group throws ``IllegalStateException`` here; its clients read it as an unknown server error."""
+    """An error where Kafka's group throws ``IllegalStateException``.
+
+    Its clients receive an unknown server error.
+    """
 
 
 SILENT_ERRORS = frozenset({"UNKNOWN_SERVER_ERROR"})
@@ -73,7 +76,7 @@ SILENT_ERRORS = frozenset({"UNKNOWN_SERVER_ERROR"})
 
 
 def error_response(request: Request, error: RequestError) -> Body | None:
-    """Return the body of the response to a refused request; None if its kind has no error response."""
+    """Return the body of the response to a refused request; None if its API has no error response."""
     body, code = request.body, error.code
     match request.api:
         case "ConsumerGroupDescribe" | "DescribeGroups" | "OffsetFetch":

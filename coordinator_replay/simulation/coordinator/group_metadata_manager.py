@@ -109,7 +109,9 @@ def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def leave_group(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """Handle LeaveGroup; before version 3 it names one member, whose error is the response's.
+    """Handle LeaveGroup.
+
+    Before version 3 the request names one member, and the response has this member's error.
 
     Raises:
         RequestError: the request is refused.
@@ -132,7 +134,10 @@ def leave_group(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def list_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """List the groups with wanted states and types; without a filter, all groups. Case does not count."""
+    """List the groups that have one of the wanted states and types.
+
+    Without a filter, list all groups. Case does not count.
+    """
     states = {state.lower().strip() for state in request.body["statesFilter"]}
     types = {name.lower() for name in request.body["typesFilter"]}
     groups = []
@@ -207,7 +212,10 @@ def offset_tombstones(shard: Shard, group_id: str) -> list[NewRecord]:
 
 
 def load_group(shard: Shard, group_id: str) -> None:
-    """Start a classic group of a loaded partition: heartbeat timers run, and a group over the size limit rebalances."""
+    """Start a classic group of a loaded partition.
+
+    Heartbeat timers start, and a group over the size limit rebalances.
+    """
     live = shard.group(group_id)
     if not isinstance(live, LiveClassicGroup):
         return
@@ -223,7 +231,10 @@ def load_group(shard: Shard, group_id: str) -> None:
 
 
 def unload(shard: Shard) -> None:
-    """Give up the classic groups to another leader: waiting requests are answered with NOT_COORDINATOR."""
+    """Give up the classic groups to another leader.
+
+    Waiting requests are answered with NOT_COORDINATOR.
+    """
     for group_id in shard.group_ids():
         live = shard.group(group_id)
         if not isinstance(live, LiveClassicGroup):

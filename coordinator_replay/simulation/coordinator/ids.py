@@ -21,7 +21,10 @@ class MemberIds:
         self._uuids = (uuid.UUID(bytes=VERSION_4 + number.to_bytes(6, "big")) for number in count(1))
 
     def short(self) -> str:
-        """Return an id as Kafka's ``Uuid`` prints it: 22 characters, never with a dash in front."""
+        """Return an id as Kafka's ``Uuid`` prints it.
+
+        The text has 22 characters and never begins with a dash.
+        """
         while True:
             text = base64.urlsafe_b64encode(next(self._uuids).bytes).decode().rstrip("=")
             if not text.startswith("-"):

@@ -39,7 +39,10 @@ def string_order(text: str) -> bytes:
 
 
 def member_order(member_id: str, instance_id: str | None) -> tuple[bool, bytes]:
-    """Return the sort key of a member in assignors: static members first by instance id, then others by member id."""
+    """Return the sort key of a member in assignors.
+
+    Static members come first, by instance id; then the others by member id.
+    """
     return instance_id is None, string_order(member_id if instance_id is None else instance_id)
 
 
@@ -85,7 +88,7 @@ class HashOrder(_Order[K, V]):
 
     Args:
         hash_of: ``hashCode`` of a key.
-        capacity: the capacity with which the table was created; it only grows.
+        capacity: the capacity with which the table was created; the table only grows.
     """
 
     __slots__ = ("_capacity", "_counts", "_head", "_tail")
@@ -112,7 +115,10 @@ class HashOrder(_Order[K, V]):
         return table
 
     def __setitem__(self, key: K, value: V) -> None:
-        """Put: a new key goes to the end of its bin."""
+        """Put a value.
+
+        A new key goes to the end of its bin.
+        """
         is_new = key not in self._values
         self._values[key] = value
         if is_new:
@@ -140,7 +146,7 @@ class HashOrder(_Order[K, V]):
         return iter(sorted(places, key=lambda key: (places[key][0] & mask, places[key][1])))
 
     def _place(self, key: K, turn: int, crowd: int) -> None:
-        """Put a new key into its bin, given the number of keys already in it."""
+        """Put a new key into its bin, which already has a given number of keys."""
         hash_code = self._hash_of(key) & UINT_MAX
         spread = hash_code ^ (hash_code >> 16)
         self._places[key] = (spread, turn)
@@ -164,12 +170,12 @@ def hash_map() -> HashOrder[str, V]:
 
 
 def hash_set(items: Iterable[K], hash_of: Callable[[K], int], size: int = 0) -> HashOrder[K, None]:
-    """Return a ``HashSet`` to which these were added one by one.
+    """Return a ``HashSet`` to which the items were added in their order.
 
     Args:
-        items: its elements.
+        items: the elements of the set.
         hash_of: ``hashCode`` of an element.
-        size: size of the collection from which the set was made; 0 if it was made empty.
+        size: size of the collection from which the set was made; 0 if the set was made empty.
     """
     table: HashOrder[K, None] = HashOrder(hash_of, max(int(size / 0.75) + 1, DEFAULT_CAPACITY))
     for item in items:
@@ -192,7 +198,10 @@ class TimelineOrder(_Order[K, V]):
         self._turn = 0
 
     def __setitem__(self, key: K, value: V) -> None:
-        """Put a value; an old key keeps its turn. The table doubles if it would have four keys for three places."""
+        """Put a value.
+
+        An old key keeps its place. The table doubles if it would have four keys for three places.
+        """
         if (len(self._values) + 1) * 3 > 4 << self._log2_capacity:
             self._log2_capacity += 1
         if key not in self._values:

@@ -28,12 +28,12 @@ class Request(NamedTuple):
     """One request to the coordinator.
 
     Attributes:
-        api: Kafka's name of it, e.g. ``ConsumerGroupHeartbeat``.
-        body: its fields in Kafka's JSON form; omitted fields have their defaults.
-        version: its version; None for the latest (OffsetCommit and OffsetFetch: 9).
+        api: Kafka's name of the API, such as ``ConsumerGroupHeartbeat``.
+        body: the fields in Kafka's JSON form; omitted fields have their defaults.
+        version: the version of the request; None for the latest (OffsetCommit and OffsetFetch: 9).
         client_id: client id in the request's header.
         client_host: address the request comes from, without a leading slash.
-        correlation_id: number that its response carries.
+        correlation_id: the number that the response repeats.
     """
 
     api: str
@@ -45,10 +45,10 @@ class Request(NamedTuple):
 
 
 def complete(request: Request, *, is_draft: bool = False) -> Request:
-    """Return the request with its version and all of its fields.
+    """Return the request with its version and all fields of this version.
 
     Args:
-        request: as it came.
+        request: the request as the client sent it.
         is_draft: also accept the messages that only KIP-848's draft has.
 
     Raises:
@@ -82,7 +82,10 @@ def respond(api: str, version: int, body: Mapping[str, Any], *, is_draft: bool =
 
 @cache
 def messages(side: Literal["Request", "Response"], *, is_draft: bool = False) -> Mapping[str, Struct]:
-    """Return every request, or every response, by Kafka's name of it; messages of the draft replace others."""
+    """Return the definitions of all requests, or of all responses, by Kafka's name.
+
+    Messages of the draft replace others.
+    """
     folders = ("messages", "messages/draft") if is_draft else ("messages",)
     paths = [path for folder in folders for path in schema_files(folder, f"{side}.json")]
     return {path.name.removesuffix(f"{side}.json"): parse_blob(read_definition(path)) for path in paths}
@@ -107,7 +110,10 @@ def _blank(fields: tuple[Field, ...]) -> tuple[Body, Mapping[str, Field]]:
 
 
 def _default(field: Field) -> Any:
-    """Return the value of an omitted field: its default, or null if legal, else zero or empty."""
+    """Return the value of an omitted field.
+
+    This is its default, or null if null is allowed, else zero or empty.
+    """
     if field.is_array:
         return None if field.nullable and field.default is None else ()
     if field.default is not None or field.nullable or field.type == "struct":

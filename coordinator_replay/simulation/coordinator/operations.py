@@ -20,8 +20,8 @@ class Outcome(NamedTuple):
 
     Attributes:
         records: the records to write, as one batch.
-        response: body of its response, sent when the records are written; None if the answer was sent already, or comes
-            later through the request's ``Reply``.
+        response: body of the response, sent when the records are written; None if the answer was sent already, or comes
+            later.
         when_written: called when the records are in the log, before the response goes out.
         producer: id and epoch of the producer whose transaction the records belong to.
     """
@@ -69,10 +69,10 @@ class Batch(NamedTuple):
     """Records of one operation, written together.
 
     Attributes:
-        at_ms: when they were written.
+        at_ms: when the records were written.
         records: the records, as the engine replayed them.
         producer_id: producer of a transactional batch, -1 for none.
-        producer_epoch: its epoch, -1 for none.
+        producer_epoch: epoch of the producer, -1 for none.
     """
 
     at_ms: int
@@ -99,7 +99,7 @@ class Response(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A call that has no error response of its own failed.
+    """A failure of a call that has no error response of its own.
 
     Attributes:
         error: Kafka's name of the error.

@@ -39,7 +39,10 @@ def tombstone(kind: str, **key: str | int) -> NewRecord:
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> NewRecord:
-    """Return a record of kind 3: group epoch and metadata hash; a hash of 0 is left out."""
+    """Return a record of kind 3 (group epoch and metadata hash).
+
+    A hash of 0 is left out.
+    """
     value = {"epoch": epoch}
     if metadata_hash:
         value["metadataHash"] = metadata_hash

@@ -64,9 +64,9 @@ class Shard:
     """All groups of one log partition.
 
     Attributes:
-        config: the settings.
-        topics: the present topics.
-        now_ms: the present time.
+        config: the broker's and the groups' settings.
+        topics: the topics that exist now.
+        now_ms: the time now.
         ids: makes member ids.
         timers: the running timers.
         replays: the engine's replay of each group that records were written for.
@@ -101,7 +101,10 @@ class Shard:
     # -- the state ---------------------------------------------------------------------------------------------------
 
     def group(self, group_id: str) -> Group | None:
-        """Return the group in its present state: a classic group in memory, other groups from their records."""
+        """Return the group in its present state.
+
+        A classic group comes from memory, another group from its records.
+        """
         live = self.classic_groups.get(group_id)
         if live is not None:
             return live
@@ -138,7 +141,10 @@ class Shard:
     # -- operations --------------------------------------------------------------------------------------------------
 
     def run(self, operation: Operation, trigger: Trigger, reply: Reply | None = None) -> bool:
-        """Run an operation: write its records, then answer. Return False if it was refused."""
+        """Run an operation: write its records, then answer.
+
+        Return False if the operation was refused.
+        """
         self.trigger = trigger
         self._notes.clear()
         if reply is None:
@@ -201,7 +207,10 @@ class Shard:
     # -- why ---------------------------------------------------------------------------------------------------------
 
     def note(self, text: str) -> None:
-        """Note the reason in Kafka's log for the present operation, for the epoch that it may raise."""
+        """Note the text that Kafka logs for the present operation.
+
+        It becomes the reason of an epoch that the operation raises.
+        """
         self._notes.append(text)
 
     def note_rebalance(self, live: LiveClassicGroup, reason: str) -> None:
@@ -215,8 +224,8 @@ class Shard:
         """Tell the observer that a member is removed.
 
         Args:
-            group_id: its group.
-            member_id: the member.
+            group_id: the member's group.
+            member_id: the member that is removed.
             reason: Kafka's own text.
             is_written: whether the removal counts only when the records of the operation are written.
         """
@@ -227,7 +236,7 @@ class Shard:
             self.observer(event)
 
     def _tell(self, written: Sequence[Record]) -> None:
-        """Tell the observer about a batch, the epochs in it, and the members that it removes."""
+        """Tell the observer about a written batch, its epochs, and the members that the operation removed."""
         reason = "; ".join(note for note in self._notes if isinstance(note, str))
         for event in self._notes:
             if not isinstance(event, str):
@@ -241,16 +250,18 @@ class Shard:
     # -- time --------------------------------------------------------------------------------------------------------
 
     def schedule(self, key: Key, delay_ms: int, operation: Operation, *, is_retried: bool = False) -> None:
-        """Run an operation after a delay; it replaces the operation of the key's timer.
+        """Run an operation after a delay.
+
+        If the key's timer runs already, the new operation replaces its operation.
 
         A timer that sets itself again without a delay waits for a millisecond: a broker needs time for that, too.
         Kafka's join timer does so if the rebalance timeout is 0, until static members that did not join time out.
 
         Args:
-            key: the timer.
+            key: the key of the timer.
             delay_ms: how long from now; a value below 0 counts as 0.
             operation: the operation to run.
-            is_retried: run it again after ``RETRY_BACKOFF_MS`` if it is refused.
+            is_retried: whether to run a refused operation again after ``RETRY_BACKOFF_MS``.
         """
         least_ms = 1 if key == self._fired else 0
         self.timers.set(key, self.now_ms + max(least_ms, delay_ms), self._firing(key, operation, is_retried=is_retried))
@@ -265,7 +276,10 @@ class Shard:
         self.now_ms = to_ms
 
     def run_due(self) -> None:
-        """Run due operations: background jobs first, then timers."""
+        """Run the operations that are due.
+
+        Background jobs come first, then timers.
+        """
         while True:
             if self._jobs and not self.jobs_are_on_hold:
                 self._run_job()

@@ -18,7 +18,10 @@ State = dict[str, Any]
 
 
 def dump(shard: Shard) -> State:
-    """Return the state by group id; members of a consumer group in the order of their ids."""
+    """Return the state by group id.
+
+    The members of a consumer group are in the order of their ids.
+    """
     dumped = {}
     for group_id in sorted(shard.group_ids()):
         group = shard.group(group_id)

@@ -33,7 +33,10 @@ class Timers:
         self._sequence = 0
 
     def set(self, key: Key, at_ms: int, fire: Callable[[], None]) -> None:
-        """Start the key's timer; it replaces a running timer of the key."""
+        """Start the key's timer.
+
+        If this timer runs already, replace it.
+        """
         self._sequence += 1
         old = self._running.get(key)
         self._running[key] = Timer(at_ms, self._sequence, key, fire)
@@ -54,12 +57,15 @@ class Timers:
         return key in self._running
 
     def next_at(self) -> int | None:
-        """Return when the next timer fires; None if none runs."""
+        """Return when the next timer fires; None if no timer runs."""
         self._refresh_head()
         return self._queue[0][0] if self._queue else None
 
     def take_due(self, to_ms: int) -> Timer | None:
-        """Remove and return the next timer that fires at this time or before; None if there is none."""
+        """Remove and return the next timer that fires at this time or before.
+
+        Return None if no timer is due.
+        """
         self._refresh_head()
         if not self._queue or self._queue[0][0] > to_ms:
             return None
@@ -71,7 +77,10 @@ class Timers:
         return {"-".join(key): self._running[key].at_ms - now_ms for key in sorted(self._running)}
 
     def _refresh_head(self) -> None:
-        """Bring the entry at the head of the queue up to date: drop stopped timers, put moved ones back."""
+        """Bring the head of the queue up to date.
+
+        Drop the entries of stopped timers, and put those of moved timers back.
+        """
         while self._queue:
             at_ms, sequence, key = self._queue[0]
             timer = self._running.get(key)

@@ -15,9 +15,9 @@ class Topic(NamedTuple):
     """A topic.
 
     Attributes:
-        name: its name.
-        topic_id: its id, 22 characters of base64 as Kafka prints it.
-        partitions: how many partitions it has.
+        name: name of the topic.
+        topic_id: id of the topic, 22 characters of base64 as Kafka prints it.
+        partitions: number of partitions.
         racks: racks of each partition's replicas, partitions in order; empty if brokers have no rack.
     """
 
@@ -48,7 +48,10 @@ class TopicChange:
 
 
 class Topics:
-    """All topics at one time. An image never changes; a new image replaces it."""
+    """An image of all topics at one time.
+
+    An image never changes; a new image replaces it.
+    """
 
     __slots__ = ("by_id", "by_name", "version", "version_with_new")
 
@@ -56,7 +59,7 @@ class Topics:
         """Take the topics.
 
         Args:
-            topics: all of them.
+            topics: all topics at that time.
             version: version of this image.
             version_with_new: version of the last image in which topics were created; this image if None.
 

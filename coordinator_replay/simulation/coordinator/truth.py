@@ -28,7 +28,7 @@ class Trigger(NamedTuple):
     """A request, timer or change that started an operation.
 
     Attributes:
-        kind: its kind.
+        kind: kind of the trigger.
         name: name of the API, the timer or the job.
         version: version of the request, None if the trigger is no request.
         group_id: group of a timer or a job, or the group that a request names.
@@ -89,7 +89,7 @@ class EpochBumped(NamedTuple):
 
     Attributes:
         epoch: the new epoch.
-        offset: offset of its record.
+        offset: offset of the record with the new epoch.
         reason: lines of Kafka's own log for the operation, joined by a semicolon.
     """
 

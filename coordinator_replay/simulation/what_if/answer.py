@@ -103,7 +103,7 @@ def _unseen_sentence(share: float) -> Iterable[str]:
 
 
 def _with_first_protocol(operations: Sequence[RecordedOperation], start_ms: int | None) -> list[RecordedOperation]:
-    """Return the operations of a group while it has the protocol that it has at the beginning of a time range."""
+    """Return the operations of a group under the protocol that the group has at the beginning of a time range."""
     before = [operation for operation in operations if start_ms is not None and operation.at_ms <= start_ms]
     first = before[-1] if before else operations[0]
     return [operation for operation in operations if operation.is_classic == first.is_classic]
@@ -178,7 +178,7 @@ def what_if(
     """Replay a group's life under other settings.
 
     Args:
-        recorded: the group.
+        recorded: the recorded group.
         alternatives: settings to try.
         start_ms: the first millisecond of the time range; None for the group's first record.
         end_ms: the first millisecond after the time range. None for the end of the log, or ten minutes after the

@@ -25,7 +25,7 @@ Body = Mapping[str, Any]
 
 
 class Connection(Protocol):
-    """A consumer's way to the coordinator, and to the clock of its run."""
+    """A consumer's access to the coordinator, and to the clock of its run."""
 
     @property
     def now_ms(self) -> int:
@@ -53,11 +53,11 @@ class Consumer:
     """A simulated consumer of either kind.
 
     Attributes:
-        name: name of its client.
+        name: name of the consumer's client.
         arrived_ms: the time at which the consumer came, as a time of the life.
         topics: names subscribed to.
         regex: an expression subscribed to; consumer protocol only.
-        library: the library that it behaves like: ``java`` or ``librdkafka``.
+        library: the client library that the consumer imitates: ``java`` or ``librdkafka``.
         number: number of the consumer in the order of arrival in the group.
     """
 
@@ -79,12 +79,12 @@ class Consumer:
 
     @property
     def is_calm(self) -> bool:
-        """Return whether it has nothing to do but heartbeats."""
+        """Return whether the consumer has nothing to do but heartbeats."""
         raise NotImplementedError
 
     @property
     def is_joined(self) -> bool:
-        """Return whether its next request is a heartbeat in its usual interval."""
+        """Return whether the consumer's next request is a heartbeat in its usual interval."""
         return self.is_calm
 
     def act(self, around: Connection) -> None:
@@ -93,11 +93,11 @@ class Consumer:
 
     @property
     def leaves(self) -> bool:
-        """Return whether it tells the coordinator that it leaves when it is closed."""
+        """Return whether the consumer tells the coordinator that it leaves when it is closed."""
         raise NotImplementedError
 
     def leave(self, around: Connection) -> None:
-        """Tell the coordinator that it leaves."""
+        """Tell the coordinator that the consumer leaves."""
         raise NotImplementedError
 
     def answered(self, around: Connection, api: str, body: Body) -> None:
@@ -137,7 +137,7 @@ class ClassicConsumer(Consumer):
 
     @property
     def is_calm(self) -> bool:
-        """Return whether it has nothing to do but heartbeats."""
+        """Return whether the consumer has nothing to do but heartbeats."""
         return self.stage == "stable"
 
     def act(self, around: Connection) -> None:
@@ -151,7 +151,9 @@ class ClassicConsumer(Consumer):
 
     @property
     def leaves(self) -> bool:
-        """Return whether it sends LeaveGroup when it is closed; a static member doesn't, since it may come back.
+        """Return whether the consumer sends LeaveGroup when it is closed.
+
+        A static member does not, since it may come back.
 
         librdkafka sends it when its partitions are revoked. A cooperative consumer that has joined and has no
         partitions revokes none (``rd_kafka_cgrp_revoke_all_rejoin``): its session has to time out.
@@ -165,7 +167,7 @@ class ClassicConsumer(Consumer):
         around.send(self, "LeaveGroup", {"members": [{"memberId": self.member_id}]})
 
     def metadata_renewed_ms(self, now_ms: int, age_ms: int) -> int:
-        """Return the next time at which it renews its metadata.
+        """Return the next time at which the consumer renews its metadata.
 
         Java renews metadata at their maximum age; the latest possible time is returned. librdkafka renews them at an
         interval that begins with its start.
@@ -196,7 +198,7 @@ class ClassicConsumer(Consumer):
         return {name: topic.partitions for name, topic in around.topics.by_name.items() if name in self.topics}
 
     def rejoin(self, around: Connection) -> None:
-        """Join again, because its subscription or its topics changed."""
+        """Join again after the consumer's subscription or topics changed."""
         if self.stage == "stable" and not self.is_waiting:
             self._give_up(around)
 
@@ -226,7 +228,10 @@ class ClassicConsumer(Consumer):
             self._assigned(around, body["assignment"])
 
     def _give_up(self, around: Connection) -> None:
-        """Join again; an eager consumer gives up all partitions first."""
+        """Join again.
+
+        An eager consumer gives up all partitions first.
+        """
         self.stage = "join"
         if self.strategy == COOPERATIVE:
             around.act_after(self, self._join_wait_ms(around))
@@ -236,7 +241,7 @@ class ClassicConsumer(Consumer):
         around.act_after(self, 0)
 
     def _join_wait_ms(self, around: Connection) -> int:
-        """Return how long librdkafka waits before it joins again."""
+        """Return how long librdkafka waits before the consumer joins again."""
         if self.library != LIBRDKAFKA or self.joined_ms is None:
             return 0
         wait_ms = self.joined_ms + JOIN_INTERVAL_MS - around.now_ms
@@ -327,12 +332,12 @@ class ModernConsumer(Consumer):
 
     @property
     def is_calm(self) -> bool:
-        """Return whether it has nothing to do but heartbeats."""
+        """Return whether the consumer has nothing to do but heartbeats."""
         return self.is_stuck or (self.is_joined and not self.is_sending_owned)
 
     @property
     def is_joined(self) -> bool:
-        """Return whether its next request is a heartbeat in its usual interval."""
+        """Return whether the consumer's next request is a heartbeat in its usual interval."""
         return self.generation > 0 and self.assigned is None
 
     def act(self, around: Connection) -> None:
@@ -358,11 +363,14 @@ class ModernConsumer(Consumer):
 
     @property
     def leaves(self) -> bool:
-        """Return whether it tells the coordinator that it leaves when it is closed."""
+        """Return whether the consumer tells the coordinator that it leaves when it is closed."""
         return self.generation > 0
 
     def leave(self, around: Connection) -> None:
-        """Close; a static member doesn't leave for good, since it may come back."""
+        """Close the consumer.
+
+        A static member does not leave for good, since it may come back.
+        """
         self._send(around, {"memberEpoch": LEFT_EPOCH if self.instance_id is None else AWAY_EPOCH})
 
     def answered(self, around: Connection, api: str, body: Body) -> None:

@@ -48,11 +48,11 @@ def live_again(
     name: str,
     timing: Timing = LIKELIEST,
 ) -> LivedAgain:
-    """Simulate a life with some clients and settings, and measure it.
+    """Simulate a life with other clients and settings, and measure the result.
 
     Args:
-        life: the script.
-        recorded: the group.
+        life: the script of the life.
+        recorded: the recorded group.
         settings: the settings to try.
         clients: the clients to simulate.
         name: name of the result.
@@ -79,7 +79,10 @@ def live_again(
 
 
 def clients_of(life: Life, alternative: Alternative) -> Sequence[ClientLife]:
-    """Return the clients that an alternative simulates: the recorded clients, without restarts or in another number."""
+    """Return the clients that an alternative simulates.
+
+    These are the recorded clients, without restarts or in another number.
+    """
     clients = without_restarts(life.clients) if alternative.without_restarts else life.clients
     return clients if alternative.members is None else with_members(clients, alternative.members)
 
@@ -120,7 +123,7 @@ class Fidelity:
 
     @property
     def is_enough(self) -> bool:
-        """Return whether predictions may rest on it."""
+        """Return whether the simulation reproduces the record well enough for predictions."""
         return self.share >= LOWEST
 
     def __str__(self) -> str:
@@ -171,7 +174,7 @@ def compare(recorded: Lived, simulated: Lived, recorded_ms: int | None, simulate
 
 
 def _pairs(recorded: Lived, simulated: Lived) -> tuple[list[_Pair], list[_Rebalance], list[_Rebalance]]:
-    """Return three groups of rebalances: in both lives, only in the record, and only in the simulation."""
+    """Return the rebalances in three lists: in both lives, only in the record, and only in the simulation."""
     pairs: list[_Pair] = []
     missed: list[_Rebalance] = list(recorded.rebalances)
     left: list[_Rebalance] = [*simulated.rebalances, *simulated.late]
@@ -214,10 +217,12 @@ def _clients_near(row: _Rebalance, rows: Iterable[_Rebalance], life: Lived) -> s
 
 
 def _mark(row: _Rebalance, by_member: Mapping[str, str], exchanged: Container[str]) -> tuple[Any, ...]:
-    """Return the identity of a rebalance: the number of members after it, and the clients that joined and left.
+    """Return the number of members after a rebalance, and the clients that joined and left.
+
+    They identify the rebalance.
 
     Args:
-        row: the rebalance.
+        row: row of the rebalance.
         by_member: the client behind each member id.
         exchanged: clients that are only counted.
     """

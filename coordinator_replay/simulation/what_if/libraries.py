@@ -29,11 +29,11 @@ _GENERATION_BYTES = 4
 
 
 def library_of(member_ids: Iterable[str], subscriptions: Iterable[Subscription]) -> str | None:
-    """Return the library of a client; None if its records don't show it.
+    """Return the library of a client; None if the client's records don't show it.
 
     Args:
-        member_ids: its member ids.
-        subscriptions: its subscriptions.
+        member_ids: ids of the client's members.
+        subscriptions: subscriptions of the client's members.
     """
     marks = [_library_of_protocol(protocol) for subscription in subscriptions for protocol in subscription.protocols]
     return one_library([*marks, *map(_library_of_id, member_ids)])
@@ -69,7 +69,9 @@ def _library_of_id(member_id: str) -> str | None:
 
 
 def one_library(marks: Sequence[str | None]) -> str | None:
-    """Return the library of clients whose records show none: the library of the other clients of their group.
+    """Return the library for clients whose records show none.
+
+    It is the library of the other clients of their group.
 
     The result is None if that is unknown.
     """
@@ -78,10 +80,10 @@ def one_library(marks: Sequence[str | None]) -> str | None:
 
 
 def libraries_sentence(marks: Sequence[str | None]) -> str:
-    """Return a sentence on the clients' libraries, as far as a group's records show them.
+    """Return a sentence on the clients' libraries that the records of a group show.
 
     Args:
-        marks: the library of each client, None if its records don't show it.
+        marks: the library of each client; None if its records don't show the library.
     """
     counts = {library: marks.count(library) for library in LIBRARIES if library in marks}
     if not counts:

@@ -17,7 +17,7 @@ class Measures:
     """Costs of a life.
 
     Attributes:
-        group_id: the group; empty while only its lives are compared.
+        group_id: id of the group; empty while only the group's own lives are compared.
         name: ``recorded``, or the alternative's settings.
         rebalances: number of rebalances.
         causes: number of rebalances by cause, the most frequent cause first.
@@ -136,7 +136,9 @@ prediction."""
 
 
 def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int, unseen: float) -> Measures:
-    """Return a life's measures with their ranges, from the least to the most over all variants of the life.
+    """Return the measures of a life with their ranges.
+
+    A range goes from the least to the most over all variants of the life.
 
     Args:
         likely: the likeliest variant.
@@ -161,7 +163,10 @@ def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int, uns
 
 
 def _bounds_of_cause(counts: Sequence[int], unseen: float) -> tuple[int, int]:
-    """Return the range of the rebalances of a cause: at least one to either side, because the cause may be chance."""
+    """Return the range of the rebalances of a cause.
+
+    It is at least one to either side, because the cause may be chance.
+    """
     least, most = _bounds("rebalances", counts, unseen)
     return max(min(least, counts[0] - 1), 0), max(most, counts[0] + 1)
 
@@ -185,7 +190,7 @@ def _bounds(name: str, numbers: Sequence[int], unseen: float) -> tuple[int, int]
 
 
 def open_rankings(lives: Sequence[Measures]) -> list[list[str]]:
-    """Return the names of alternatives whose order by rebalances is open because their ranges overlap."""
+    """Return the names of alternatives that can't be ranked by rebalances, because their ranges overlap."""
     placed = sorted(
         ((life.ranges.get("rebalances", (life.rebalances,) * 2), life) for life in lives), key=lambda it: it[0]
     )
@@ -205,7 +210,9 @@ def open_rankings(lives: Sequence[Measures]) -> list[list[str]]:
 
 
 def table_of(lives: Sequence[Measures]) -> list[tuple[str, list[object]]]:
-    """Return lives side by side: each measure with its value in every life, rebalances by cause beneath their number.
+    """Return lives side by side.
+
+    Each measure has its value in every life; rebalances by cause are below their number.
 
     A value with a range is a text: ``7 (5 to 9)``.
     """
@@ -225,10 +232,16 @@ def _cell(measures: Measures, name: str, value: object) -> object:
 
 
 def with_range(value: object, bounds: tuple[int, int] | None) -> object:
-    """Return a value in the form of a table, with its range if it has one."""
+    """Return a value as text with its range.
+
+    Without a range, return the value itself.
+    """
     return value if bounds is None else f"{value:,}{range_text(bounds)}"
 
 
 def range_text(bounds: tuple[int, int] | None) -> str:
-    """Return the text of a range, to follow its value; empty if there is no range."""
+    """Return the text of a range that follows a value.
+
+    Return an empty text if there is no range.
+    """
     return "" if bounds is None else f" ({bounds[0]:,} to {bounds[1]:,})"

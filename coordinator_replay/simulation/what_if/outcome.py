@@ -27,7 +27,7 @@ class Pause(NamedTuple):
 
     @property
     def length_ms(self) -> int:
-        """Return its length."""
+        """Return the length of the pause."""
         return self.until_ms - self.since_ms
 
 
@@ -51,7 +51,10 @@ class Pauses:
         self._is_over = False
 
     def holds(self, name: str, owned: Iterable[Partition], at_ms: int) -> None:
-        """Note the partitions that a client works on from now on; after ``end``, calls have no effect."""
+        """Note the partitions that a client works on from now on.
+
+        After ``end``, calls have no effect.
+        """
         if self._is_over:
             return
         before, now = self._owned.get(name, frozenset()), frozenset(owned)
@@ -62,10 +65,10 @@ class Pauses:
             self._count(partition, at_ms)
 
     def end(self, at_ms: int, wanted: Collection[str]) -> None:
-        """End the pauses that are open, if any client is there to work.
+        """End the pauses that are open, if any client could work on the partitions.
 
         Args:
-            at_ms: the end.
+            at_ms: the time at which the life ends.
             wanted: topics that a client subscribes to; partitions of other topics were given up for good.
         """
         self._is_over = True
@@ -132,7 +135,10 @@ def lived(
 
 
 def moment_of(rebalance: Mapping[str, Any]) -> int:
-    """Return when a rebalance began; for a classic one, when it was completed."""
+    """Return when a rebalance began.
+
+    For a classic rebalance, return when it was completed.
+    """
     started = rebalance["started_at"]
     return time_order(started if started is not None else rebalance["completed_at"])
 
@@ -171,7 +177,10 @@ def measured(name: str, life: Lived, start_ms: int, end_ms: int, *, is_eager: bo
 
 
 def _longest_commit_pause(rebalances: Iterable[Mapping[str, Any]]) -> int | None:
-    """Return the longest pause of commits, or None if one may be missing from the log."""
+    """Return the longest pause of commits.
+
+    Return None if a pause may be missing from the log.
+    """
     recorded = list(rebalances)
     if any(rebalance["is_pause_at_least"] for rebalance in recorded):
         return None

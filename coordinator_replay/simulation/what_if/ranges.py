@@ -68,13 +68,19 @@ def _open_in(settings: Settings, life: Life) -> list[_Open]:
 
 
 def shortest(settings: Settings, life: Life) -> Settings | None:
-    """Return the settings with the shortest value for each open setting; None if no open setting matters."""
+    """Return the settings, with the shortest value for each open setting.
+
+    Return None if no open setting matters.
+    """
     changes: dict[str, Any] = {BY_NAME[setting.name].field: setting.shortest_ms for setting in _open_in(settings, life)}
     return replace(settings, **changes) if changes else None
 
 
 def with_librdkafka(settings: Settings, clients: Sequence[ClientLife]) -> tuple[ClientLife, ...] | None:
-    """Return the clients with librdkafka as library if their library is unknown; None if that makes no difference."""
+    """Return the clients, with librdkafka for each client whose library is unknown.
+
+    Return None if that makes no difference.
+    """
     is_recorded = settings.library is not None or all(client.library is not None for client in clients)
     if settings.protocol != "classic" or is_recorded:
         return None
@@ -131,13 +137,13 @@ class Ranges:
         share: float,
         most_steps: int,
     ) -> None:
-        """Draw courses of the life that leave the same record as the likeliest one.
+        """Draw courses of the life that leave the same record as the likeliest course.
 
         Args:
             life: the likeliest course.
-            recorded: the group.
+            recorded: the recorded group.
             again: the simulation of that course with the recorded settings.
-            on_record: the recorded life.
+            on_record: the rows of the recorded life.
             share: share of the rebalances that the likeliest course reproduces.
             most_steps: steps that all simulations may take, including the steps of the likeliest course.
         """
@@ -166,8 +172,8 @@ class Ranges:
         """Return a prediction with its range.
 
         Args:
-            likely: the prediction.
-            alternative: the alternative.
+            likely: the prediction for the likeliest course.
+            alternative: the alternative that is predicted.
             tried: settings of the alternative.
         """
         self._left -= likely.steps
@@ -183,7 +189,10 @@ class Ranges:
         return likely._replace(measures=with_ranges(likely.measures, others, left_out, self._life.unseen))
 
     def _variants(self, alternative: Alternative, tried: Settings) -> Iterator[Variant]:
-        """Yield drawn courses and timings; open settings and libraries take turns."""
+        """Yield drawn courses and timings.
+
+        Open settings and libraries take turns.
+        """
         shorter = shortest(tried, self._life)
         for number, course in enumerate(self._courses):
             draw = Random(number)  # noqa: S311 - the same variants each time
@@ -194,7 +203,7 @@ class Ranges:
             yield course, settings, own, drawn_timing(draw, settings, own)
 
     def notes(self, alternatives: Sequence[Settings]) -> Iterable[str]:
-        """Yield sentences that name the facts that ranges cover, and the facts that they don't cover.
+        """Yield sentences that name the facts that the ranges cover, and the facts that the ranges do not cover.
 
         Args:
             alternatives: the settings of each alternative.

@@ -25,7 +25,7 @@ class RecordedOperation(NamedTuple):
 
     Attributes:
         at_ms: the time at which the operation's records were written.
-        before_ms: the time of the group's operation before this one; None for the first operation.
+        before_ms: the time of the group's previous operation; None for the first operation.
         join_done_ms: end of the join phase, in a classic group.
     """
 
@@ -99,7 +99,7 @@ def _append(operations: list[RecordedOperation], events: Sequence[Event], first_
 
 
 def assigned_partitions(operations: Sequence[RecordedOperation]) -> dict[str, list[DatedTopicChange]]:
-    """Return the least number of partitions that each topic had, by its name or id in the records.
+    """Return the least partition count that the records prove for each topic, by the topic's name or id.
 
     The number follows from the highest assigned partition. A topic counts as older than the group. A higher partition
     counts as added when the rebalance that first assigned it began.
@@ -153,7 +153,10 @@ class Recorded:
 
     @cached_property
     def rows(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the rows of every table; the rebalances come from the audit."""
+        """Return the rows of every table.
+
+        Rows of rebalances come from the audit.
+        """
         rows = rows_of(self.group_id, self.records, self.names, self.changes)
         if self.audited is not None:
             rows["rebalances"] = list(self.audited)
@@ -172,7 +175,7 @@ FEW = 4
 def recorded_settings(
     operations: Sequence[RecordedOperation], rows: Mapping[str, Sequence[Mapping[str, Any]]], known: Mapping[str, str]
 ) -> tuple[Settings, list[str]]:
-    """Return the settings that the record shows, and sentences about settings that it does not show."""
+    """Return the settings that the record shows, and sentences about settings that the record does not show."""
     protocol = "classic" if operations[0].is_classic else "consumer"
     named = {str(name) for row in rows.get("member_timeline", ()) if (name := row["assignor"]) is not None}
     strategy = _usual_strategy(operations)
@@ -210,7 +213,7 @@ def recorded_settings(
 
 
 def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
-    """Return how soon members take part in a rebalance, in ms; None if too few operations show it.
+    """Return how soon members take part in a rebalance, in ms; None if too few operations show this.
 
     A consumer group shows it as the longest time from a new target to a member's first step. The join phase of a
     classic group is not on record, but generations in quick succession bound it. The result is half of the
@@ -247,7 +250,7 @@ def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
 
 
 def measured_session(operations: Sequence[RecordedOperation]) -> int | None:
-    """Return the session timeout of a consumer group in ms, if an away static member was removed after it.
+    """Measure the session timeout of a consumer group in ms, by away static members that were removed after it.
 
     The result is None if there is no such removal.
     """
@@ -266,13 +269,19 @@ def measured_session(operations: Sequence[RecordedOperation]) -> int | None:
 
 
 def _usual_strategy(operations: Sequence[RecordedOperation]) -> str:
-    """Return the assignor that most generations of a classic group chose, if it can be simulated."""
+    """Return the assignor that most generations of a classic group chose, of those that can be simulated.
+
+    Without any, return ``range``.
+    """
     chosen = by_frequency(event.changes.get("protocol") for operation in operations for event in operation.events)
     return next((name for name in chosen if name in STRATEGIES), "range")
 
 
 def measured_initial_delay(operations: Sequence[RecordedOperation]) -> int | None:
-    """Return ``group.initial.rebalance.delay.ms``, if generation 0 was written while the first member joined."""
+    """Measure ``group.initial.rebalance.delay.ms``, by a generation 0 that was written while the first member joined.
+
+    None if there is no such generation.
+    """
     for before, next_operation in pairwise(operations):
         if (
             next_operation.is_classic
@@ -287,7 +296,10 @@ def measured_initial_delay(operations: Sequence[RecordedOperation]) -> int | Non
 
 
 def measured_revocation(operations: Sequence[RecordedOperation]) -> int | None:
-    """Return how long members of a consumer group take to give up partitions, in ms: the mean on record."""
+    """Return how long members of a consumer group take to give up partitions, in ms.
+
+    This is the mean on record.
+    """
     asked: dict[str | None, int] = {}
     times: list[int] = []
     for operation in operations:

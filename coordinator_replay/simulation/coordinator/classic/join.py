@@ -62,7 +62,10 @@ class Join:
         return NOTHING_TO_DO
 
     def _is_accepted(self, member_id: str) -> bool:
-        """Return whether ``group.max.size`` allows the member; ids that are only pending do not count."""
+        """Return whether ``group.max.size`` allows the member.
+
+        Member ids that have not joined yet do not count.
+        """
         live, limit = self.live, self.shard.config.number("group.max.size")
         match live.state:
             case GroupState.EMPTY:
@@ -112,7 +115,10 @@ class Join:
     # -- a static member that returns without its id -----------------------------------------------------------------
 
     def _replace(self, instance_id: str, old_member_id: str, member_id: str) -> Outcome:
-        """Give the instance id to the new member id; a Stable group rebalances only if another protocol is chosen."""
+        """Give the instance id to the new member id.
+
+        A Stable group rebalances only if another protocol is chosen.
+        """
         live = self.live
         old_leader = live.leader
         self._fence(old_member_id)
@@ -146,7 +152,10 @@ class Join:
             sync.send(RequestError("FENCED_INSTANCE_ID"))
 
     def _answer_replaced(self, member_id: str, old_leader: str | None) -> None:
-        """Answer without a rebalance; before version 9 the leader gets the old id, so that it doesn't lead."""
+        """Answer without a rebalance.
+
+        Before version 9 the leader gets its old member id, so that the new member does not lead.
+        """
         live = self.live
         live.waiting_joins.pop(member_id, None)
         if self.version < SKIPS_ASSIGNMENT_SINCE:
@@ -192,7 +201,10 @@ class Join:
         return self._rebalance(reason)
 
     def _rebalance(self, reason: str) -> Outcome:
-        """Begin a rebalance, or continue the one in progress; the client's reason is added to Kafka's reason."""
+        """Begin a rebalance, or continue the one in progress.
+
+        Add the client's reason to Kafka's reason.
+        """
         text = f"{reason}; client reason: {join_reason(self.request)}"
         return _outcome(rebalance.rebalance_or_complete_join(self.shard, self.live, text))
 
@@ -206,7 +218,10 @@ class Join:
         return before == [(entry["name"], entry["metadata"]) for entry in self.body["protocols"]]
 
     def _update(self, member_id: str) -> None:
-        """Replace protocols and timeouts; client id and host of the first join stay."""
+        """Replace protocols and timeouts.
+
+        Client id and host stay those of the first join.
+        """
         subscription = self.live.members[member_id].subscription
         if subscription is None:
             raise MemberSideError("UNKNOWN_SERVER_ERROR")

@@ -48,7 +48,7 @@ def sync(shard: Shard, live: LiveClassicGroup, request: Request, reply: Reply) -
 
 
 def heartbeat(shard: Shard, live: LiveClassicGroup, request: Request) -> Outcome:
-    """Note that a member is alive, and answer whether it has to join again.
+    """Note that a member is alive, and answer whether the member has to join again.
 
     Raises:
         RequestError: the member or its generation does not belong to the group.
@@ -65,7 +65,10 @@ def heartbeat(shard: Shard, live: LiveClassicGroup, request: Request) -> Outcome
 
 
 def leave(shard: Shard, live: LiveClassicGroup, members: list[Mapping[str, Any]]) -> Outcome:
-    """Remove members one after the other; each has its own error."""
+    """Remove members one after the other.
+
+    Each member has an error of its own in the response.
+    """
     answers = [_leave_one(shard, live, member) for member in members]
     left = [answer["memberId"] for answer in answers if answer["errorCode"] == CODES["NONE"]]
     reason = f"explicit `LeaveGroup` request for ({', '.join(left)}) members."

@@ -47,7 +47,7 @@ def refuse_join(reply: Reply, error: str, member_id: str, *, protocol_is_null: b
     """Answer a JoinGroup request with an error.
 
     Args:
-        reply: the way back.
+        reply: takes the response.
         error: Kafka's name of the error.
         member_id: the id the response names.
         protocol_is_null: make the protocol name null instead of empty, in versions that allow it.
@@ -62,7 +62,7 @@ def refuse_join(reply: Reply, error: str, member_id: str, *, protocol_is_null: b
 
 
 def heartbeat_key(group_id: str, member_id: str) -> Key:
-    """Return the key of the timer that removes a member unless a request comes from it."""
+    """Return the key of the timer that removes a member that sends no request."""
     return ("heartbeat", group_id, member_id)
 
 
@@ -70,10 +70,10 @@ def schedule_heartbeat(shard: Shard, live: LiveClassicGroup, member_id: str, tim
     """Restart a member's heartbeat timer.
 
     Args:
-        shard: the state.
-        live: its group.
+        shard: the coordinator's state.
+        live: the member's group.
         member_id: the member, or an id that is pending.
-        timeout_ms: how long it runs; None for the member's session timeout.
+        timeout_ms: the time until the timer fires; None for the member's session timeout.
     """
     group_id = live.group_id
     if timeout_ms is None:
@@ -103,19 +103,22 @@ def _schedule_initial_join_end(shard: Shard, live: LiveClassicGroup, delay_ms: i
 
 
 def rebalance_or_complete_join(shard: Shard, live: LiveClassicGroup, reason: str) -> Records:
-    """Begin a rebalance; if a join phase is in progress already, end it if possible."""
+    """Begin a rebalance.
+
+    If a join phase is in progress already, end that phase if possible.
+    """
     return prepare_rebalance(shard, live, reason) if live.can_rebalance() else maybe_complete_join(shard, live)
 
 
 def prepare_rebalance(shard: Shard, live: LiveClassicGroup, reason: str) -> Records:
-    """Begin a rebalance: members must join again.
+    """Begin a rebalance, in which all members must join again.
 
     From Empty, it waits for ``group.initial.rebalance.delay.ms``, even if that is 0. Otherwise the join phase ends at
     once if all members wait already, or else after the largest rebalance timeout of the members.
 
     Args:
-        shard: the state.
-        live: the group.
+        shard: the coordinator's state.
+        live: the group to rebalance.
         reason: Kafka's own text, for the observer.
     """
     shard.note_rebalance(live, reason)
@@ -138,7 +141,10 @@ def prepare_rebalance(shard: Shard, live: LiveClassicGroup, reason: str) -> Reco
 
 
 def maybe_complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
-    """End the join phase if all members wait; the join phase of a first rebalance ends only with its timer."""
+    """End the join phase if all members wait.
+
+    The join phase of a first rebalance ends only with its timer.
+    """
     if (
         live.state != GroupState.PREPARING_REBALANCE
         or live.previous_state == GroupState.EMPTY
@@ -149,7 +155,10 @@ def maybe_complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
 
 
 def _end_initial_join(shard: Shard, live: LiveClassicGroup, delay_ms: int, remaining_ms: int) -> Records:
-    """Wait longer if a member joined during the delay and time is left; else end the join phase."""
+    """Wait longer if a member joined during the delay and time is left.
+
+    Otherwise end the join phase.
+    """
     if not live.has_new_member or remaining_ms == 0:
         return complete_join(shard, live)
     live.has_new_member = False
@@ -159,7 +168,10 @@ def _end_initial_join(shard: Shard, live: LiveClassicGroup, delay_ms: int, remai
 
 
 def complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
-    """End the join phase: remove dynamic members that did not join, answer all others with the new generation."""
+    """End the join phase.
+
+    Remove dynamic members that did not join, and answer all others with the new generation.
+    """
     shard.timers.cancel(("join", live.group_id))
     late = [
         member_id
@@ -212,7 +224,7 @@ def sync_body(live: LiveClassicGroup, member_id: str) -> dict[str, Any]:
 
 
 def take_assignment(shard: Shard, live: LiveClassicGroup, assignments: Mapping[str, str], generation: int) -> None:
-    """Make the group Stable when its leader's assignment is in the log, unless another rebalance has begun since."""
+    """Make the group Stable after its leader's assignment was written, unless another rebalance has begun since."""
     if live.state == GroupState.COMPLETING_REBALANCE and live.generation == generation:
         live.set_assignments(assignments)
         answer_syncs(shard, live)
@@ -220,7 +232,10 @@ def take_assignment(shard: Shard, live: LiveClassicGroup, assignments: Mapping[s
 
 
 def note_sync(shard: Shard, live: LiveClassicGroup, member_id: str) -> None:
-    """Note that a member sent SyncGroup; end the wait when all members have."""
+    """Note that a member sent SyncGroup.
+
+    When all members have sent it, stop the timer of the sync phase.
+    """
     live.pending_syncs.discard(member_id)
     if not live.pending_syncs:
         shard.timers.cancel(("sync", live.group_id))
@@ -243,7 +258,7 @@ def _expire_pending_syncs(shard: Shard, live: LiveClassicGroup, generation: int)
 
 
 def forget_member(shard: Shard, live: LiveClassicGroup, member_id: str, reason: str) -> None:
-    """Remove a member; answer its waiting JoinGroup with UNKNOWN_MEMBER_ID."""
+    """Remove a member, and answer its waiting JoinGroup with UNKNOWN_MEMBER_ID."""
     shard.note_removal(live.group_id, member_id, reason)
     reply: Reply | None = live.waiting_joins.get(member_id)
     if reply is not None:

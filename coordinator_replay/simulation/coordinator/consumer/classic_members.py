@@ -48,7 +48,9 @@ REQUIRES_MEMBER_ID_SINCE = 4
 
 
 def join(shard: Shard, request: Request, reply: Reply) -> Outcome:
-    """Add a classic member to a consumer group, or take it a step further.
+    """Add a classic member to a consumer group.
+
+    If the group has the member, take the member a step further.
 
     Raises:
         MemberSideError: the member is refused.
@@ -126,7 +128,10 @@ def _metadata(body: Mapping[str, Any]) -> ConsumerSubscription:
 
 
 def _subscription_after(before: Subscription | None, request: Request, metadata: ConsumerSubscription) -> Subscription:
-    """Return a member's subscription after a join; instance id, rack and assignor stay if the request has none."""
+    """Return a member's subscription after a join.
+
+    If the request has no instance id, rack or assignor, the old value stays.
+    """
     body, old = request.body, before or Subscription()
     instance_id = body["groupInstanceId"]
     return Subscription(
@@ -151,7 +156,7 @@ def _downgrade(
     subscription: Subscription,
     owned: Sequence[Mapping[str, Any]],
 ) -> Member:
-    """Replace the last member of the new protocol: the group becomes a classic group."""
+    """Convert the group to a classic group: the joining member replaces the last member of the new protocol."""
     changed, epoch, _, has_changed = take_over(update, member, subscription)
     assignment_epoch = update.group.reconciliation.assignment_epoch
     is_behind = assignment_epoch < epoch
@@ -198,7 +203,7 @@ def sync(shard: Shard, request: Request) -> Outcome:
 
 
 def heartbeat(shard: Shard, request: Request) -> Outcome:
-    """Note that a classic member is alive, and answer whether it has to join again.
+    """Note that a classic member is alive, and answer whether the member has to join again.
 
     Raises:
         RequestError: the member or its generation is wrong.
@@ -257,7 +262,10 @@ def _start_join_if_absent(update: GroupUpdate, member: Member, subscription: Sub
 
 
 def leave(shard: Shard, group_id: str, members: Sequence[Mapping[str, Any]]) -> Outcome:
-    """Remove members of either protocol, together and with one new group epoch; each has its own error."""
+    """Remove members of either protocol, together and with one new group epoch.
+
+    Each member has an error of its own in the response.
+    """
     update = existing_group(shard, group_id)
     answers, leaving = [], dict[str, Member]()
     for entry in members:

@@ -53,7 +53,9 @@ from coordinator_replay.simulation.coordinator.topics import Topics
 
 
 def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str, int]]:
-    """Make a consumer group of a classic group with members; the update begins with the records of the conversion.
+    """Make a consumer group of a classic group with members.
+
+    The update begins with the records of the conversion.
 
     All members of the consumer group are stable with their assignments, and the generation is their epoch. Their
     waiting requests are answered with REBALANCE_IN_PROGRESS.
@@ -162,7 +164,10 @@ def _upgraded(group: LiveClassicGroup, member: Member, topics: Topics) -> Member
 
 
 def _by_id(partitions: Iterable[tuple[str, tuple[int, ...]]], topics: Topics) -> Assignment:
-    """Return partitions by topic id in Kafka's order; topics that do not exist are left out."""
+    """Return partitions by topic id in Kafka's order.
+
+    Topics that do not exist are left out.
+    """
     assignment: HashOrder[str, tuple[int, ...]] = HashOrder(uuid_hash)
     for name, numbers in partitions:
         topic = topics.by_name.get(name)
@@ -179,7 +184,7 @@ def _check_owners(members: Iterable[Member]) -> None:
 
 
 def _replayed(shard: Shard, group_id: str, records: Iterable[NewRecord]) -> tuple[ConsumerGroup, ConsumerState]:
-    """Return the group that results from some records, before they are written."""
+    """Return the group that results from some records, before these are written."""
     replay, state = StateReplay(group_id), ConsumerState()
     for at, record in enumerate(records):
         written = Record(record.kind, record.key, record.value, PARTITION, at, shard.now_ms)
@@ -225,10 +230,12 @@ def downgrade_after_leaving(update: GroupUpdate, leaving: Set[str], response: Ma
 
 
 def downgrade_by_replacement(update: GroupUpdate, replaced: Member, joining: Member, *, rebalances: bool) -> None:
-    """Convert a consumer group to a classic group: a classic member replaces its last member of the new protocol.
+    """Convert a consumer group to a classic group.
+
+    A classic member replaces the last member of the new protocol.
 
     Args:
-        update: the group; its records are added to.
+        update: the group; the function adds records to its records.
         replaced: the static member of the new protocol.
         joining: the classic member that replaces it.
         rebalances: whether members must join again, because the group's target was not up to date.
@@ -279,7 +286,7 @@ def _become_classic(
 
 
 def target_blob(assignment: Assignment, metadata: str, topics: Topics) -> str:
-    """Return an assignment by topic id in the form for a classic consumer, in the version of its subscription.
+    """Return an assignment by topic id as bytes for a classic consumer, in the version of the consumer's subscription.
 
     Topics and partitions are in the order of Kafka's tables; deleted topics are left out.
 

@@ -18,7 +18,10 @@ PartitionEpochs = dict[str, dict[int, int]]
 
 
 def with_epoch_of_each(partitions: Assignment, epochs: Assignment, member_epoch: int) -> PartitionEpochs:
-    """Join partitions with their epochs; if a record has no epochs, use the member's epoch."""
+    """Join partitions with their epochs.
+
+    If a record has no epochs, use the member's epoch.
+    """
     return {
         topic_id: dict(zip(numbers, epochs.get(topic_id) or (member_epoch,) * len(numbers), strict=True))
         for topic_id, numbers in partitions.items()
@@ -64,14 +67,17 @@ Owned = Sequence[Mapping[str, Any]] | None
 
 
 def owns_any(owned: Owned, of: Assignment) -> bool:
-    """Return whether a client may still own any of some partitions; True if it doesn't name its partitions."""
+    """Return whether a client may still own any of some partitions.
+
+    Return True if the client does not name its partitions.
+    """
     if owned is None:
         return True
     return any(partition in of.get(topic["topicId"], ()) for topic in owned for partition in topic["partitions"])
 
 
 def owns_only(owned: Owned, of: Assignment) -> bool:
-    """Return whether a client says that it owns no other partitions than these.
+    """Return whether a client says that it owns no partitions but these.
 
     The result is False if it doesn't name its partitions.
     """
@@ -94,10 +100,10 @@ class CurrentAssignmentBuilder:
         current: the member's current assignment.
         target_epoch: the epoch of the target.
         target: the member's target assignment, by topic id.
-        subscribed: ids of the topics it subscribes to, as far as they exist.
-        subscribes: whether it subscribes to any topics, existing or not.
-        has_subscription_changed: whether its subscription changed in this request.
-        owned: the partitions that its client says it owns.
+        subscribed: ids of existing topics that the member subscribes to.
+        subscribes: whether the member subscribes to any topics, existing or not.
+        has_subscription_changed: whether the member's subscription changed in this request.
+        owned: the partitions that the member's client says it owns.
         owners: the member that owns each partition, by topic id and number.
     """
 
@@ -111,7 +117,9 @@ class CurrentAssignmentBuilder:
     owners: Mapping[tuple[str, int], str]
 
     def build(self) -> Current:
-        """Return the member's current assignment after the step; the same object if nothing changes.
+        """Return the member's current assignment after the step.
+
+        If nothing changes, return the same object.
 
         Raises:
             RequestError: FENCED_MEMBER_EPOCH, of a member in a state that a newer broker wrote.
@@ -137,7 +145,7 @@ class CurrentAssignmentBuilder:
         return self._trimmed() if self.has_subscription_changed else current
 
     def _next(self) -> Current:
-        """Step towards the target: give up partitions that are not in it, then take free ones."""
+        """Take a step towards the target: give up partitions that are not in the target, then take free partitions."""
         had, gives_up = assigned(self.current), self.current.pending
         keep: PartitionEpochs = {}
         revoke: PartitionEpochs = {}
@@ -165,7 +173,10 @@ class CurrentAssignmentBuilder:
         return self._moved(self.target_epoch, UNRELEASED if has_unreleased else MemberState.STABLE, keep, {})
 
     def _trimmed(self) -> Current:
-        """Give up topics that the member no longer subscribes to; the epoch stays."""
+        """Give up topics that the member no longer subscribes to.
+
+        The epoch stays.
+        """
         had = assigned(self.current)
         # A member without any subscription is built again, unless it is just joining; its previous epoch shows this.
         gives_up_all = not self.subscribes and not self.current.pending and self.current is not JOINING

@@ -113,7 +113,7 @@ def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def check_fields(request: Request, checks: Iterable[Check] = CHECKS) -> None:
-    """Refuse a request that Kafka refuses before it examines the group.
+    """Refuse a request whose fields Kafka refuses before it examines the group.
 
     Raises:
         RequestError: INVALID_REQUEST.
@@ -147,7 +147,7 @@ def _is_blank(text: str | None) -> bool:
 
 
 def find_member(shard: Shard, request: Request) -> tuple[GroupUpdate, Member, Subscription]:
-    """Return the group, the member as it was or a new one, and its subscription after the request.
+    """Return the group, the member before the request (or a new member), and the subscription after the request.
 
     Raises:
         RequestError: the group or the member does not exist, the group is full, or the member is fenced.
@@ -170,15 +170,17 @@ def progress(
     is_bumped: bool = False,
     keeps_target: bool = False,
 ) -> Member:
-    """Store a member's new subscription and take the member a step further; the records are added to the update.
+    """Store a member's new subscription and take the member a step further.
+
+    Add the records to the update.
 
     Args:
-        update: the group.
-        member: the member as it was, or a new one.
-        subscription: its subscription from now on.
-        owned: the partitions that its client says it owns.
+        update: the group; the function adds records to its records.
+        member: the member before the request, or a new member.
+        subscription: the member's subscription from now on.
+        owned: the partitions that the member's client says it owns.
         is_bumped: whether the group epoch is raised in any case.
-        keeps_target: whether the target assignment stays, even if the group epoch is ahead of it.
+        keeps_target: whether the target assignment stays, even if the group epoch is ahead of the assignment epoch.
 
     Returns:
         The member as it is now.
@@ -219,7 +221,10 @@ def take_over(
 
 
 def note_subscription(update: GroupUpdate, member: Member, subscription: Subscription) -> bool:
-    """Write a member's subscription if it is new; return whether its topic names changed."""
+    """Write a member's subscription if it has changed.
+
+    Return whether its topic names changed.
+    """
     before = member.subscription
     if before is not None and before == subscription and member.member_id in update.group.members:
         return False
@@ -248,7 +253,10 @@ def reconcile(
     *,
     has_subscription_changed: bool,
 ) -> Member:
-    """Take a member a step towards its target, unless it has reached it; write a record if anything changed."""
+    """Take a member a step towards its target, unless the member has reached the target.
+
+    Write a record if anything changed.
+    """
     current = current_of(member)
     is_there = current.state is MemberState.STABLE and current.epoch == target_epoch
     if is_there and not has_subscription_changed:
@@ -275,7 +283,9 @@ def reconcile(
 
 
 def group_to_join(shard: Shard, group_id: str) -> GroupUpdate:
-    """Return the group that a member joins: an existing group, a new group, or a converted classic group.
+    """Return the group that a member joins.
+
+    This is an existing group, a new group, or a converted classic group.
 
     Raises:
         RequestError: GROUP_ID_NOT_FOUND, the group has a type that can't be joined.
@@ -297,7 +307,10 @@ def group_to_join(shard: Shard, group_id: str) -> GroupUpdate:
 
 
 def subscription_after(before: Subscription | None, request: Request) -> Subscription:
-    """Return a member's subscription after a heartbeat; fields that the request leaves out stay unchanged."""
+    """Return a member's subscription after a heartbeat.
+
+    Fields that the request leaves out stay unchanged.
+    """
     body = request.body
     old = before or Subscription()
     names, regex = body["subscribedTopicNames"], body["subscribedTopicRegex"]
@@ -355,7 +368,9 @@ def response_of(shard: Shard, body: Mapping[str, Any], before: Member, after: Me
 
 
 def leave(shard: Shard, body: Mapping[str, Any]) -> Outcome:
-    """Remove a member; a static member may leave only for a restart.
+    """Remove a member that leaves.
+
+    A static member that leaves for a restart only stays in the group.
 
     Raises:
         RequestError: the group or the member does not exist.
@@ -371,7 +386,10 @@ def leave(shard: Shard, body: Mapping[str, Any]) -> Outcome:
 
 
 def _away(update: GroupUpdate, member: Member) -> record_helpers.NewRecord:
-    """Return the record of a static member that leaves for a restart: it keeps its partitions, each with epoch 0."""
+    """Return the record of a static member that leaves for a restart.
+
+    The member keeps its partitions, each with epoch 0.
+    """
     current = current_of(member)
     zeros = {topic_id: (0,) * len(numbers) for topic_id, numbers in (current.assigned or NOTHING).items()}
     value = current_value(current._replace(epoch=AWAY_EPOCH, pending=NOTHING, pending_epochs=NOTHING))

@@ -39,7 +39,7 @@ NEW_SUBSCRIPTION = Subscription(client_id="", client_host="", topics=())
 
 @dataclass(slots=True)
 class GroupUpdate:
-    """A consumer group that an operation looks at, and the records it is going to write.
+    """A consumer group that an operation looks at, and the records that the operation is going to write.
 
     Attributes:
         group: the replayed group; a new group if the operation creates it.
@@ -103,7 +103,9 @@ def check_size(update: GroupUpdate, member_id: str) -> None:
 
 
 def dynamic_member(update: GroupUpdate, member_id: str, *, is_joining: bool) -> Member:
-    """Return the member with an id; create it if it joins.
+    """Find the member with an id.
+
+    If the member joins and does not exist yet, create it.
 
     Raises:
         RequestError: UNKNOWN_MEMBER_ID.
@@ -131,7 +133,9 @@ def existing_member(update: GroupUpdate, member_id: str, instance_id: str | None
 def static_member(
     update: GroupUpdate, member_id: str, instance_id: str, *, is_joining: bool, uses_classic_protocol: bool
 ) -> Member:
-    """Return the member with an instance id; if it joins, create it or let it replace the member that left.
+    """Find the member with an instance id.
+
+    A member that joins is created, or replaces the member that left.
 
     Raises:
         RequestError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or UNRELEASED_INSTANCE_ID.
@@ -153,7 +157,7 @@ def static_member(
 
 
 def owning_static_member(owner: Member | None, member_id: str, instance_id: str) -> Member:
-    """Return the static member if the request has its member id.
+    """Return the static member with an instance id, after checking that the request has its member id.
 
     Raises:
         RequestError: UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID.
@@ -193,7 +197,10 @@ def check_epoch(member: Member, epoch: int, owned: Owned) -> None:
 
 
 def replace_member(update: GroupUpdate, old: Member, member_id: str) -> Member:
-    """Replace a static member's id: write tombstones for the old member id, and records for the new one."""
+    """Replace a static member's id.
+
+    Write tombstones for the old member id, and records for the new one.
+    """
     group_id = update.group_id
     new = Member(member_id, old.subscription, current_of(old)._replace(epoch=0, previous_epoch=0), old.target)
     update.shard.note(
@@ -221,8 +228,8 @@ def consumer_group_tombstones(
     """Return tombstones of a consumer group with its members.
 
     Args:
-        shard: the shard.
-        group: the group.
+        shard: the coordinator's state.
+        group: the group to remove.
         renamed: member ids that were replaced by another id.
     """
     group_id, other_ids = group.group_id, renamed or {}
@@ -246,7 +253,10 @@ def unknown_member(group_id: str, member_id: str) -> RequestError:
 
 
 def current_of(member: Member) -> Current:
-    """Return a member's current assignment; empty if it has no such record."""
+    """Return a member's current assignment.
+
+    Return an empty one if no record has one.
+    """
     return member.current if member.current is not None else JOINING
 
 

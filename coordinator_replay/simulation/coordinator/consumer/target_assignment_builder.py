@@ -28,8 +28,8 @@ def update_epoch(update: GroupUpdate, old: Member, new: Member, *, is_bumped: bo
 
     Args:
         update: the group; the record of the new epoch is added to its records.
-        old: the member as it was.
-        new: the member as it is now.
+        old: the member before the operation.
+        new: the member after the operation.
         is_bumped: whether the epoch is raised in any case.
 
     Returns:
@@ -57,7 +57,7 @@ def update_epoch(update: GroupUpdate, old: Member, new: Member, *, is_bumped: bo
 def update_target(
     update: GroupUpdate, epoch: int, old: Member, new: Member, *, homogeneous: bool
 ) -> tuple[int, Assignment]:
-    """Compute the target assignment if the group epoch is ahead of it and the last computation is old enough.
+    """Compute the target assignment if the group epoch is ahead of its epoch and the last computation is old enough.
 
     Returns:
         The assignment epoch, and the member's target.
@@ -89,13 +89,16 @@ def _ascending(target: Assignment) -> Assignment:
 
 
 def last_target(update: GroupUpdate, member: Member) -> Assignment:
-    """Return a member's last computed target; a static member's target is looked up by its instance id."""
+    """Return a member's last computed target.
+
+    The target of a static member is looked up by instance id.
+    """
     owner = update.static_member(member.instance_id) if member.instance_id is not None else member
     return update.group.reconciliation.target_partitions(owner.member_id) if owner is not None else NOTHING
 
 
 def subscribed_names(group: ConsumerGroup, subscription: Subscription) -> frozenset[str]:
-    """Return the topics that a member subscribes to by name, and by its regex as far as that is resolved."""
+    """Return the topics that a member subscribes to, by name and by its regex as far as the regex is resolved."""
     names = frozenset(subscription.topics or ())
     regex = group.regexes.get(subscription.regex) if subscription.regex is not None else None
     return names.union(regex.topics) if regex is not None else names
@@ -128,7 +131,10 @@ def assignor_votes(group: ConsumerGroup) -> TimelineOrder[str, int]:
 
 
 def most_wanted_assignor(group: ConsumerGroup, default: str) -> str:
-    """Return the assignor that most members ask for; if several tie, the first of them in Kafka's table."""
+    """Return the assignor that most members ask for.
+
+    The order of Kafka's table breaks a tie.
+    """
     votes = assignor_votes(group)
     return max(votes, key=lambda name: votes[name], default=default)
 

@@ -36,10 +36,10 @@ def start_session(shard: Shard, group_id: str, member_id: str, timeout_ms: int |
     """Start a member's session timer now.
 
     Args:
-        shard: the shard.
-        group_id: the group.
-        member_id: the member.
-        timeout_ms: how long it lasts; the group's configured session timeout if None.
+        shard: the coordinator's state.
+        group_id: the member's group.
+        member_id: the member to remove when the session ends.
+        timeout_ms: length of the session; None for the group's configured session timeout.
     """
     if timeout_ms is None:
         timeout_ms = shard.config.group_number(group_id, "consumer.session.timeout.ms")
@@ -52,11 +52,11 @@ def start(
     """Start a timer that removes a member, unless the member's epoch differs from the timer's epoch then.
 
     Args:
-        shard: the shard.
+        shard: the coordinator's state.
         timer: name of the timer.
-        group_id: the group.
-        member_id: the member.
-        timeout_ms: how long it runs.
+        group_id: the member's group.
+        member_id: the member that the timer is for.
+        timeout_ms: the time until the timer fires.
         why: Kafka's own text for the removal.
         epoch: epoch of the member that the timer counts for.
     """
@@ -77,7 +77,10 @@ def start_rebalance(shard: Shard, group_id: str, member: Member) -> None:
 
 
 def follow_reconciliation(shard: Shard, group_id: str, member: Member) -> None:
-    """Start or stop the rebalance timer of a member whose assignment has changed; classic members have other timers."""
+    """Start or stop the rebalance timer of a member whose assignment has changed.
+
+    Classic members have other timers.
+    """
     if member.subscription_or_empty.uses_classic_protocol:
         return
     if current_of(member).state is MemberState.UNREVOKED_PARTITIONS:
@@ -87,7 +90,7 @@ def follow_reconciliation(shard: Shard, group_id: str, member: Member) -> None:
 
 
 def fence_if_there(shard: Shard, group_id: str, member_id: str, why: str, epoch: int | None = None) -> Outcome:
-    """Remove a member, unless it was removed already or its epoch differs from the given epoch."""
+    """Remove a member, unless the member was removed already or has another epoch than the given one."""
     try:
         update = existing_group(shard, group_id)
         member = dynamic_member(update, member_id, is_joining=False)
@@ -99,10 +102,12 @@ def fence_if_there(shard: Shard, group_id: str, member_id: str, why: str, epoch:
 
 
 def fence(update: GroupUpdate, members: Sequence[Member], response: Mapping[str, Any] | None, reason: str) -> Outcome:
-    """Remove members and raise the group epoch; if a downgrade is due, convert the rest to a classic group instead.
+    """Remove members and raise the group epoch.
+
+    If a downgrade is due, convert the group to a classic group instead.
 
     Args:
-        update: the group.
+        update: the group; the function adds records to its records.
         members: members to remove.
         response: response to the request; None if there is no request.
         reason: Kafka's own text, with braces in place of the member's id.
@@ -127,7 +132,10 @@ def fence(update: GroupUpdate, members: Sequence[Member], response: Mapping[str,
 
 
 def _topics_left(update: GroupUpdate, leaving: Sequence[Member]) -> set[str]:
-    """Return the topics that the other members subscribe to; remove regexes that no other member uses."""
+    """Remove regexes that no other member uses.
+
+    Return the topics that the other members subscribe to.
+    """
     left = update.state.subscriptions
     for member in leaving:
         left = left.replaced(member.subscription, None)
@@ -154,7 +162,10 @@ def load(shard: Shard) -> None:
 
 
 def load_group(shard: Shard, group_id: str) -> None:
-    """Start the timers of a consumer group of a loaded partition: sessions and revocations count from now on."""
+    """Start the timers of a consumer group of a loaded partition.
+
+    Sessions and revocations count from now on.
+    """
     group = shard.group(group_id)
     if not isinstance(group, ConsumerGroup):
         return
@@ -166,7 +177,10 @@ def load_group(shard: Shard, group_id: str) -> None:
 
 
 def topics_changed(shard: Shard, topics: TopicChange) -> None:
-    """Make each group that subscribes to a changed topic look at its topics again at its next heartbeat."""
+    """Make each group that subscribes to a changed topic look at its topics again.
+
+    The group does this at its next heartbeat.
+    """
     for group_id, state in shard.consumer_states.items():
         group = shard.group(group_id)
         if isinstance(group, ConsumerGroup) and topics.names & state.subscriptions.topics(group.regexes):

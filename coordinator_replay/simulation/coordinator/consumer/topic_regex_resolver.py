@@ -44,9 +44,9 @@ def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> 
     """Note that a member's expression has changed, and resolve expressions if that is due.
 
     Args:
-        update: the group; the tombstone of an expression that nobody uses any more is added to its records.
-        old: the member's expression so far; None if it had none.
-        new: its expression from now on.
+        update: the group; the tombstone of an expression that no member uses any more is added to its records.
+        old: the member's expression before the operation; None if the member had none.
+        new: the member's expression after the operation.
 
     Returns:
         Whether the member's expression has changed, and whether its expression is resolved (True if it has none).
@@ -104,7 +104,10 @@ def _resolving(shard: Shard, group_id: str, expressions: tuple[str, ...]) -> Cal
 def take_resolved(
     shard: Shard, group_id: str, resolved: Mapping[str, frozenset[str]], version: int, started_ms: int
 ) -> Outcome:
-    """Write the topics that expressions match; a group gets a new epoch if these or its metadata hash changed."""
+    """Write the topics that expressions match.
+
+    If these topics or their metadata hash changed, raise the group epoch.
+    """
     if not isinstance(shard.group(group_id), ConsumerGroup):
         return NOTHING_TO_DO
     update = existing_group(shard, group_id)

@@ -52,7 +52,7 @@ Assignors = tuple[Mapping[str, Any], ...]
 
 @dataclass(slots=True)
 class Prepared:
-    """Input that a member got for its computation."""
+    """An input that a member got for its computation."""
 
     member_id: str
     epoch: int
@@ -67,7 +67,7 @@ class ClientAssignment:
     Attributes:
         assignors: the assignors of each member.
         computing: the member that was asked.
-        prepared: the input that it got.
+        prepared: the input that the member got.
         installed: error, metadata version and metadata that the last assignment has for each member.
     """
 
@@ -157,7 +157,10 @@ def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def offer(update: GroupUpdate, member_id: str, brought: Sequence[Mapping[str, Any]] | None) -> Offer:
-    """Return the meaning of a heartbeat for the assignment; fields that it leaves out are as in the last heartbeat."""
+    """Read what a heartbeat says about the assignment.
+
+    Fields that the heartbeat leaves out are as in the last heartbeat.
+    """
     members = {*update.group.members, member_id}
     others = {other: assignors for other, assignors in client_assignment(update).assignors.items() if other in members}
     before = others.get(member_id, ())
@@ -166,7 +169,10 @@ def offer(update: GroupUpdate, member_id: str, brought: Sequence[Mapping[str, An
 
 
 def common_assignor(assignors: Mapping[str, Assignors], members: Collection[str]) -> str | None:
-    """Return the assignor that most members name first, of the assignors that all members have; None without any."""
+    """Return the assignor that most members name first, among the assignors that all members have.
+
+    None if there is no such assignor.
+    """
     shared: set[str] | None = None
     for member_id in members:
         names = {assignor["name"] for assignor in assignors.get(member_id, ())}
@@ -197,14 +203,16 @@ def _can_be_read(name: str, assignors: Mapping[str, Assignors], members: Collect
 def follow_up(
     shard: Shard, group_id: str, member: Member, offered: Offer, response: dict[str, Any]
 ) -> Callable[[], None]:
-    """Return the step after a heartbeat's records are written: keep the assignors, and ask the member if due.
+    """Return the step after a heartbeat's records are written.
+
+    It keeps the member's assignors, and asks a member to compute if an assignment is due.
 
     Args:
-        shard: the shard.
-        group_id: the group.
+        shard: the coordinator's state.
+        group_id: the member's group.
         member: the member after the heartbeat.
         offered: the meaning of the heartbeat.
-        response: its response; the draft's fields are added.
+        response: the response to the heartbeat; the step adds the draft's fields.
     """
 
     def finish() -> None:
@@ -230,7 +238,7 @@ def follow_up(
 
 
 def prepare(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """Handle PrepareAssignment: give the member that was asked the input of its computation.
+    """Handle PrepareAssignment: give the member that was asked to compute the input of its computation.
 
     Raises:
         RequestError: INVALID_REQUEST, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID or STALE_MEMBER_EPOCH.
@@ -318,7 +326,7 @@ def _described(update: GroupUpdate, member: Member, name: str | None) -> Body:
 
 
 def _checked(members: Sequence[Mapping[str, Any]], prepared: Prepared) -> dict[str, Assignment]:
-    """Return the assignment by member, after checking it against its input."""
+    """Check a member's result against its input, and return the assignment by member."""
     taken: set[tuple[str, int]] = set()
     targets: dict[str, Assignment] = {}
     for member in members:

@@ -42,10 +42,11 @@ class LiveClassicGroup(ClassicGroup):
     """A classic group in its present state.
 
     Attributes:
-        members: members by id, in the order of Kafka's hash map; ``subscription.protocols`` are all that they support.
+        members: members by id, in the order of Kafka's hash map; ``subscription.protocols`` has all protocols that a
+            member supports.
         votes: number of members that support each protocol.
         static_members: member id by instance id.
-        previous_state: the state before the present one; a first rebalance comes from Empty.
+        previous_state: the state before the present one; in a first rebalance this is Empty.
         waiting_joins: JoinGroup requests not answered yet, by member id.
         waiting_syncs: SyncGroup requests not answered yet, by member id.
         pending_members: ids given out with MEMBER_ID_REQUIRED that have not joined yet.
@@ -71,7 +72,7 @@ class LiveClassicGroup(ClassicGroup):
 
     @classmethod
     def loaded(cls, replayed: ClassicGroup) -> "LiveClassicGroup":
-        """Return the group in the coordinator's memory after its records were loaded."""
+        """Return the group as the coordinator has it in memory after loading its records."""
         group = cls(replayed.group_id)
         for name in ("generation", "leader", "protocol", "protocol_type", "state", "state_timestamp_ms"):
             setattr(group, name, getattr(replayed, name))
@@ -84,7 +85,10 @@ class LiveClassicGroup(ClassicGroup):
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """Return how long a rebalance may take: the largest timeout of the members, at least 0."""
+        """Return how long a rebalance may take.
+
+        This is the largest rebalance timeout of the members, and at least 0.
+        """
         return max((member.subscription_or_empty.least_rebalance_ms for member in self.members.values()), default=0)
 
     @property
@@ -136,7 +140,9 @@ class LiveClassicGroup(ClassicGroup):
             raise RequestError("UNKNOWN_MEMBER_ID")
 
     def add(self, member: Member, *, protocol_type: str) -> None:
-        """Add a member; the first one gives the group its protocol type and leads it.
+        """Add a member.
+
+        The first member leads the group and gives it the protocol type.
 
         Raises:
             IllegalStateError: it has another protocol type, is a member already, or shares no protocol with all
@@ -160,7 +166,9 @@ class LiveClassicGroup(ClassicGroup):
         self._put(member)
 
     def remove(self, member_id: str) -> None:
-        """Remove a member, or an id that has not joined; its waiting requests are never answered.
+        """Remove a member, or an id that has not joined.
+
+        Waiting requests of the member are never answered.
 
         If it was the leader, the first of the other members becomes the leader.
         """
@@ -180,7 +188,10 @@ class LiveClassicGroup(ClassicGroup):
             self.leader = next(iter(self.members), None)
 
     def replace_static_member(self, instance_id: str, old_member_id: str, new_member_id: str) -> None:
-        """Give a static member a new member id; it keeps everything else, leadership too."""
+        """Give a static member a new member id.
+
+        The member keeps everything else, also the leadership.
+        """
         self.members[new_member_id] = self.members.pop(old_member_id)._replace(member_id=new_member_id)
         if self.leader == old_member_id:
             self.leader = new_member_id
@@ -194,7 +205,10 @@ class LiveClassicGroup(ClassicGroup):
         self._count(updated, 1)
 
     def elect_leader(self, joined: Collection[str]) -> bool:
-        """Make sure that the leader has joined; return False if no member has (``maybeElectNewJoinedLeader``)."""
+        """Elect a new leader if the leader has not joined.
+
+        Return False if no member has joined (``maybeElectNewJoinedLeader``).
+        """
         if self.leader is None:
             return False
         if self.leader in joined and self.leader in self.members:
@@ -218,7 +232,9 @@ class LiveClassicGroup(ClassicGroup):
         return protocol_type == self.protocol_type and any(self.votes.get(name, 0) == count for name in offered)
 
     def select_protocol(self) -> str:
-        """Return the protocol with most votes: each member votes for the first protocol of its list that all support.
+        """Return the protocol with most votes.
+
+        Each member votes for the first protocol of its list that all members support.
 
         A tie is broken by the iteration order of a ``HashMap`` of the names.
         """
@@ -252,7 +268,10 @@ class LiveClassicGroup(ClassicGroup):
         self.pending_syncs.clear()
 
     def set_assignments(self, assignments: Mapping[str, str]) -> None:
-        """Give members their assignments; members that are not named get an empty assignment."""
+        """Give members their assignments.
+
+        A member that is not named gets an empty assignment.
+        """
         for member_id, member in self.members.items():
             blob = assignments.get(member_id, "")
             self.members[member_id] = member._replace(
@@ -260,7 +279,9 @@ class LiveClassicGroup(ClassicGroup):
             )
 
     def computed_topics(self) -> frozenset[str] | None:
-        """Return the topics that members subscribe to; None if they are unknown (``computeSubscribedTopics``).
+        """Return the topics that members subscribe to (``computeSubscribedTopics``).
+
+        None if they are unknown.
 
         Raises:
             RequestError: UNKNOWN_SERVER_ERROR, a subscription is damaged in a way that Kafka does not expect there.
@@ -276,7 +297,10 @@ class LiveClassicGroup(ClassicGroup):
             raise RequestError("UNKNOWN_SERVER_ERROR", f"subscription: {problem}") from None
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Return whether the topic is read; a group of consumers whose topics are unknown may read any topic."""
+        """Return whether a member subscribes to the topic.
+
+        If the topics of a group of consumers are unknown, any topic counts.
+        """
         if self.topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL_TYPE
         return topic in self.topics

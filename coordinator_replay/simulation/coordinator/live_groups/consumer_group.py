@@ -20,10 +20,16 @@ NEVER = 0
 
 
 class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
-    """Counts of members with the same subscription by names and expression; immutable, so changes make a new object."""
+    """Counts of members by their subscription (names and expression).
+
+    The counts are immutable: a change makes a new object.
+    """
 
     def replaced(self, before: Subscription | None, after: Subscription | None) -> "Subscriptions":
-        """Return the counts after one subscription is replaced by another; None stands for no member."""
+        """Return the counts after one subscription replaced another.
+
+        None stands for no member.
+        """
         others = Subscriptions(self)
         if before is not None:
             key = before.topics or (), before.regex
@@ -44,7 +50,10 @@ class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
         return users
 
     def topics(self, regexes: Mapping[str, Regex]) -> set[str]:
-        """Return topics that anybody subscribes to, by name or by a resolved expression; they need not exist."""
+        """Return the topics that any member subscribes to, by name or by a resolved expression.
+
+        The topics need not exist.
+        """
         used = [regexes[expression].topics for expression in self.expressions if expression in regexes]
         return {name for names in (*(names for names, _ in self), *used) for name in names}
 

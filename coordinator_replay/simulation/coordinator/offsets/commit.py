@@ -59,7 +59,9 @@ def commit(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def commit_in_transaction(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """Handle TxnOffsetCommit: its offsets are pending until the marker of its producer.
+    """Handle TxnOffsetCommit.
+
+    The offsets stay pending until the marker of their producer.
 
     Raises:
         RequestError: the request is refused as a whole.
@@ -125,7 +127,10 @@ def _answer(partition: Mapping[str, Any], error: str) -> dict[str, Any]:
 
 
 def _named(shard: Shard, topic: Mapping[str, Any], version: int) -> tuple[str, str, str | None]:
-    """Return name and id of a topic in a request; if the version names topics by id, the name is looked up."""
+    """Return name and id of a topic in a request.
+
+    If the version names topics by id, look up the name.
+    """
     name, topic_id = topic["name"], topic["topicId"]
     if name or version < TOPIC_ID_SINCE:
         return name, topic_id, None
@@ -134,7 +139,10 @@ def _named(shard: Shard, topic: Mapping[str, Any], version: int) -> tuple[str, s
 
 
 def _check_commit(shard: Shard, request: Request, epoch: int, *, is_transactional: bool) -> Check | None:
-    """Check the group, and return the check for each partition; None if there is none."""
+    """Check the group, and return the check for each partition.
+
+    Return None if partitions need no check.
+    """
     body, speaks_epochs = request.body, is_transactional or (request.version or 0) >= EPOCH_SINCE
     group_id, member_id, instance_id = body["groupId"], body["memberId"], body["groupInstanceId"]
     group = shard.group(group_id)
@@ -174,7 +182,10 @@ def _check_classic(
 
 
 def _check_consumer(group: ConsumerGroup, member_id: str, epoch: int, *, speaks_epochs: bool) -> Check | None:
-    """Return the check of each partition: none at the member's own epoch, its assignment at an older epoch."""
+    """Return the check for each partition.
+
+    At the member's own epoch there is none; at an older epoch, the assignment is checked.
+    """
     if epoch < 0 and not group.members:
         return None
     member = group.members.get(member_id)

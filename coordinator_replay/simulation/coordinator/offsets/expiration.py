@@ -96,7 +96,7 @@ def _expired(shard: Shard, group_id: str, group: Group) -> tuple[list[NewRecord]
 
 
 def _since(group: Group) -> Since | None:
-    """Return the time from which retention counts in a group; None if nothing expires."""
+    """Return the time from which retention counts in a group; None if no offset expires."""
     if isinstance(group, ConsumerGroup):
         return lambda offset: offset.commit_timestamp_ms
     if not isinstance(group, LiveClassicGroup):

@@ -19,8 +19,8 @@ def read_line(text: str, fields: Mapping[str, frozenset[str]]) -> tuple[str, Lin
     """Read a line.
 
     Args:
-        text: the line.
-        fields: fields that each command may have in its line; every line may have a note.
+        text: the line as text.
+        fields: fields that each command may have in its line; every line may also have a note.
 
     Returns:
         Its command, and all fields of the line.
@@ -60,7 +60,7 @@ def read_client(line: Line) -> tuple[str, str]:
 
 
 def read_end(line: Line) -> tuple[int, int, bool]:
-    """Return producer id, its epoch, and whether the transaction is committed."""
+    """Return the producer id, the producer epoch, and whether the transaction is committed."""
     end: Line = value_of(line, "endTxn", dict)
     _check_names(end, {"producerId", "producerEpoch", "commit"}, "endTxn")
     return _integer(end, "producerId", INT64), _integer(end, "producerEpoch", INT16), value_of(end, "commit", bool)
@@ -90,7 +90,10 @@ def is_list_of(values: Any, kind: type) -> bool:
 
 
 def racks_of(entry: Mapping[str, Any], name: str) -> list[list[str]]:
-    """Return a field with the racks of the replicas of each partition; empty if it is left out."""
+    """Return a field with the racks of the replicas of each partition.
+
+    Return an empty value if the line leaves the field out.
+    """
     racks = entry.get(name) or []
     if not isinstance(racks, list) or not all(is_list_of(replicas, str) for replicas in racks):
         raise UsageError(f"{name} must be a list of each partition's racks")

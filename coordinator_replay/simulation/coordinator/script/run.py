@@ -69,10 +69,10 @@ GENERATED_ID = re.compile(r'"((?:[^"\\]|\\.)*-00000000-0000-4000-8000-[0-9a-f]{1
 
 
 class ScriptRun:
-    """One script as it runs.
+    """A run of one script.
 
     Attributes:
-        coordinator: the coordinator; None until a line needs it.
+        coordinator: the coordinator that the script runs on; None until a line needs it.
         written: all batches and control records so far, in order.
         topics: every topic so far in its last state, by id.
     """
@@ -236,7 +236,10 @@ _FIELDS = {name: command.fields for name, command in COMMANDS.items()}
 
 
 def truth_line(event: Event) -> Line:
-    """Return a message of the coordinator to its observer as a line; times count from the beginning of the script."""
+    """Return a message from the coordinator to its observer as a line.
+
+    Times count from the beginning of the script.
+    """
     told = event._asdict()
     trigger = {name: value for name, value in event.trigger._asdict().items() if value not in (None, "", ())}
     return {"at": told.pop("at_ms") - START_MS, "event": TRUTHS[type(event)], **told, "trigger": trigger}

@@ -58,7 +58,10 @@ class _ConstrainedAssignmentBuilder:
         self._last_owners: dict[Partition, str] = {}
 
     def keep_owned(self) -> None:
-        """Let members keep their partitions up to the quota; some may keep one more."""
+        """Let members keep their partitions up to the quota.
+
+        Some members may keep one partition more.
+        """
         for member, claimed in self._claims.owned.items():
             owned = self._keepable(member, claimed)
             if len(owned) < self._quota:
@@ -104,7 +107,10 @@ class _ConstrainedAssignmentBuilder:
         return left
 
     def deal(self, unassigned: list[Partition]) -> None:
-        """Deal partitions in turns: first to members below the quota, then one more to each candidate."""
+        """Deal partitions in turns.
+
+        Members below the quota come first; then each candidate gets one more partition.
+        """
         turn = 0
         for partition in unassigned:
             if turn >= len(self.below):
@@ -177,7 +183,10 @@ class _ConstrainedAssignmentBuilder:
 
 
 def without_kept(every: list[Partition], kept: list[Partition]) -> list[Partition]:
-    """Return the partitions of a sorted list that are not in another, found by one walk over both."""
+    """Return the partitions of a sorted list that another sorted list lacks.
+
+    Walk once over both lists.
+    """
     left = []
     following = iter(kept)
     expected = next(following, None)

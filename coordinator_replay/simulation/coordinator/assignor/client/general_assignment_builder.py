@@ -66,7 +66,10 @@ class GeneralAssignmentBuilder:
         return self._assignment
 
     def _find_earlier_owners(self) -> dict[Partition, str]:
-        """Return owners in generations before the latest; they get a partition back if that evens loads."""
+        """Return owners in generations before the latest.
+
+        An earlier owner gets a partition back if that evens the loads.
+        """
         latest: dict[Partition, tuple[int, str]] = {}
         for member, subscription in self._members.items():
             if (
@@ -123,7 +126,10 @@ class GeneralAssignmentBuilder:
         return False
 
     def _take_out_fixed_members(self, movable: set[str]) -> Assignment:
-        """Take out members that have all partitions that they can get, and none that another member could get."""
+        """Take out members whose partitions can't change.
+
+        Such a member has all partitions that it can get, and none that another member could get.
+        """
         fixed: Assignment = {}
         for member, topics in self._readable.items():
             owned = self._assignment[member]
@@ -150,7 +156,10 @@ class GeneralAssignmentBuilder:
         return True
 
     def _reassign(self, partitions: list[Partition]) -> bool:
-        """Move partitions as long as a round through all of them moves any; return whether any partition moved."""
+        """Move partitions in rounds, until a round moves no partition.
+
+        Return whether any partition moved.
+        """
         has_moved = False
         while self._reassign_once(partitions):
             has_moved = True
@@ -197,7 +206,10 @@ class GeneralAssignmentBuilder:
 
 
 class _ByLoad:
-    """Members by their number of partitions, then by id; a member is taken out while its number changes."""
+    """Members by their number of partitions, then by id.
+
+    Take a member out while its number changes.
+    """
 
     def __init__(self, assignment: Assignment) -> None:
         self._assignment = assignment
@@ -245,14 +257,20 @@ class PartitionMovements:
         self._moved: dict[tuple[str, str, str], HashOrder[Partition, None]] = {}
 
     def partition_to_move(self, partition: Partition, source: str, destination: str) -> Partition:
-        """Return a partition of the same topic that moved the opposite way before, else the given partition."""
+        """Return a partition of the same topic that moved the opposite way before.
+
+        If there is none, return the given partition.
+        """
         if partition in self._routes:
             source = self._routes[partition][0]
         reverse = self._moved.get((partition[0], destination, source))
         return next(iter(reverse)) if reverse else partition
 
     def move(self, partition: Partition, source: str, destination: str) -> None:
-        """Note a move. If the partition returns to where it started, delete its note."""
+        """Note a move.
+
+        If the partition returns to where it started, delete the note.
+        """
         route = self._routes.pop(partition, None)
         if route is not None:
             came_along = self._moved[partition[0], *route]

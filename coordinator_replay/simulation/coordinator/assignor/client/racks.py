@@ -14,7 +14,9 @@ from coordinator_replay.simulation.coordinator.assignor.client.subscription impo
 
 
 class Racks:
-    """Racks of members and partitions; both are empty if racks do not matter.
+    """Racks of members and partitions.
+
+    Both mappings are empty if racks do not matter.
 
     Attributes:
         of_members: rack by member id, only members with a rack.
@@ -48,12 +50,15 @@ class Racks:
         return bool(self.of_members)
 
     def mismatch(self, member: str, partition: Partition) -> bool:
-        """Return whether the member has a rack and no replica of the partition is in it."""
+        """Return whether the member has a rack that has no replica of the partition."""
         rack = self.of_members.get(member)
         return rack is not None and rack not in self.of_partitions.get(partition, frozenset())
 
     def rarest_first(self, partitions: list[Partition]) -> list[Partition]:
-        """Return partitions with few members nearby before those with many, otherwise in their order."""
+        """Return partitions with few members nearby before those with many.
+
+        Otherwise keep the order of the partitions.
+        """
         return sorted(partitions, key=lambda partition: self._nearby_members.get(partition, 0))
 
     def next_nearby(self, partition: Partition, members: Sequence[str], first: int) -> int | None:

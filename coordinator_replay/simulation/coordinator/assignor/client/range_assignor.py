@@ -54,7 +54,10 @@ class _TopicRun:
 
     @property
     def partition_count_with_racks(self) -> int:
-        """Return the number of partitions by which it is compared to other topics: 0 if no subscriber has a rack."""
+        """Return the partition count for comparing the topic with other topics.
+
+        Return 0 if no subscriber has a rack.
+        """
         return len(self.racks) if self._has_consumer_racks else 0
 
     def room(self, member: str) -> int:
@@ -62,12 +65,15 @@ class _TopicRun:
         return max(0, self._base + (self._extra > 0) - self._assigned_count[member])
 
     def fits(self, member: str, number: int) -> bool:
-        """Return whether a replica is in the member's rack; a member without rack fits anywhere."""
+        """Return whether the member's rack has a replica.
+
+        A member without a rack fits anywhere.
+        """
         rack = self.consumers[member]
         return rack is None or rack in self.racks[number]
 
     def assign_ranges(self, may_take: Callable[[str, int], bool], assignment: Assignment) -> None:
-        """Give each member in turn as many remaining partitions as it may take and has room for."""
+        """Give each member in turn as many of the remaining partitions as the member may take and has room for."""
         for member in self.consumers:
             room = self.room(member)
             taken = [number for number in self.unassigned if may_take(member, number)][:room]

@@ -67,7 +67,7 @@ def assign_cooperatively(topics: Topics, members: Members) -> Assignment:
 
 
 def _moves(assignment: Assignment, members: Members) -> dict[Partition, str]:
-    """Return partitions that one member claims and another member gets."""
+    """Return the partitions that one member claims and another member gets."""
     added = {
         partition: member
         for member, partitions in assignment.items()

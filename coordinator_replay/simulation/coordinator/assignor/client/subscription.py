@@ -22,7 +22,10 @@ NO_GENERATION = -1
 
 
 class AssignorError(CoordinatorReplayError):
-    """Kafka's own assignor throws on this input; the consumer that leads would fail to rebalance."""
+    """An input on which Kafka's own assignor throws.
+
+    The consumer that leads the group would fail to rebalance.
+    """
 
 
 class ClientSubscription(NamedTuple):
@@ -32,7 +35,7 @@ class ClientSubscription(NamedTuple):
         topics: names subscribed to, in the client's order.
         owned: partitions that the member claims: ``ownedPartitions`` of the subscription; for ``sticky``, its user
             data.
-        generation: the generation of that claim; -1 if there is none.
+        generation: the generation that the claim in ``owned`` is from; -1 if there is none.
         rack_id: ``client.rack``; None or an empty text for none.
         instance_id: ``group.instance.id`` of a static member.
     """
@@ -49,13 +52,19 @@ Members = Mapping[str, ClientSubscription]
 
 
 def subscribed(topics: Topics, members: Members) -> Topics:
-    """Return the topics with partitions and at least one subscriber; assignors get no other topics."""
+    """Return the topics that have partitions and at least one subscriber.
+
+    Assignors get no other topics.
+    """
     wanted = {topic for member in members.values() for topic in member.topics}
     return {topic: partitions for topic, partitions in topics.items() if topic in wanted and partitions}
 
 
 def members_in_order(ids: Iterable[str], members: Members) -> list[str]:
-    """Return members in the order of ``range`` and ``roundrobin``: static ones by instance id, then others by id."""
+    """Return members in the order of ``range`` and ``roundrobin``.
+
+    Static members come first, by instance id; then the others by member id.
+    """
     return sorted(ids, key=lambda member_id: member_order(member_id, members[member_id].instance_id))
 
 
@@ -73,7 +82,9 @@ def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
 
 
 def racks_matter(consumer_racks: frozenset[str], topics: Iterable[tuple[frozenset[str], ...]]) -> bool:
-    """Return whether racks count: some replica is in a consumer's rack, and some partition is not in all racks.
+    """Return whether racks count.
+
+    They count if a consumer's rack has a replica, and some partition is not in all racks.
 
     ``AbstractPartitionAssignor.useRackAwareAssignment``.
     """

@@ -18,7 +18,9 @@ from coordinator_replay.simulation.coordinator.assignor.server.uniform_homogeneo
 
 
 def assign_uniformly(group: GroupSpec) -> dict[str, Assignment]:
-    """Assign by ``uniform``: sticky and balanced over all topics; different subscriptions use another algorithm.
+    """Assign by ``uniform``, which is sticky and balanced over all topics.
+
+    If the subscriptions differ, another algorithm assigns.
 
     Raises:
         PartitionAssignorError: partitions are left over.

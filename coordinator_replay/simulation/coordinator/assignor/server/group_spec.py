@@ -24,10 +24,10 @@ class MemberSpec(NamedTuple):
     """A member as assignors see it.
 
     Attributes:
-        instance_id: its instance id, if it is static.
-        topic_ids: topics that it subscribes to and that exist.
-        subscribed: number of topics that it subscribes to, unknown topics included.
-        target: its present target assignment, in the order of ``in_tables``.
+        instance_id: the member's instance id, if the member is static.
+        topic_ids: existing topics that the member subscribes to.
+        subscribed: number of topics that the member subscribes to, unknown topics included.
+        target: the member's present target assignment, in the order of ``in_tables``.
     """
 
     instance_id: str | None
@@ -42,7 +42,7 @@ class GroupSpec:
 
     Attributes:
         members: by id, in the order of Kafka's table.
-        is_homogeneous: whether the group counts as a group whose members all subscribe to the same topics.
+        is_homogeneous: whether the coordinator takes all members to subscribe to the same topics.
         topics: topics of the cluster by id.
         assigned: partitions that some member has as target, as topic id and number.
     """
@@ -68,7 +68,9 @@ def uuid_order(topic_id: str) -> tuple[int, int]:
 
 
 def in_tables(target: Assignment) -> Assignment:
-    """Return a target assignment in the order of the ``HashMap`` and the ``HashSet``s that its record is read into.
+    """Return a target assignment in the order of Kafka's tables.
+
+    Kafka reads the record into a ``HashMap`` of ``HashSet``s.
 
     Args:
         target: topics and partitions in the order of the record.

@@ -12,10 +12,12 @@ Partitions = HashOrder[int, None]
 
 
 class MemberTarget:
-    """The partitions of a member; the tables of its last target are copied before their first change.
+    """The partitions of a member.
+
+    Before the first change, the tables of the member's last target are copied.
 
     Attributes:
-        target: its last target, in the order of Kafka's tables.
+        target: the member's last target, in the order of Kafka's tables.
     """
 
     __slots__ = ("_topics", "target")
@@ -28,8 +30,8 @@ class MemberTarget:
         """Give the member a partition.
 
         Args:
-            topic_id: the topic.
-            partition: the partition.
+            topic_id: id of the partition's topic.
+            partition: number of the partition.
             capacity: initial capacity of the set for a topic that is new to the member.
         """
         topics = self._changed()
@@ -40,7 +42,10 @@ class MemberTarget:
         partitions[partition] = None
 
     def remove(self, topic_id: str, partition: int) -> None:
-        """Remove a partition; if it was the topic's last, remove the topic."""
+        """Remove a partition.
+
+        If the topic has no partition left, remove the topic.
+        """
         topics = self._changed()
         partitions = topics[topic_id]
         del partitions[partition]

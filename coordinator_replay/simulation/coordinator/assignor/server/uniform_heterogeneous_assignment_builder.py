@@ -34,7 +34,10 @@ def assign_different(group: GroupSpec) -> dict[str, Assignment]:
 
 
 class _AssignmentBuilder:
-    """The assignment in the making; members are numbered in the order of Kafka's table."""
+    """The assignment in the making.
+
+    Members are numbered in the order of Kafka's table.
+    """
 
     def __init__(self, group: GroupSpec) -> None:
         self.group = group
@@ -94,7 +97,10 @@ class _AssignmentBuilder:
         return {member_id: target.result() for member_id, target in zip(self.member_ids, self.targets, strict=True)}
 
     def _balance_topic(self, topic_id: str) -> int:
-        """Move the topic's partitions from its heaviest to its lightest subscribers; return the number of moves."""
+        """Move partitions of a topic from its heaviest to its lightest subscribers.
+
+        Return the number of moves.
+        """
         balancer = MemberAssignmentBalancer(self.sizes, self.subscribers[topic_id])
         if balancer.spread <= 1:
             return 0
@@ -150,7 +156,7 @@ class MemberAssignmentBalancer:
         """Sort the members.
 
         Args:
-            sizes: number of partitions of each member; the caller changes it as partitions move.
+            sizes: number of partitions of each member; the caller changes this list as partitions move.
             members: the topic's subscribers, at least one.
         """
         self._sizes = sizes
@@ -201,7 +207,7 @@ class MemberAssignmentBalancer:
         return member
 
     def exclude_heaviest(self) -> None:
-        """Take the last returned member out of the heavy range: it has nothing to give up."""
+        """Take the last returned member out of the heavy range, because this member has nothing to give up."""
         members, at = self._members, self._next_heavy + 1
         members[at], members[self._heavy_end - 1] = members[self._heavy_end - 1], members[at]
         self._heavy_end -= 1

@@ -41,7 +41,10 @@ def assign_equal(group: GroupSpec) -> dict[str, Assignment]:
 def _keep(
     group: GroupSpec, topics: frozenset[str], total: int, free: list[tuple[str, int]]
 ) -> tuple[dict[str, MemberTarget], list[tuple[str, int]]]:
-    """Return the partitions that each member keeps, and the members with room for more; append the rest to ``free``."""
+    """Return the partitions that each member keeps, and the members with room for more.
+
+    Append the other partitions to ``free``.
+    """
     count = len(group.members)
     smallest, larger = divmod(total, count)
     targets: dict[str, MemberTarget] = {}
@@ -60,7 +63,10 @@ def _keep(
 
 
 def _keep_some(target: MemberTarget, topics: frozenset[str], quota: int, free: list[tuple[str, int]]) -> int:
-    """Let a member keep partitions within its quota; return the rest of the quota."""
+    """Let a member keep partitions within its quota.
+
+    Return the rest of the quota.
+    """
     for topic_id, partitions in target.target.items():
         if topic_id not in topics:
             target.drop(topic_id)
