@@ -18,6 +18,8 @@ def nearest(name: str, names: Sequence[str]) -> str | None:
     Upper and lower case count as the same. The shortest name that contains the other one wins.
     """
     lowered = name.lower()
+    if not lowered.strip():
+        return None
     alike = [other for other in names if lowered in other.lower() or (other and other.lower() in lowered)]
     if not alike and len(names) > _MOST_COMPARED:
         names = [other for other in names if other[:1].lower() == lowered[:1]]

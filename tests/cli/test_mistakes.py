@@ -160,5 +160,8 @@ def test_without_a_warehouse_the_message_says_how_to_name_one():
     assert "Missing option '--warehouse' (env var: 'COORDINATOR_REPLAY_WAREHOUSE')" in result.stderr
 
 
-def test_an_empty_group_is_every_group(folder: Path, tmp_path: Path):
-    assert typed(folder, tmp_path, ("why", "")).exit_code in (0, 2)
+def test_an_empty_name_is_like_no_other(folder: Path, tmp_path: Path):
+    result = typed(folder, tmp_path, ("sql", "--query", ""))
+    assert result.exit_code == 2
+    assert "no saved query is called '': coordinator-replay sql --list shows them" in result.stderr
+    assert "did you mean" not in typed(folder, tmp_path, ("owner", "payments", "", "0")).stderr
