@@ -12,7 +12,10 @@ _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "min": timedelta(minu
 
 
 def _age(moment: datetime, now: datetime) -> str:
-    """Return how long ago a time was, in its largest unit; empty for a future time, which differing clocks can give."""
+    """Return how long ago a time was, in its largest unit.
+
+    Return an empty text for a time in the future, which is possible if clocks differ.
+    """
     age = now - moment
     return next((f" ({age // unit} {name} ago)" for name, unit in _UNITS.items() if age >= unit), "")
 
@@ -42,7 +45,7 @@ class Basis:
         return self.line()
 
     def line(self, now: datetime | None = None) -> str:
-        """Return the basis in one line.
+        """Return the basis as text in one line.
 
         Args:
             now: the time at which the log's age is computed; None leaves out the age.
@@ -93,7 +96,7 @@ def basis_of_group(warehouse: Tables, start: datetime | None, group: str, log_pa
 
 
 def _chosen(warehouse: Tables, group: str | None) -> list[int] | None:
-    """Return the log partitions from which an answer is made; None for all."""
+    """Return the numbers of the log partitions that an answer is made from; None for all log partitions."""
     if group is None or warehouse.completeness.is_whole:
         return None
     return log_partitions_of(warehouse, group)
@@ -106,7 +109,7 @@ def _has_all_from(warehouse: Tables, since: CompleteSince, group: str | None, st
 
 
 def _open_until(warehouse: Tables, group: str | None) -> datetime | None:
-    """Return the last time at which two log partitions got records of a group; None if that never happened."""
+    """Return the last time at which two log partitions got records of a group; None if there was no such time."""
     return max((move.overlaps_until for move in moves_of(warehouse.moves, group) if move.overlaps_until), default=None)
 
 

@@ -26,10 +26,10 @@ STATUSES = ("EXPIRED", "DUE", "EXPIRING")
 
 
 def chosen(word: str, words: Sequence[str], what: str) -> str:
-    """Return a word if it is one of the allowed words.
+    """Return a word after checking that it is one of the allowed words.
 
     Args:
-        word: the word.
+        word: the word that the user typed.
         words: the allowed words.
         what: the name of the allowed things, for the message.
 

@@ -14,7 +14,7 @@ _UNDECODED = """
 
 
 def undecoded_note(warehouse: Tables, group: str | None = None) -> str | None:
-    """Return a note beside rows if records could not be decoded.
+    """Return a note for an answer if records could not be decoded; else None.
 
     A record of an unknown kind counts for no group: brokers of other releases skip it too.
 
@@ -36,6 +36,9 @@ def undecoded_note(warehouse: Tables, group: str | None = None) -> str | None:
 
 
 def log_partitions_of(warehouse: Tables, group: str) -> list[int]:
-    """Return the log partitions that a group's records are from; empty if the group has no record."""
+    """Return the log partitions that a group's records are from.
+
+    The result is empty if the group has no record.
+    """
     sql = f"SELECT DISTINCT log_partition FROM {GROUP_ROWS}"  # noqa: S608 - put together from constants
     return [number for (number,) in warehouse.rows(sql, group=group)]

@@ -27,7 +27,7 @@ _NAMES = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConsumer:
-    """A client of a group that read a topic, or a group that only commits show to have read it.
+    """A client of a group that read a topic, or a group of which only commits show that it read the topic.
 
     Attributes:
         how: the evidence that the client read the topic. ``subscribed``: it subscribed by name. ``regex``: by regular
@@ -143,7 +143,9 @@ def topic_names(warehouse: Tables) -> list[str]:
 def consumers_of(
     warehouse: Tables, topic: str, start: datetime | None = None, end: datetime | None = None
 ) -> list[TopicConsumer]:
-    """Return the readers of a topic in a time range, by group and then by when they began.
+    """Return the readers of a topic in a time range.
+
+    The order is by group, then by the time at which a reader began.
 
     Args:
         warehouse: the tables to read.

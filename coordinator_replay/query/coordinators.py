@@ -95,7 +95,7 @@ def group_coordinator_changes(
 
 
 def nearby_note(warehouse: Tables, rebalances: Sequence[Rebalance]) -> str | None:
-    """Return a note on rebalances with a change of their coordinator shortly before or during them."""
+    """Return a note on rebalances whose coordinator changed shortly before or during the rebalance."""
     spans = [(rebalance, span) for rebalance in rebalances if (span := _span(rebalance)) is not None]
     if not spans:
         return None

@@ -114,7 +114,7 @@ class DescribedMember:
     target_warmup_tasks: Tasks | None = column("TARGET-WARMUP", 2, 8, only_with=STREAMS, default=None)
 
     def __post_init__(self) -> None:
-        """Count the partitions that it owns."""
+        """Count the partitions that the member owns."""
         object.__setattr__(self, "partition_count", sum(len(topic.partitions) for topic in self.current_assignment))
 
 
@@ -133,7 +133,9 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedGroup:
-    """A group at a point in time, with facts from its members' records; see ``Group``.
+    """A group at a point in time, with facts from its members' records.
+
+    ``Group`` describes the other fields.
 
     Attributes:
         coordinator: the broker that led the group's log partition at the time asked for; None if that broker is not on
@@ -171,7 +173,7 @@ class Description:
     """A group and its members at a point in time.
 
     Attributes:
-        group: the group.
+        group: the group itself.
         members: the group's members.
         not_ready: what a streams group that is NotReady waits for.
     """
@@ -193,7 +195,7 @@ class Description:
 
 
 def inherited_note(members: Iterable[tuple[str, bool]]) -> str | None:
-    """Return a note on members whose client id and host may belong to an earlier process; None if there are none.
+    """Return a note on members whose client id and host may belong to an earlier process; else None.
 
     Args:
         members: pairs of a member id and whether its client id and host may belong to an earlier process.
@@ -208,7 +210,7 @@ def inherited_note(members: Iterable[tuple[str, bool]]) -> str | None:
 
 
 def missing_records_note(group: DescribedGroup) -> str | None:
-    """Return a note on a group if the log does not prove everything shown about it; None if it does."""
+    """Return a note on a group if the log does not prove everything that is shown about the group; else None."""
     if group.is_exact:
         return None
     if group.state == UNKNOWN:
@@ -226,7 +228,7 @@ def members_at(warehouse: Tables, group: Group, at: datetime | None = None) -> t
 
 
 def coordinator_of(warehouse: Tables, log_partition: int | None, at: datetime | None = None) -> int | None:
-    """Return the broker that led a log partition at a point in time; None if that is not on record.
+    """Return the broker that led a log partition at a point in time; None if this broker is not on record.
 
     An election whose time is not exact took place at the time on record or before.
     """

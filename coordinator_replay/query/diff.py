@@ -68,7 +68,9 @@ class ChangeCount:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A point in time of a cluster; the end of its log if ``at`` is None.
+    """A point in time of a cluster.
+
+    If ``at`` is None, this is the end of the cluster's log.
 
     Attributes:
         run: the audit whose end of the log this is; None if a time was asked for.
@@ -80,7 +82,7 @@ class Side:
 
     @property
     def moment(self) -> datetime:
-        """Return the time as statements take it."""
+        """Return the point in time in the form that statements take."""
         return END if self.at is None else self.at
 
     @property
@@ -228,11 +230,11 @@ _RUNS = """
 
 
 def side_of_run(warehouse: Tables, run: str) -> Side:
-    """Return the end of the log as an audit had read it.
+    """Return the end of the log as an audit read it.
 
     Args:
         warehouse: the tables to read.
-        run: the audit's id.
+        run: id of the audit.
 
     Raises:
         UsageError: the cluster has no such audit that is done.
@@ -337,7 +339,7 @@ _COUNTED = {
 
 
 def _whole_group(changes: Sequence[Change]) -> str:
-    """Return a sentence on a group that came or went: its state, and its numbers of members, partitions and so on."""
+    """Return a sentence on a group that came or went, with its state and its numbers of members and partitions."""
     by_kind: dict[str, list[Change]] = {}
     for change in changes:
         by_kind.setdefault(change.what, []).append(change)
@@ -353,7 +355,10 @@ def _subscribed(change: Change) -> Sequence[str]:
 
 
 def _detail(changes: Sequence[Change]) -> str:
-    """Return the only change, or the names of several; for offsets also the sum of the differences."""
+    """Return the only change, or the names of several changed things.
+
+    For offsets, add the sum of the differences.
+    """
     first = changes[0]
     if first.what == "rebalance":
         return ", ".join(f"{change.name} {change.number:,}" for change in changes)
@@ -367,7 +372,10 @@ def _detail(changes: Sequence[Change]) -> str:
 
 
 def _only(change: Change) -> str:
-    """Return a change with its old and new value; an added or removed value has only one of them."""
+    """Return a change with its old and new value.
+
+    An added or removed value has only one of the two.
+    """
     value = f"{change.before} to {change.after}" if change.before and change.after else change.before or change.after
     if change.what == "member" or value is None:
         return str(change.name)
@@ -375,7 +383,10 @@ def _only(change: Change) -> str:
 
 
 def _partitions(changes: Sequence[Change]) -> str:
-    """Return the names of changed things; partitions as ranges."""
+    """Return the names of changed things.
+
+    Partitions are joined to ranges.
+    """
     if changes[0].what not in ("owner", "offset"):
         return ", ".join(change.name or "" for change in changes)
     topics: dict[str, list[int]] = {}

@@ -30,7 +30,10 @@ def _partition_count(assignments: Mapping[str, Any]) -> int:
 
 
 def _pair(detail: Detail, name: str) -> tuple[Any, Any]:
-    """Return the old and the new value of a name; None for both if the event does not have it."""
+    """Return the old and the new value of a name.
+
+    Both are None if the event does not have the name.
+    """
     value = detail.get(name)
     if isinstance(value, list) and len(value) == 2:
         return value[0], value[1]
@@ -343,7 +346,7 @@ def _plain(detail: Detail) -> list[str]:
 
 
 def words_of(event: str, detail: Any) -> str | None:
-    """Return an event's detail in words; None if there is nothing to add.
+    """Return an event's detail in words; None if the detail adds nothing to the event's name.
 
     >>> words_of("LEADER_CHANGED", {"leader": ["a", "b"]})
     'leader b (before: a)'

@@ -79,7 +79,7 @@ _HORIZON = """
 
 
 def looked_until(warehouse: Tables, within: timedelta | None) -> datetime | None:
-    """Return the time up to which expiring offsets are looked for; None if the last audit does not say it.
+    """Return the time up to which audits look for expiring offsets; None if the last audit does not record this time.
 
     Args:
         warehouse: the tables to read.
@@ -106,7 +106,7 @@ def looked_note(until: datetime | None, *, is_chosen: bool) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiredOffset:
-    """An offset that is lost or in danger: a row of ``expired_offsets``.
+    """A row of ``expired_offsets``: an offset that expired, is past retention, or expires next.
 
     Attributes:
         is_exact: whether the log proves which rule applied, and that the offset was in force until its removal, or to

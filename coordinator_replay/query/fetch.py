@@ -56,7 +56,7 @@ def ended_by_ctrl_c(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 @contextmanager
 def ended_after(connection: duckdb.DuckDBPyConnection, most: timedelta | None) -> Iterator[None]:
-    """End the statements that the block runs when they have taken too long.
+    """End a statement of the block when it has taken too long.
 
     Args:
         connection: the connection on which the block runs its statements.

@@ -20,7 +20,7 @@ from coordinator_replay.store.versions import has_new_records
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A finding: a row of ``findings``.
+    """A row of ``findings``.
 
     Attributes:
         detail: the facts of the finding as an object, see ``TimelineEvent``.
@@ -145,7 +145,7 @@ _RUNS = """
 
 
 def runs_since(warehouse: Tables, *, is_new: bool, since: datetime | None = None) -> set[str] | None:
-    """Return the runs whose findings are asked for; None for all.
+    """Return the runs whose findings the user wants; None for all runs.
 
     Args:
         warehouse: the tables to read.

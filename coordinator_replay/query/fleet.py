@@ -78,7 +78,10 @@ class Expiring:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRun:
-    """Counts of one audit; the numbers of records that are not known are None."""
+    """Counts of one audit.
+
+    A number of records that is not known is None.
+    """
 
     started_at: datetime | None
     finished_at: datetime | None
@@ -110,7 +113,7 @@ class MissingOffsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undecoded:
-    """Records in quarantine, by the reason why they could not be decoded."""
+    """Records in quarantine that could not be decoded for the same reason."""
 
     error_class: str | None
     count: int

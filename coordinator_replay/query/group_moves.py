@@ -22,7 +22,9 @@ COUNTS = """NOT EXISTS (
 
 
 def in_log_order(rows: str, offset: str = "from_offset") -> str:
-    """Return SQL that sorts a group's rows in log order: by the order of its log partitions, then by offset.
+    """Return SQL that sorts a group's rows in log order.
+
+    Rows are sorted by the order of its log partitions, then by offset.
 
     Args:
         rows: alias of the rows; the rows have a cluster, a group and a log partition.
@@ -71,7 +73,7 @@ Moves = Mapping[str, Sequence[GroupMove]]
 
 
 def by_group(moves: Iterable[GroupMove]) -> Moves:
-    """Return moves by group, in the order in which they come."""
+    """Return the moves of each group, in the given order."""
     groups: dict[str, list[GroupMove]] = {}
     for move in moves:
         groups.setdefault(move.group_id, []).append(move)
@@ -79,14 +81,17 @@ def by_group(moves: Iterable[GroupMove]) -> Moves:
 
 
 def moves_of(moves: Moves, group: str | None = None) -> Sequence[GroupMove]:
-    """Return the moves of a group, oldest first; of all groups if None."""
+    """Return the moves of a group, oldest first.
+
+    If the group is None, return those of all groups.
+    """
     if group is not None:
         return moves.get(group, [])
     return [move for of_group in moves.values() for move in of_group]
 
 
 def numbers_of(moves: Sequence[GroupMove]) -> dict[int, int]:
-    """Return for each log partition of a group how many moves lie between the first log partition and it."""
+    """Return the number of each move of a group, by the log partition that the move led to."""
     return {move.to_log_partition: move.number for move in moves}
 
 
@@ -99,7 +104,9 @@ def partition_at(moves: Sequence[GroupMove], at: datetime | None, otherwise: int
 
 
 def moves_line(moves: Moves, group: str | None) -> str:
-    """Return a clause on moves for the basis line of an answer; empty if there are none.
+    """Return a clause on moves for the basis line of an answer.
+
+    Return an empty text if there are no moves.
 
     Args:
         moves: the moves of all groups.

@@ -70,7 +70,10 @@ def partition_count(warehouse: Tables) -> int | None:
 
 
 def unaudited_reason(warehouse: Tables, group: str) -> str | None:
-    """Return why no record of a group may have been read, as part of a sentence; None if its partition was read."""
+    """Return why audits may have read no record of a group, as part of a sentence.
+
+    None if its log partition was read.
+    """
     audited = warehouse.completeness.partitions
     count = partition_count(warehouse)
     if count is None:
@@ -80,7 +83,7 @@ def unaudited_reason(warehouse: Tables, group: str) -> str | None:
 
 
 def _only(audited: Collection[int]) -> str:
-    """Return in words which log partitions were audited, if the partition count is unknown.
+    """Return a clause that names the log partitions that were audited, if the partition count is unknown.
 
     >>> _only([0])
     'log partition 0 was audited, and the partition count of __consumer_offsets is not known'
@@ -92,7 +95,7 @@ def _only(audited: Collection[int]) -> str:
 
 
 def unaudited_note(warehouse: Tables) -> str | None:
-    """Return a sentence for a list of all groups if audits may have read only some of the log partitions."""
+    """Return a sentence for a list of all groups if audits may have read only some log partitions; else None."""
     audited = warehouse.completeness.partitions
     count = partition_count(warehouse)
     if count is None:

@@ -29,7 +29,7 @@ Value = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubtopologyTasks:
-    """Tasks of one subtopology, by their partitions."""
+    """Tasks of one subtopology, by partition numbers."""
 
     subtopology_id: str
     partitions: tuple[int, ...]
@@ -79,7 +79,7 @@ class GroupTopology:
 
 @dataclass(frozen=True, slots=True)
 class GroupRecords:
-    """The newest record of each kind and member, as their values."""
+    """The values of the newest record of each kind and member."""
 
     values: Mapping[tuple[str, str], Value]
 
@@ -88,7 +88,7 @@ class GroupRecords:
 
     @property
     def topology(self) -> GroupTopology | None:
-        """Return the topology of a streams group; None if none is on record."""
+        """Return the topology of a streams group; None if no topology is on record."""
         value = self._value("StreamsGroupTopology")
         if value is None:
             return None
@@ -188,7 +188,10 @@ def not_ready_note(warehouse: Tables, topology: GroupTopology | None, at: dateti
 
 
 def _missing_topics(warehouse: Tables, names: Iterable[str], at: datetime) -> list[str] | None:
-    """Return topics that did not exist at a point in time; None without a dump of the cluster metadata."""
+    """Return topics that did not exist at a point in time.
+
+    Return None if there is no dump of the cluster metadata.
+    """
     rows = [
         (topic, created, removed)
         for topic, source, created, removed in warehouse.rows(_TOPICS)

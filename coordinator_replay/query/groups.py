@@ -217,7 +217,7 @@ class LastState(NamedTuple):
 
 
 def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str], *, has_logs: bool) -> str | None:
-    """Return a note on a search for groups by states that records never have; None if there is nothing to say.
+    """Return a note if a search for groups names states that records never have; else None.
 
     Args:
         groups: the groups in these states, by records or brokers' logs.
@@ -238,7 +238,7 @@ def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str], *, ha
 
 
 def unknown_states_note(groups: Sequence[Group], states: Sequence[str]) -> str | None:
-    """Return a note on groups that a search by states leaves out although they may be in one of the states.
+    """Return a note on groups that are left out of a search by states, but may be in one of the states.
 
     Args:
         groups: all groups.

@@ -63,11 +63,11 @@ _HOLD_UPS = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """A member that waited for partitions, all for the same time.
+    """A member that waited for some partitions, for the same time for each.
 
     Attributes:
-        held_up_by: the member that revoked them.
-        member_id: the member that took them.
+        held_up_by: the member that revoked the partitions.
+        member_id: the member that waited for the partitions and got them.
         waited_ms: how long the member waited within the rebalance.
         partitions: the partitions, as ``topic-partition``.
     """
@@ -102,12 +102,12 @@ class HoldUp:
 
     @property
     def partitions(self) -> list[str]:
-        """Return the partitions that it revoked in the rebalance, as ``topic-partition``."""
+        """Return the partitions that the member revoked in the rebalance, as ``topic-partition``."""
         return sorted({name for wait in self.waits for name in wait.partitions})
 
     @property
     def waiting(self) -> list[str]:
-        """Return the members that took them."""
+        """Return the members that waited for these partitions."""
         return sorted({wait.member_id for wait in self.waits})
 
 

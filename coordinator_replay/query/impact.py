@@ -17,7 +17,9 @@ from coordinator_replay.times import LATEST, moment_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupImpact:
-    """Costs of a time range for a group that rebalanced in it or had partitions without an owner.
+    """Costs of a time range for one group.
+
+    The group rebalanced in the range, or had partitions without an owner.
 
     Attributes:
         rebalances: number of rebalances that touch the range; ``causes`` counts them by cause.
@@ -100,7 +102,10 @@ class Impact:
 
     @property
     def _last(self) -> datetime:
-        """Return the end of the range; the time of the last record where the range ends a microsecond after it."""
+        """Return the end of the range in whole milliseconds.
+
+        If the range ends a microsecond after a record, this is the record's time.
+        """
         # Records have times in whole milliseconds.
         return self.end.replace(microsecond=self.end.microsecond // 1000 * 1000)
 
@@ -317,7 +322,9 @@ def _count(warehouse: Tables, names: Sequence[str], asked: dict[str, datetime]) 
 def traits_of(
     warehouse: Tables, names: Sequence[str], start: datetime | None, end: datetime | None
 ) -> tuple[CommonTrait, ...]:
-    """Return common traits of some groups in a time range; none for a single group or for all groups together.
+    """Return common traits of some groups in a time range.
+
+    A single group has none, and all groups together have none.
 
     Args:
         warehouse: the tables to read.
@@ -344,7 +351,7 @@ def _is_significant(trait: CommonTrait, compared: int) -> bool:
     the limit of 5 % is divided by the number of values (Bonferroni).
 
     Args:
-        trait: the trait, with the numbers of groups that have it.
+        trait: the trait, with the numbers of groups that have the trait.
         compared: number of compared values: each is a value of at least two groups. The limit of 5 % is divided by this
             number.
     """

@@ -15,7 +15,7 @@ MOST_CHANGES = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetChange:
-    """One committed offset, from its commit to what ended it: a row of ``offset_history``.
+    """A row of ``offset_history``: one committed offset, from its commit to the event that ended it.
 
     Attributes:
         topic_id: id of the topic; None if the id is not known.

@@ -224,7 +224,10 @@ _OFFSETS = f"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCommit:
-    """A pending transactional commit of a partition; if there are several, the one that is pending for longest."""
+    """A pending transactional commit of a partition.
+
+    If there are several, this is the commit that is pending for longest.
+    """
 
     topic: str
     partition: int
@@ -305,7 +308,9 @@ def _is_whole(warehouse: Tables, group: str) -> bool:
 
 
 def check_partition(warehouse: Tables, topic: str, partition: int, group: str) -> None:
-    """Make sure that the tables have a commit of a group for a partition of a topic that it committed offsets of.
+    """Check that the tables have a commit of the group for the partition.
+
+    The group committed offsets of the topic.
 
     Raises:
         UsageError: the tables have no commit of the group for the partition.
@@ -358,7 +363,10 @@ def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -
 
 
 def _kept(warehouse: Tables, partition: LogPartition, at: datetime) -> Sequence[tuple[Any, ...]]:
-    """Return ranges of offsets that a copy reaching beyond a point in time has in full; none if there are gaps."""
+    """Return ranges of offsets that are complete in a copy that reaches beyond a point in time.
+
+    Return nothing if there are gaps.
+    """
     asked = {"log_partition": partition.log_partition, "end_offset": partition.read_to(at)}
     return () if partition.gaps else warehouse.rows(_HAS, **asked)
 
@@ -384,7 +392,9 @@ def _is_removed(
 
 
 def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> list[CommittedOffset]:
-    """Return partitions for which the log has no offset at a point in time and does not prove that there was none.
+    """Return partitions whose offset at a point in time is open.
+
+    The log has no offset, and does not prove that there was none.
 
     Args:
         warehouse: the tables to read.
@@ -421,7 +431,7 @@ def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> l
 
 
 def open_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
-    """Return a note on partitions whose offset at that time is not on record; None if there are none."""
+    """Return a note on partitions whose offset at that time is not on record; None if there are no such partitions."""
     without = [
         offset
         for offset in offsets
@@ -543,7 +553,7 @@ class _TopicLives(NamedTuple):
 
 
 def negative_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
-    """Return a note on partitions whose committed offset is negative; None if there are none."""
+    """Return a note on partitions whose committed offset is negative; None if there are no such partitions."""
     negative = [(offset.topic, offset.partition) for offset in offsets if (offset.committed_offset or 0) < 0]
     if not negative:
         return None
@@ -581,7 +591,9 @@ def _are_over(warehouse: Tables, log_partition: int, part: CompleteRange, at: da
 
 
 def with_lag(offsets: Iterable[CommittedOffset], end_offsets: Mapping[TopicPartition, int]) -> list[CommittedOffset]:
-    """Return offsets with their lag behind the given end offsets; offsets without an end offset get no lag.
+    """Return offsets with their lag behind the given end offsets.
+
+    An offset of a partition without an end offset gets no lag.
 
     A negative offset gets no lag. An offset of a topic that may have been created again since gets no lag either.
     """
@@ -607,12 +619,15 @@ class ResetFile:
     left_out: Mapping[str, Sequence[TopicPartition]]
 
     def __str__(self) -> str:
-        """Return a clause that says which partitions are left out and why; empty if no partition is."""
+        """Return a clause that says which partitions are left out and why.
+
+        Return an empty text if none is left out.
+        """
         return "; ".join(f"{ranges_by_topic(partitions)} ({why})" for why, partitions in self.left_out.items())
 
 
 def _why_not_written(offset: CommittedOffset, *, include_unproven: bool) -> str | None:
-    """Return why an offset is left out of a reset file; None if it is written."""
+    """Return the reason why an offset is left out of a reset file; None if the offset is written."""
     if offset.committed_offset is None:
         return "a transactional commit was pending" if offset.is_unstable else "not on record"
     if offset.committed_offset < 0:
@@ -629,16 +644,16 @@ def _why_not_written(offset: CommittedOffset, *, include_unproven: bool) -> str 
 def write_reset_file(
     offsets: Iterable[CommittedOffset], path: Path, *, include_unproven: bool = False, has_groups: bool = False
 ) -> ResetFile:
-    """Write offsets as ``kafka-consumer-groups --reset-offsets --from-file`` takes them.
+    """Write offsets in the format that ``kafka-consumer-groups --reset-offsets --from-file`` reads.
 
     The file has one line for each partition and no heading: topic, partition, offset; for several groups, the group
     comes first. Partitions without an offset, or with a negative one, are left out.
 
     Args:
-        offsets: the offsets.
+        offsets: the offsets to write.
         path: the file.
         include_unproven: write also offsets that are not proven, or not stable.
-        has_groups: whether each line names its group; Kafka's tool needs the name for more than one group.
+        has_groups: whether each line names the offset's group; Kafka's tool needs the name for more than one group.
 
     Raises:
         UsageError: no offset can be written, or the file can't be written.

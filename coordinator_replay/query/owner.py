@@ -38,7 +38,7 @@ _WAS_EXACT_BETWEEN = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ownership:
-    """One ownership of a partition: a row of ``partition_ownership``.
+    """A row of ``partition_ownership``: one member's ownership of a partition.
 
     Attributes:
         client_id: client id of the member at that point in time; in a time range, the member's last client id. None if
@@ -79,7 +79,10 @@ class Ownership:
 
     @property
     def over_at(self) -> datetime | None:
-        """Return when the ownership was over; the earliest time if its end is not on record; None while it lasts."""
+        """Return when the ownership ended.
+
+        Return the earliest possible time if the end is not on record; None while it lasts.
+        """
         return EPOCH if self.owned_to is None and self.to_offset is not None else self.owned_to
 
 
@@ -131,7 +134,10 @@ class Owners:
 
     @property
     def neighbours(self) -> tuple[Ownership, ...]:
-        """Return the ownerships before and after a time without an owner; nothing if there is an owner."""
+        """Return the ownerships before and after a time without an owner.
+
+        Return nothing if there is an owner.
+        """
         if self.owners:
             return ()
         return tuple(
@@ -159,7 +165,7 @@ class Owners:
         return " ".join(sentences)
 
     def _doubt(self) -> str | None:
-        """Return a note if there may have been other owners than those shown; else None."""
+        """Return a note if there may have been other owners than the owners on record; else None."""
         sentences = (
             [] if self.is_exact else ["Records of that time are missing from the log: others may have owned it."]
         )

@@ -9,7 +9,10 @@ from coordinator_replay.listing import partition_ranges
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPartitions:
-    """Partitions of one topic; ``topic`` is None if no source has a name for the id."""
+    """Partitions of one topic.
+
+    ``topic`` is None if no source has a name for the topic id.
+    """
 
     topic_id: str | None
     topic: str | None
@@ -32,5 +35,8 @@ def topic_partitions(*lists: Iterable[dict[str, Any]] | None) -> tuple[TopicPart
 
 
 def target_partitions(target: Iterable[dict[str, Any]] | None) -> tuple[TopicPartitions, ...] | None:
-    """Return a target assignment, in the form of the tables, in order; None if none is on record."""
+    """Return a target assignment in the form of the tables, in order.
+
+    Return None if no target assignment is on record.
+    """
     return None if target is None else topic_partitions(target)

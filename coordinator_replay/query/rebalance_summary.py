@@ -59,7 +59,10 @@ def summary_of(
 
 
 def clients_of(tables: Tables, groups: Sequence[str]) -> dict[tuple[str, str], str]:
-    """Return names of the members of some groups: instance id, or client and host."""
+    """Return names of the members of some groups.
+
+    A name is the instance id, or client and host.
+    """
     by_group = tables.rows_by_group(_CLIENTS, groups)
     return {(group, member): name for group, rows in by_group.items() for member, name in rows if name}
 
@@ -72,7 +75,10 @@ def summary_between(
     *,
     is_complete: bool = True,
 ) -> list[str]:
-    """Return three sentences about the rebalances of a time range; none if they are few enough to read each of them."""
+    """Return three sentences about the rebalances of a time range.
+
+    Return nothing if there are few enough to read each of them.
+    """
     if len(rebalances) <= MOST_UNSUMMED:
         return []
     groups = sorted({rebalance.group_id for rebalance in rebalances})
@@ -92,7 +98,7 @@ def _most(names: Iterable[str], others: str) -> str:
 
 
 def _triggers(rebalances: Sequence[Rebalance], clients: Mapping[tuple[str, str], str]) -> str:
-    """Return the number of rebalances that members triggered, and the client that triggered most of them."""
+    """Return the number of rebalances that members triggered, and the client that triggered most of these."""
     members = {(rebalance.group_id, member) for rebalance in rebalances for member in rebalance.trigger_members or ()}
     triggered = sum(bool(rebalance.trigger_members) for rebalance in rebalances)
     by_client = Counter(

@@ -25,7 +25,7 @@ SHORT_WAIT_MS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebalance:
-    """A rebalance: a row of table ``rebalances``.
+    """A row of table ``rebalances``.
 
     Attributes:
         began_by: the latest time at which the rebalance can have begun: its start, or for a classic group the end of
@@ -87,14 +87,17 @@ class Rebalance:
 
     @property
     def number(self) -> str:
-        """Return the epoch that it led to, in words; empty if no record shows it yet."""
+        """Return the generation or epoch that the rebalance led to, in words.
+
+        Return an empty text if no record shows it yet.
+        """
         if self.epoch is None:
             return ""
         return f"{'generation' if self.group_type == 'classic' else 'epoch'} {self.epoch}"
 
     @property
     def lacks_records(self) -> bool:
-        """Return whether records about it are missing.
+        """Return whether records about the rebalance are missing.
 
         A rebalance without an epoch is known only from a broker's log: it has no records yet.
         """
@@ -102,26 +105,29 @@ class Rebalance:
 
     @property
     def is_end_missing(self) -> bool:
-        """Return whether it may be over without a record that shows it, because records are missing."""
+        """Return whether the rebalance may be over without a record of its end, because records are missing."""
         return not self.is_over and self.lacks_records
 
     @property
     def exactness_note(self) -> str | None:
-        """Return a note if the rebalance is not exact; None if it is."""
+        """Return a note if the rebalance is not exact; else None."""
         if self.lacks_records:
             return "not exact: records are missing from the log"
         return None if self.is_exact is not False else "not exact: no record shows it yet, only the log of a broker"
 
     @property
     def began_after(self) -> datetime | None:
-        """Return the earliest time at which it can have begun; None if the log does not show it."""
+        """Return the earliest time at which the rebalance can have begun; None if the log does not show this time."""
         if self.started_at is not None or self.completed_at is None or self.duration_ms_max is None:
             return self.started_at
         return later(self.completed_at, -self.duration_ms_max)
 
     @property
     def limit_ms(self) -> int | None:
-        """Return the upper bound of the duration; None if this bound is not below the default max.poll.interval.ms."""
+        """Return the upper bound of the duration.
+
+        Return None if it is not below the default max.poll.interval.ms.
+        """
         is_bound = self.duration_ms_max is not None and self.duration_ms_max < _MAX_POLL_INTERVAL_MS
         return self.duration_ms_max if is_bound else None
 
@@ -161,7 +167,7 @@ def rebalances_of(
     *,
     causes: Sequence[str] = (),
 ) -> list[Rebalance]:
-    """Return rebalances that touch a time range, by when they began.
+    """Return the rebalances that touch a time range, sorted by the time at which they began.
 
     Args:
         warehouse: the tables to read.
@@ -187,7 +193,9 @@ def rebalances_of(
 
 
 def rebalances_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequence[str] = ()) -> list[Rebalance]:
-    """Return the rebalance in progress at a point in time, or else the last one before it.
+    """Return the rebalance in progress at a point in time.
+
+    If there was none, return the last rebalance before that time.
 
     A classic rebalance leaves no record until it ends. If the next rebalance may have begun before the point in time,
     it is returned as well.
@@ -212,7 +220,7 @@ def rebalances_at(warehouse: Tables, group: str | None, at: datetime, *, causes:
 
 
 def cause_name(typed: str) -> str:
-    """Return a cause as the tables spell it.
+    """Return the name of a cause as it is spelled in the tables.
 
     >>> cause_name("session-timeout")
     'SESSION_TIMEOUT'

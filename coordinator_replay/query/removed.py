@@ -89,7 +89,7 @@ RECORDS_MISSING = "RECORDS_MISSING"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedOffsets:
-    """Offsets of one topic that were removed at one time for one reason.
+    """Offsets of one topic that were removed at the same time for the same reason.
 
     Attributes:
         ended_by: EXPIRED, DELETED or GROUP_DELETED. TOMBSTONE if the log does not show why. RECORDS_MISSING if no
@@ -105,7 +105,7 @@ class RemovedOffsets:
     evidence: Sequence[str] | None
 
     def __str__(self) -> str:
-        """Return a sentence on when they were removed and why."""
+        """Return a sentence on when and why the offsets were removed."""
         if self.ended_by == RECORDS_MISSING:
             until = "" if self.ended_at is None else f" was in force until {moment_text(self.ended_at)} at least:"
             return f"{self.topic}:{partition_ranges(self.partitions)}{until} what ended it is not on record"
@@ -146,7 +146,10 @@ class DeletedGroup:
 
     @property
     def deletion(self) -> str:
-        """Return a sentence on the group's deletion, with the time if the time is on record."""
+        """Return a sentence on the group's deletion.
+
+        The sentence has the time of the deletion if a record shows that time.
+        """
         if self.deleted_at is not None:
             return f"deleted at {moment_text(self.deleted_at)}"
         before = "" if self.absent_from is None else f" before {moment_text(self.absent_from)}"
@@ -154,7 +157,7 @@ class DeletedGroup:
 
 
 def removed_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> list[RemovedOffsets]:
-    """Return offsets that a group had lost by a point in time, with when and why they were removed.
+    """Return offsets that were removed from a group before a point in time, with the time and reason of each removal.
 
     Args:
         warehouse: the tables to read.
@@ -167,7 +170,7 @@ def removed_offsets(warehouse: Tables, group: str, at: datetime | None = None) -
 def deleted_groups(
     warehouse: Tables, at: datetime | None = None, *, group: str | None = None, types: Sequence[str] = ()
 ) -> list[DeletedGroup]:
-    """Return groups that existed before a point in time but not at it, in the order of their deletion.
+    """Return groups that existed earlier but did not exist at a point in time, in the order of their deletion.
 
     A group that only stored offsets ends when its last offset is removed.
 
@@ -192,7 +195,7 @@ def removal_notes(
     Args:
         removed: the removed offsets.
         topics: only offsets of these topics; empty for all topics.
-        but: partitions to leave out, because another note says that the log does not have their offset.
+        but: partitions to leave out, because another note says that their offset is not in the log.
     """
     excepted = frozenset(but)
     wanted = [
@@ -208,7 +211,7 @@ def removal_notes(
 
 
 def before_removal_note(removed: Sequence[RemovedOffsets], topics: Sequence[str] = ()) -> str | None:
-    """Return a note on the time for which the latest removed offsets can be asked; None if no removal is on record.
+    """Return a note on how to ask for the latest removed offsets; None if no removal is on record.
 
     Args:
         removed: the removed offsets.

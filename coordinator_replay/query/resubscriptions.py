@@ -26,7 +26,7 @@ _MOST_NAMED = 3
 def resubscription_note(
     warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None
 ) -> str | None:
-    """Return a note on static members that came back with other topics; None if there are none.
+    """Return a note on static members that came back with other topics; None if there are no such members.
 
     Args:
         warehouse: the tables to read.

@@ -61,7 +61,7 @@ class Rollout:
 
     @property
     def sentence(self) -> str:
-        """Return a sentence with its time and its costs."""
+        """Return a sentence on the rollout, with its time and costs."""
         when = "" if self.first_at is None else f" from {moment_text(self.first_at)}"
         until = "" if self.last_at is None else f" to {moment_text(self.last_at)}"
         return f"{self.group_id}: {counted(self.restarts, 'restart')}{when}{until}, {self.costs}."

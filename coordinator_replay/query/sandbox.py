@@ -54,14 +54,17 @@ def named_files(connection: duckdb.DuckDBPyConnection) -> Iterator[Callable[[Ite
 
 
 def shut(connection: duckdb.DuckDBPyConnection) -> None:
-    """Shut an engine off from everything but named files, for as long as it is open."""
+    """Close off an engine from everything but named files, as long as the engine is open."""
     from coordinator_replay.store.statement_files import SCRATCH, TABLES
 
     connection.execute(_SHUT.format(scratch=SCRATCH, tables=TABLES))
 
 
 def explain_refusal(problem: duckdb.Error) -> str | None:
-    """Return a sentence on an access that the engine refused; None for all other problems."""
+    """Return a sentence on an access that the engine refused.
+
+    Return None for all other problems.
+    """
     if isinstance(problem, duckdb.PermissionException) or "PermissionError: " in str(problem):
         return f"{_REFUSED}{first_line(problem).removeprefix('Permission Error: ')}"
     return None

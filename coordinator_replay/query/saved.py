@@ -39,7 +39,7 @@ class Parameter:
 
     Attributes:
         type: ``text``, ``number`` or ``time``.
-        default: the value that is used if none is given, as a user would type it; None for null.
+        default: the value to use if the user gives none, in the form that a user types; None for null.
         about: the effect of the parameter.
     """
 
@@ -52,7 +52,7 @@ class Parameter:
         return self.name if self.default is None else f"{self.name}={self.default}"
 
     def read(self, text: str, warehouse: Tables) -> Any:
-        """Return a value as it was typed, in the parameter's type.
+        """Convert a value that the user typed to the parameter's type.
 
         Raises:
             UsageError: the text is no value of that type.
@@ -75,8 +75,8 @@ class SavedQuery:
     """A query by name.
 
     Attributes:
-        about: the question that it answers, in a sentence.
-        parameters: its parameters, in the order of the file.
+        about: a sentence with the question that the query answers.
+        parameters: the query's parameters, in the order of the file.
         then: a sentence with the command to type next and its result; empty if the file has no such line.
         sql: a SELECT in DuckDB's SQL.
     """
@@ -100,7 +100,10 @@ class SavedQuery:
         raise UsageError(f"saved query {self.name} takes no parameter {name!r}; it takes {names}")
 
     def defaults(self, warehouse: Tables) -> dict[str, Any]:
-        """Return the default of each parameter; null if the file names none."""
+        """Return the default of each parameter.
+
+        A parameter without a default in the file is null.
+        """
         return {
             parameter.name: None if parameter.default is None else parameter.read(parameter.default, warehouse)
             for parameter in self.parameters
@@ -108,7 +111,9 @@ class SavedQuery:
 
 
 def queries_folder() -> Path:
-    """Return the folder of the files: inside the installed package, or next to it in a checkout.
+    """Return the folder with the files of the saved queries.
+
+    It is in the installed package, or next to it in a checkout.
 
     Raises:
         DefinitionError: neither place has them; the installation is broken.
@@ -140,7 +145,9 @@ def saved_queries() -> dict[str, SavedQuery]:
 
 
 def saved_query(name: str) -> SavedQuery:
-    """Return the saved query of a name, or of a unique part of a name: ``storms`` for rebalance-storms.
+    """Return the saved query with a name.
+
+    A unique part of a name is enough: ``storms`` for rebalance-storms.
 
     Raises:
         UsageError: no query has that name.
@@ -157,7 +164,7 @@ def saved_query(name: str) -> SavedQuery:
 
 
 def saved_terms(name: str, values: Mapping[str, str]) -> str:
-    """Return a sentence that says what a saved query looks for, with the values of its parameters."""
+    """Return a sentence that says which rows a saved query looks for, with the values of its parameters."""
     query = saved_query(name)
     written = {parameter: values.get(parameter.name, parameter.default) for parameter in query.parameters}
     parts = [

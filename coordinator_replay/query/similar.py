@@ -13,7 +13,7 @@ LEAST_PART = 4
 
 
 def nearest(name: str, names: Sequence[str]) -> str | None:
-    """Return the name most similar to another; None if none is similar.
+    """Return the name that is most similar to another name; None if no name is similar.
 
     Upper and lower case count as the same. The shortest name that contains the other one wins.
     """
@@ -30,7 +30,9 @@ def nearest(name: str, names: Sequence[str]) -> str | None:
 
 
 def did_you_mean(name: str, names: Sequence[str], otherwise: str = "") -> str:
-    """Return a question that suggests the most similar name, or another text if no name is similar.
+    """Return a question that suggests the most similar name.
+
+    If no name is similar, return another text.
 
     >>> did_you_mean("order", ["orders", "payments"])
     "did you mean 'orders'?"

@@ -23,7 +23,7 @@ def spark_statement(sql: str, values: Mapping[str, Value] | None = None, schema:
 
     Args:
         sql: the statement in DuckDB's SQL.
-        values: a value for each ``$name`` of it; a parameter without a value is null.
+        values: a value for each ``$name`` in the statement; a parameter without a value is null.
         schema: catalog and schema, or the schema alone, in which the tables and views have names.
 
     Raises:
@@ -67,12 +67,18 @@ def _milliseconds(node: exp.Expr) -> exp.Expr:
 
 
 def _length(node: exp.Expr) -> exp.Expr:
-    """Replace ``len``, which all statements apply to lists. It is null for null; Spark's ``size`` is not always so."""
+    """Replace ``len`` of a list by Spark's ``array_size``, which is null for null.
+
+    Spark's ``size`` is not always null then.
+    """
     return _call("ARRAY_SIZE", node.this)
 
 
 def _listed(node: exp.Expr) -> exp.Expr:
-    """Replace ``string_agg(DISTINCT …)``: Spark has one from 4.0 on, and sorted sets before that."""
+    """Replace ``string_agg(DISTINCT …)`` by a sorted set.
+
+    Spark has the function only from 4.0 on.
+    """
     inner = node.this
     while isinstance(inner, exp.Order | exp.Distinct):
         inner = inner.expressions[0] if isinstance(inner, exp.Distinct) else inner.this
@@ -81,7 +87,7 @@ def _listed(node: exp.Expr) -> exp.Expr:
 
 
 def _counted(values: exp.Expr) -> exp.Expr:
-    """Replace ``histogram``: how often each value occurs, as a map in the order of the values."""
+    """Replace ``histogram``, a map from each value to its number of rows, sorted by value."""
     text = values.sql(dialect="spark")
     every, distinct = f"COLLECT_LIST({text})", f"ARRAY_SORT(COLLECT_SET({text}))"
     counts = f"TRANSFORM({distinct}, v -> CAST(SIZE(FILTER({every}, w -> w = v)) AS BIGINT))"
@@ -107,7 +113,10 @@ def _named(node: exp.Anonymous) -> exp.Expr:
 
 
 def _part(node: exp.Expr) -> exp.Expr:
-    """Replace a slice of a list: positions count from one, and both ends are included."""
+    """Replace a slice of a list.
+
+    Positions count from one, and both ends are included.
+    """
     (bounds,) = node.expressions
     if not isinstance(bounds, exp.Slice):
         return node

@@ -56,7 +56,9 @@ def _columns(name: str) -> Answer:
 
 
 def catalog_answer(statement: str) -> Answer | None:
-    """Return the answer to a statement about the tables themselves; None for other statements.
+    """Return the answer to a statement about the tables themselves.
+
+    Return None for other statements.
 
     Raises:
         UsageError: a table to be described does not exist.
@@ -135,7 +137,9 @@ def run_sql(
 
 
 def _check_single(connection: duckdb.DuckDBPyConnection, text: str) -> None:
-    """Make sure that a text is one statement, because the engine would show only the answer of the last.
+    """Check that a text is one statement.
+
+    The engine would show only the answer of the last statement.
 
     Raises:
         UsageError: there are several.
@@ -158,7 +162,7 @@ _LIKE_A_CLAUSE = 0.7
 
 
 def _in_one_line(message: str) -> str:
-    """Return the engine's message without the statement, which it repeats with a mark below it.
+    """Return the engine's message without the part that repeats the statement and marks a place in it.
 
     Of a syntax error, the message names the place, and the clause that the words there may have meant.
     """
@@ -175,14 +179,17 @@ def _in_one_line(message: str) -> str:
 
 
 def _last_words(text: str) -> str:
-    """Return the last words of a text, whole ones if there are several."""
+    """Return the last words of a text.
+
+    If the text has several words, return whole words only.
+    """
     if len(text) <= _MOST_BEFORE:
         return text
     return text[-_MOST_BEFORE:].partition(" ")[2] or text[-_MOST_BEFORE:]
 
 
 def _clause_meant(word: str) -> str | None:
-    """Return the clause that a word resembles without being one; None if it resembles none."""
+    """Return the SQL clause that a mistyped word resembles; None if the word is a clause, or resembles none."""
     close = difflib.get_close_matches(word.upper(), _CLAUSES, n=1, cutoff=_LIKE_A_CLAUSE)
     return next((clause for clause in close if clause != word.upper()), None)
 

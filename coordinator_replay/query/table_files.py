@@ -36,7 +36,7 @@ class Engine(NamedTuple):
     """An engine that gets tables.
 
     Attributes:
-        connection: the engine.
+        connection: the engine's connection.
         name_files: returns the names under which the engine opens files, given their paths or URIs.
     """
 
@@ -61,13 +61,16 @@ def _duckdb_type(delta: Any) -> str:
 
 
 def _may_match(file: TableFile, bounds: Mapping[str, str]) -> bool:
-    """Return whether a file can have rows with these values; truncated statistics are still bounds."""
+    """Return whether a file can have rows with these values.
+
+    Truncated statistics are still bounds.
+    """
     lowest, highest = {"cluster": file.cluster, **file.lowest}, {"cluster": file.cluster, **file.highest}
     return all(lowest.get(column, value) <= value <= highest.get(column, value) for column, value in bounds.items())
 
 
 def _of_each(column: str, values: Sequence[Any], type_: str) -> str:
-    """Return the SQL of a partition column: one value, or one value for each file."""
+    """Return the SQL of a partition column, which has one value for all files, or one value for each file."""
     texts = ["NULL" if value is None else quoted(str(value)) for value in values]
     if len(set(texts)) == 1:
         return f'CAST({texts[0]} AS {type_}) AS "{column}"'
@@ -81,7 +84,7 @@ def select_files(
 
     Args:
         name_files: see ``Engine``.
-        table: the open table.
+        table: the table, opened with its Delta log.
         snapshot: the files of the same table.
         bounds: values that the wanted rows have in these columns. Files that can't have such rows are left out; the
             remaining files may have other rows, too.

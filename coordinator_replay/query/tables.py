@@ -81,7 +81,7 @@ class Coverage:
 
 
 def _no_rows(name: str) -> Any:
-    """Return a table of the contract without rows, in the types of its columns."""
+    """Return an empty table with the columns and types of a table's definition."""
     # Parsing definitions needs pyarrow, which most questions don't.
     from coordinator_replay.tables.definition import table
 
@@ -141,7 +141,7 @@ class Tables:
 
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
-        """Return a connection to the embedded engine; it keeps nothing on disk."""
+        """Return the embedded engine, which keeps nothing on disk."""
         return self.new_cursor()
 
     def new_cursor(self) -> duckdb.DuckDBPyConnection:
@@ -153,7 +153,10 @@ class Tables:
         return _new_engine()
 
     def close(self) -> None:
-        """Close the connection; a later question opens another."""
+        """Close the engine.
+
+        A later question opens another engine.
+        """
         opened = self.__dict__.pop("connection", None)
         if opened is not None:
             self._offered.clear()
@@ -185,7 +188,7 @@ class Tables:
         return self._open[name]
 
     def _newest(self, name: str) -> DeltaTable | None:
-        """Return the newest version of a table, whoever wrote it; None if it does not exist."""
+        """Return the newest version of a table, whoever wrote this version; None if the table does not exist."""
         if name not in self._newest_tables:
             check_place(self.uri)
             self._newest_tables[name] = open_table(self.path(name))
@@ -317,7 +320,10 @@ class Tables:
         return by_group
 
     def answers(self, row_type: type[Row], sql: str, **parameters: object) -> list[Row]:
-        """Answer a question whose SELECT has the stored columns of a dataclass, in their order, see ``rows``."""
+        """Answer a question as rows of a dataclass.
+
+        The SELECT has the dataclass's stored columns in their order, see ``rows``.
+        """
         return [row_of(row_type, row) for row in self.rows(sql, **parameters)]
 
     def _check_kept(self, name: str, asked: Mapping[str, object]) -> None:
@@ -351,7 +357,9 @@ class Tables:
 
     @cached_property
     def cluster(self) -> str:
-        """Return the cluster that questions are about: the named one, the default one, or the only one.
+        """Return the cluster that questions are about.
+
+        This is the named cluster, the default cluster, or the only one.
 
         Raises:
             UsageError: no cluster was named, and the warehouse has several.
@@ -400,7 +408,10 @@ class Tables:
             raise UsageError(f"the warehouse {self.uri} does not know the cluster {self.cluster!r}; it has {choices}")
 
     def _range(self, name: str) -> tuple[datetime | None, datetime | None]:
-        """Return the first and last log timestamp of the cluster in a table, from file statistics if they have it."""
+        """Return the first and last log timestamp of the cluster in a table.
+
+        Use file statistics if the files have them.
+        """
         files = self.snapshot(name).files(cluster=self.cluster)
         bounds = [(file.lowest.get("log_timestamp"), file.highest.get("log_timestamp")) for file in files]
         stated = [(first, last) for first, last in bounds if first is not None and last is not None]
@@ -419,7 +430,10 @@ class Tables:
         return parse_time(text, zone=self.zone)
 
     def resolve(self, time: datetime | LogTime) -> datetime:
-        """Return a time as a datetime; it may have been counted from the end of the log."""
+        """Return a time as a datetime.
+
+        A time that is counted from the end of the log becomes absolute.
+        """
         return time.resolve(self.coverage.last) if isinstance(time, LogTime) else time
 
     def check_moment(self, at: datetime | None) -> str | None:

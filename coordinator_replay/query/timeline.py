@@ -36,7 +36,7 @@ class TimelineEvent:
         seq: position among the group's own events; None for all other events.
         group_type: type of the group; None, like state, epoch and member count, for events that are not the group's
             own.
-        log_offset: log offset of its record; None for changes of the coordinator and lines of brokers' logs.
+        log_offset: log offset of the event's record; None for changes of the coordinator and lines of brokers' logs.
         summary: cause and detail in words; None if there is nothing to add.
         detail: the parsed detail of the table's row.
         cause: why the group rebalanced, at the event that is linked to the rebalance; None at all other events.
@@ -67,10 +67,10 @@ class TimelineEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberInterval:
-    """State of a member from one time to another: a row of ``member_timeline``.
+    """A row of ``member_timeline``: the state of a member in an interval.
 
     Attributes:
-        is_exact: whether the log proves it in the whole interval.
+        is_exact: whether the log proves this state in the whole interval.
         departure: how the member left at the end of the interval, if a broker's log says it.
         is_begin_open: whether the member may have been in this state before ``valid_from``; the log lacks the records
             before it.
@@ -172,7 +172,10 @@ def timeline_of(
 
 
 def _with_others(events: Sequence[TimelineEvent], others: Iterable[TimelineEvent]) -> list[TimelineEvent]:
-    """Merge events without a record into the others: each comes before the first later event."""
+    """Merge events without a record into the others.
+
+    Each such event comes before the first event that is later.
+    """
     places = _Places.of(events)
     placed: deque[tuple[int, TimelineEvent]] = deque()
     for other in sorted(others, key=lambda other: (other.log_timestamp, other.event), reverse=True):
@@ -215,7 +218,7 @@ class _Places(NamedTuple):
         return cls([*offsets], [*times], next(first, len(events)))
 
     def first_behind(self, other: TimelineEvent) -> int:
-        """Return the index of the first event that comes after another one."""
+        """Return the index of the first event that comes after another event."""
         if other.log_offset is not None:
             return min(bisect_left(self.offsets, other.log_offset), self.without_record)
         if other.log_timestamp is None:
@@ -228,10 +231,12 @@ def _place(event: TimelineEvent) -> int:
 
 
 def _is_behind(event: TimelineEvent, other: TimelineEvent) -> bool:
-    """Return whether an event comes after another without a record: by log offset if records show it, else by time.
+    """Return whether an event comes after an event without a record.
+
+    Log offsets decide if both have one, else times.
 
     Args:
-        event: an event with a record, or a later event without one.
+        event: an event with a record, or a later event without a record.
         other: an event without a record.
     """
     if event.log_offset is None:
@@ -250,7 +255,10 @@ def _of(change: GroupCoordinatorChange) -> TimelineEvent:
 
 
 def _in_words(event: TimelineEvent, lines: Sequence[GroupLine]) -> TimelineEvent:
-    """Return an event of the group with its summary, which tells how a member left if brokers' logs say it."""
+    """Return an event of the group with its summary.
+
+    If brokers' logs say how a member left, the summary does too.
+    """
     cause = None if event.cause is None else f"{event.cause} ({event.confidence})"
     detail = event.detail
     if event.event == "MEMBER_LEFT" and isinstance(detail, dict):

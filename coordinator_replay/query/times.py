@@ -150,7 +150,10 @@ def _from_digits(text: str, rule: str) -> datetime:
 
 
 def _counted_from_the_end(text: str, zone: tzinfo) -> LogTime | None:
-    """Return a time before the end of the log or on one of its last days; None for all other texts."""
+    """Return a time before the end of the log, or on one of the log's last days.
+
+    Return None for texts in other forms.
+    """
     if text == "now":
         return LogTime(text=text, back=timedelta())
     ago = _AGO.fullmatch(text)
@@ -168,7 +171,10 @@ def _counted_from_the_end(text: str, zone: tzinfo) -> LogTime | None:
 
 
 def _clock(text: str | None) -> time:
-    """Return a time of day, whose hour may have one digit; midnight if the text is None."""
+    """Return a time of day, whose hour may have one digit.
+
+    If the text is None, return midnight.
+    """
     if not text:
         return time()
     return time.fromisoformat(text.zfill(5) if text.count(":") == 1 else text.zfill(8))
@@ -186,7 +192,9 @@ def _absolute(text: str, zone: tzinfo) -> datetime:
 
 
 def _in_own_zone(text: str, zone: tzinfo) -> tuple[str, tzinfo]:
-    """Return a time without the zone that it names, and this zone; or the time as it is, and the given zone.
+    """Return a time as text without its zone, and the zone.
+
+    If the text names no zone, return the text and the given zone.
 
     Raises:
         UsageError: there is no zone of that name.
@@ -198,7 +206,7 @@ def _in_own_zone(text: str, zone: tzinfo) -> tuple[str, tzinfo]:
 
 
 def _form_that_works(text: str) -> str | None:
-    """Return the accepted form of a time in an unaccepted form; None if it could mean several times."""
+    """Return the accepted form of a time that is in an unaccepted form; None if the text could mean several times."""
     if (slashed := _SLASHED.fullmatch(text)) is not None:
         first, second, year, rest = slashed.groups()
         months = [(month, day) for month, day in ((first, second), (second, first)) if int(month) <= 12]
@@ -245,7 +253,9 @@ def parse_time(text: str, rule: str = ADVICE, zone: tzinfo = UTC) -> datetime | 
 
 
 def parse_end_time(text: str, rule: str = ADVICE, zone: tzinfo = UTC) -> datetime | LogTime:
-    """Read the end of a time range; a day without a time of day belongs to the range.
+    """Read the end of a time range.
+
+    If the end is a day without a time of day, this day belongs to the range.
 
     Args:
         text: the text that the user typed.
@@ -281,7 +291,9 @@ _RUN_ID = re.compile(r"\d{8}T\d{6}\.\d{6}Z\+*")
 
 
 def is_run_id(text: str) -> bool:
-    """Return whether a text is the id of an audit: the time of its beginning in a special form.
+    """Return whether a text is the id of an audit.
+
+    An id is the time at which the audit began, in a special form.
 
     >>> is_run_id("20261120T023000.000123Z"), is_run_id("2026-11-20T02:30")
     (True, False)
@@ -290,7 +302,9 @@ def is_run_id(text: str) -> bool:
 
 
 def parse_time_or_run(text: str, zone: tzinfo = UTC) -> datetime | LogTime | str:
-    """Read a time, or take the id of an audit as it is.
+    """Read a time.
+
+    If the text is the id of an audit, return the id unchanged.
 
     Args:
         text: the text that the user typed.

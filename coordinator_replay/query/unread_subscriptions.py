@@ -53,7 +53,7 @@ def unread_in(description: Description) -> list[Unread]:
 
 
 def unexpiring_note(unread: Iterable[Unread]) -> str | None:
-    """Return a note on the offsets of groups with an unreadable subscription; None if all can be read."""
+    """Return a note on the offsets of groups with an unreadable subscription; None if all subscriptions can be read."""
     by_group = _by_group(unread)
     if not by_group:
         return None

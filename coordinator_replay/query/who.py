@@ -74,7 +74,7 @@ def _matches(text: str, patterns: Iterable[str]) -> bool:
 
 
 def groups_at_time(warehouse: Tables, who: Who, at: datetime | None = None) -> set[str] | None:
-    """Return the groups that meet conditions at a point in time; None for all.
+    """Return the groups that meet conditions at a point in time; None stands for all groups.
 
     Args:
         warehouse: the tables to read.
@@ -90,7 +90,7 @@ def groups_at_time(warehouse: Tables, who: Who, at: datetime | None = None) -> s
 def groups_in_range(
     warehouse: Tables, who: Who, start: datetime | None = None, end: datetime | None = None
 ) -> set[str] | None:
-    """Return the groups that meet conditions at any time of a range; None for all.
+    """Return the groups that meet conditions at any time of a range; None stands for all groups.
 
     Args:
         warehouse: the tables to read.

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered(Generic[T]):
-    """Rows of an answer, with their notes and their basis.
+    """Rows of an answer, with the answer's notes and basis.
 
     Attributes:
         content: the content of the answer.
@@ -38,12 +38,12 @@ class Rows(Answered[Sequence[T]], Generic[T]):
 
 
 def nothing_note(warehouse: Tables, what: str, rows: Sequence[object], group: str | None = None) -> str | None:
-    """Return a note if there is no row; None if there are rows.
+    """Return a note that says why there are no rows; None if there are rows.
 
     Args:
         warehouse: the tables to read.
         what: the name of the things that a row stands for.
-        rows: the rows.
+        rows: rows of the answer.
         group: the group that the rows are about; None if they are about all groups.
     """
     if rows:

@@ -31,7 +31,8 @@ def diff(first: Side, last: Side) -> Answered[Comparison]:
     """Return what changed between two points in time of a cluster, over all groups.
 
     Args:
-        first: the first point in time; if the log begins later, its begin takes its place, and a note says so.
+        first: the first point in time; if the log begins later, the log's beginning takes its place, and a note says
+            so.
         last: the second point in time.
 
     Raises:
@@ -63,7 +64,7 @@ def diff_with(warehouse: Tables, other: str, at: datetime | None) -> Answered[Co
 
     Args:
         warehouse: the tables to read.
-        other: the other cluster's name; its values are shown as the values after.
+        other: name of the other cluster; its values are shown as the values after.
         at: the point in time; None for the end of each cluster's log.
     """
     tables = Tables(warehouse.uri, other, warehouse.zone)

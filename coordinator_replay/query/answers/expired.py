@@ -72,7 +72,7 @@ def expired(
 
 
 def _retention_note(warehouse: Tables, shown: Sequence[ExpiredOffset]) -> str | None:
-    """Return a note for offsets in force whose retention is only Kafka's default; None if there are none."""
+    """Return a note if the retention of offsets in force is only Kafka's default; None if there are no such offsets."""
     retention = applied_retention(warehouse)
     if retention.is_known or all(offset.status == "EXPIRED" for offset in shown):
         return None

@@ -73,7 +73,10 @@ def offsets_of_groups(
     require_stable: bool = False,
     end_offsets: str | Path | None = None,
 ) -> Rows[CommittedOffset]:
-    """Return the committed offsets of several groups, see ``offsets``; notes name their group."""
+    """Return the committed offsets of several groups, see ``offsets``.
+
+    Each note names the group that it is about.
+    """
     answers = {
         group: offsets(warehouse, group, at, topics=topics, require_stable=require_stable, end_offsets=end_offsets)
         for group in groups
@@ -87,7 +90,7 @@ def offsets_of_groups(
 
 
 def _unproven_note(offsets: Sequence[CommittedOffset]) -> str | None:
-    """Return a note on offsets that may not have been committed; None without such offsets."""
+    """Return a note on offsets that may not have been committed; None if there are no such offsets."""
     unproven = sum(offset.is_proven is False for offset in offsets)
     if not unproven:
         return None

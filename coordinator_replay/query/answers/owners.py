@@ -11,7 +11,7 @@ from coordinator_replay.query.tables import END, Tables
 
 
 def owner(warehouse: Tables, group: str, topic: str, partition: int, at: datetime | None) -> Answered[Owners]:
-    """Return the members of a group that owned a partition at a point in time (at the end of the log if None)."""
+    """Return the members of a group that owned a partition at a point in time (default: the end of the log)."""
     note = warehouse.check_moment(at)
     owners = owners_at(warehouse, group, topic, partition, at)
     inherited = inherited_note((owner.member_id, owner.is_client_inherited) for owner in owners.owners)
@@ -38,7 +38,7 @@ def owned_partitions(warehouse: Tables, group: str, topic: str, partition: int |
         warehouse: the tables to read.
         group: id of the group.
         topic: the typed text. If it names no partition, the result has all partitions that the group owned.
-        partition: the partition, if it was given separately.
+        partition: number of the partition, if it was given separately.
     """
     owned = owned_topics(warehouse, group)
     if partition is not None:

@@ -34,7 +34,7 @@ def rebalances(
         group: only rebalances of this group; None for all groups.
         start: leave out rebalances that were over before this time; None leaves out none.
         end: leave out rebalances that began at this time or later; None leaves out none.
-        causes: only rebalances with one of these causes, as cause or as alternative; empty for all rebalances.
+        causes: only rebalances whose cause or alternatives include one of these causes; empty for all rebalances.
         last: number of rebalances to return, the latest ones; None returns all.
         who: conditions on groups.
     """
@@ -54,7 +54,7 @@ class Reasons:
     Attributes:
         rebalances: the rebalances.
         hold_ups: by rebalance id, the member that blocked the rebalance, as far as the log shows it.
-        summary: three sentences about all rebalances; empty if there are few.
+        summary: three sentences about all rebalances; empty if there are only a few rebalances.
     """
 
     rebalances: Sequence[Rebalance]
@@ -82,13 +82,15 @@ def why(
 
 
 def why_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequence[str], who: Who) -> Answered[Reasons]:
-    """Return the rebalances in progress at a point in time, or the last ones before it, with explanations.
+    """Return the rebalances in progress at a point in time, with explanations.
+
+    If a group had none, return its last rebalance before that time.
 
     Args:
         warehouse: the tables to read.
         group: only rebalances of this group; None for all groups.
         at: the point in time.
-        causes: only rebalances with one of these causes, as cause or as alternative; empty for all rebalances.
+        causes: only rebalances whose cause or alternatives include one of these causes; empty for all rebalances.
         who: conditions on groups.
     """
     note = warehouse.check_moment(at)

@@ -11,7 +11,9 @@ from coordinator_replay.query.tables import Tables
 
 
 def rollouts(warehouse: Tables, group: str | None, start: datetime | None, end: datetime | None) -> Rows[Rollout]:
-    """Return rollouts, which are restarts of members in quick succession, with their costs; the most expensive first.
+    """Return rollouts with their costs, the most expensive first.
+
+    A rollout is a series of restarts of members in quick succession.
 
     Args:
         warehouse: the tables to read.

@@ -18,7 +18,10 @@ from coordinator_replay.tables.views import views, words_of
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of a statement, with the names of their columns; no columns if the statement returns nothing."""
+    """Rows of a statement, with the names of their columns.
+
+    There are no columns if the statement returns nothing.
+    """
 
     columns: Sequence[str]
     rows: Sequence[tuple[Any, ...]]
@@ -31,7 +34,7 @@ def sql(
 
     Args:
         warehouse: the tables to read.
-        statement: the statement.
+        statement: text of the statement.
         parameters: values for the statement's ``$names``.
         allow_files: let the statement read and write other files, attach databases and load extensions.
         timeout: the longest time that the statement may take; None for no limit.
@@ -42,7 +45,10 @@ def sql(
 
 
 def _basis_of_statement(warehouse: Tables, statement: str) -> Basis | None:
-    """Return the basis of a statement's answer; None if it is about no single cluster, or a table is missing."""
+    """Return the basis of a statement's answer.
+
+    None if the statement is not about one cluster, or a table is missing.
+    """
     try:
         if _reads_every_cluster(warehouse, statement) or warehouse.cluster not in warehouse.clusters:
             return None
@@ -52,7 +58,7 @@ def _basis_of_statement(warehouse: Tables, statement: str) -> Basis | None:
 
 
 def _every_cluster_note(warehouse: Tables, statement: str) -> str | None:
-    """Return a note for a statement that reads the rows of all clusters, and may not mean to; None otherwise."""
+    """Return a note if a statement reads the rows of all clusters, perhaps by mistake; else None."""
     if "cluster" in words_of(statement) or not _reads_every_cluster(warehouse, statement):
         return None
     return (
@@ -62,7 +68,7 @@ def _every_cluster_note(warehouse: Tables, statement: str) -> str | None:
 
 
 def _reads_every_cluster(warehouse: Tables, statement: str) -> bool:
-    """Return whether a statement reads tables of several clusters, and does not name the one asked about."""
+    """Return whether a statement reads tables of several clusters, and does not name the cluster of the question."""
     reads_tables = catalog_answer(statement) is None and not words_of(statement).isdisjoint({*table_names(), *views()})
     return reads_tables and "$cluster" not in statement and len(warehouse.clusters) > 1
 

@@ -77,7 +77,10 @@ class GroupLine:
         return f"{_WENT[self.event]} ({self.source}{client})"
 
     def is_about(self, member_id: str) -> bool:
-        """Return whether the line names a member; lines about some timeouts list several."""
+        """Return whether the line names a member.
+
+        Lines about some timeouts list several members.
+        """
         return member_id == self.member_id or (self.member_id is None and member_id in _IDS.findall(self.reason or ""))
 
 
@@ -110,7 +113,9 @@ def group_lines(warehouse: Tables, group: str) -> list[GroupLine]:
 def departure_of(
     lines: Sequence[GroupLine], member_id: str | None, at: datetime | None, *, classic: bool
 ) -> str | None:
-    """Return in words how a removed member left; None if no line shows it, or if lines disagree.
+    """Return in words how a removed member left.
+
+    Return None if no line shows it, or if lines disagree.
 
     Args:
         lines: lines about the group, by time.
@@ -152,7 +157,7 @@ def last_departures_note(warehouse: Tables, group: str, at: datetime | None) -> 
 
 
 def refusals(lines: Iterable[GroupLine]) -> list[tuple[str, datetime, dict[str, Any]]]:
-    """Return the refused requests: event, time and detail of each."""
+    """Return event, time and detail of each refused request."""
     names = ("member_id", "instance_id", "broker")
     return [
         (line.event, line.logged_at, {name: value for name in names if (value := getattr(line, name)) is not None})
@@ -162,7 +167,7 @@ def refusals(lines: Iterable[GroupLine]) -> list[tuple[str, datetime, dict[str, 
 
 
 def contradictions(warehouse: Tables, group: str) -> list[tuple[str, datetime, dict[str, Any]]]:
-    """Return lines that records of a group or of its log partition contradict: event, time and detail of each."""
+    """Return event, time and detail of each line that records of a group or its log partition contradict."""
     if not warehouse.has_rows(_LOG):
         return []
     names, rows = run_saved_query(warehouse, "broker-log-contradictions", {"group": group})
