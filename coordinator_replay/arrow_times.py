@@ -10,7 +10,10 @@ TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 
 def timestamps_of(milliseconds: pa.Array) -> pa.TimestampArray:
-    """Return milliseconds as timestamps; null for a time that can't be shown. Nulls stay null."""
+    """Return milliseconds as timestamps.
+
+    A time that can't be shown becomes null, and nulls stay null.
+    """
     bounds = pc.min_max(milliseconds).as_py()
     if (bounds["min"] or 0) < 0 or (bounds["max"] or 0) > LATEST_MS:
         is_shown = pc.and_(pc.greater_equal(milliseconds, 0), pc.less_equal(milliseconds, LATEST_MS))
@@ -19,7 +22,10 @@ def timestamps_of(milliseconds: pa.Array) -> pa.TimestampArray:
 
 
 def shown(column: pa.Array) -> pa.TimestampArray:
-    """Return timestamps that another program wrote, in any unit and zone; null for a time that can't be shown."""
+    """Return timestamps that another program wrote, in any unit and zone.
+
+    A time that can't be shown becomes null.
+    """
     try:
         exact = column.cast(TIMESTAMP, safe=False) if column.type.unit == "ns" else column.cast(TIMESTAMP)
     except pa.ArrowInvalid:

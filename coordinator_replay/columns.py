@@ -29,7 +29,10 @@ def numbers_of(column: pa.Array, nothing: int = 0) -> Numbers:
 
 
 def ms_of(column: pa.Array | pa.ChunkedArray) -> Numbers:
-    """Return moments as milliseconds since 1970; -1 for null."""
+    """Return times as milliseconds since 1970.
+
+    Null becomes -1.
+    """
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     numbers: Numbers = np.floor_divide(numbers_of(whole.cast(TIMESTAMP), -1000), 1000)
     return numbers
@@ -49,18 +52,24 @@ def distinct(numbers: Numbers) -> Numbers:
 
 
 def as_bools(column: pa.Array) -> Bools:
-    """Return a column of booleans as a numpy array; null becomes false."""
+    """Return a column of booleans as a numpy array.
+
+    Null becomes false.
+    """
     bools: Bools = column.fill_null(False).to_numpy(zero_copy_only=False)
     return bools
 
 
 def codes_of(column: pa.DictionaryArray) -> Numbers:
-    """Return indices into the dictionary; for null, the index after its end."""
+    """Return indices into the dictionary.
+
+    For null, the index is the dictionary's length.
+    """
     return numbers_of(column.indices, len(column.dictionary))
 
 
 def are_among(column: pa.Array, values: pa.Array) -> Bools:
-    """Return, for each row of a column (texts or a dictionary), whether it has one of some values."""
+    """Return, for each row of a column (texts or a dictionary), whether its value is one of some values."""
     if not pa.types.is_dictionary(column.type):
         return as_bools(pc.is_in(column, value_set=values))
     is_in: Bools = np.append(as_bools(pc.is_in(column.dictionary, value_set=values)), False)[codes_of(column)]
@@ -68,7 +77,9 @@ def are_among(column: pa.Array, values: pa.Array) -> Bools:
 
 
 def packed(keys: Sequence[Numbers | Bools]) -> Numbers:
-    """Return several numbers packed into one that sorts as they do, the first before all others.
+    """Return several numbers packed into one number.
+
+    Packed numbers sort by the first number, then by the next.
 
     >>> packed([np.array([7, 8, 8]), np.array([-1, -3, -2])])
     array([2, 3, 4])

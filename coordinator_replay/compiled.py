@@ -24,7 +24,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def inlined(function: F) -> F:
-    """Mark a function that only compiled functions call; its body replaces each call.
+    """Mark a function that only compiled functions call.
+
+    The body of the function replaces each call.
 
     A call would count references to every array that it is given, which takes longer than reading a field.
     """
@@ -32,7 +34,9 @@ def inlined(function: F) -> F:
 
 
 def called(function: F) -> F:
-    """Mark a function that only compiled functions call, and rarely: it is compiled once, however many calls there are.
+    """Mark a function that only compiled functions call, and rarely.
+
+    The function is compiled once, for all its calls.
 
     Each copy of an inlined function takes a fraction of a second at the first audit on a machine.
     """
@@ -40,7 +44,9 @@ def called(function: F) -> F:
 
 
 def compiled(function: F) -> F:
-    """Mark an entry point: the function that ordinary code calls with arrays; it is compiled at its first call.
+    """Mark a compiled function that ordinary code calls with arrays.
+
+    The function is compiled at its first call.
 
     Numba keeps what it compiled next to the source file or in the user's cache folder. If neither can be written, as
     on a read-only install without a home, Numba fails at once; on a full disk it fails at the first call. Then the

@@ -15,7 +15,9 @@ COLOURS = re.compile("\x1b\\[[0-9;]*m")
 
 
 class CoordinatorReplayError(Exception):
-    """Root of all errors that this package raises on purpose; its text is one sentence for the user.
+    """Root of all errors that this package raises on purpose.
+
+    The text of an error is one sentence for the user.
 
     Secret keys in URIs are removed, because errors end up in logs, tickets and tables. Colours in texts of libraries
     are removed too.
@@ -30,7 +32,7 @@ def _plain(text: str) -> str:
 
 
 class UsageError(CoordinatorReplayError):
-    """The call itself is wrong: for example an option, a name, or a time that can't be read."""
+    """A mistake in the call itself, such as an option, a name, or a time that can't be read."""
 
 
 class InputError(CoordinatorReplayError):
@@ -42,7 +44,7 @@ class DefinitionError(CoordinatorReplayError):
 
 
 class PrerequisiteError(CoordinatorReplayError):
-    """The machine lacks something: Java, the Delta jars, a folder that can be written."""
+    """Something that the machine lacks, such as Java, the Delta jars, or a folder that can be written."""
 
 
 class WarehouseError(CoordinatorReplayError):
@@ -57,7 +59,7 @@ class LockedError(CoordinatorReplayError):
     """Another run is at work on the warehouse, or on the dump that is exported into.
 
     Attributes:
-        command: name of the other run; empty if it is not known.
+        command: name of the other run's command; empty if the name is not known.
     """
 
     def __init__(self, text: str, command: str = "") -> None:

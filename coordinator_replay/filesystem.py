@@ -29,7 +29,7 @@ _URI_CHARACTERS = "%/:?#@!$&'()*+,;=~"
 
 
 def open_filesystem(uri: str) -> tuple[Any, str]:
-    """Return the filesystem of a path or URI, and the path within it.
+    """Return the filesystem of a path or URI, and the path within this filesystem.
 
     Raises:
         InputError: no filesystem of pyarrow or fsspec knows the URI's scheme.
@@ -56,6 +56,9 @@ def open_filesystem(uri: str) -> tuple[Any, str]:
 
 
 def make_folder(filesystem: Any, folder: str) -> None:
-    """Make a folder and its parents for files to write; object stores have no folders and need none."""
+    """Make a folder and its parents for files to write.
+
+    Object stores have no folders, so do nothing there.
+    """
     if filesystem.type_name not in _WITHOUT_FOLDERS:
         filesystem.create_dir(folder, recursive=True)

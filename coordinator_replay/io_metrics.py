@@ -51,9 +51,9 @@ class StageMetrics(NamedTuple):
     """The sums of a stage of an audit.
 
     Attributes:
-        name: its name.
-        tasks: number of its tasks.
-        io: the files, bytes and records that they read and wrote.
+        name: name of the stage.
+        tasks: number of the stage's tasks.
+        io: files, bytes and records that the tasks read and wrote.
     """
 
     name: str

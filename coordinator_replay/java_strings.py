@@ -7,7 +7,7 @@ UINT_MAX = 0xFFFFFFFF
 
 
 def as_int(number: int) -> int:
-    """Return a number as Java's int keeps it: its low 32 bits, signed.
+    """Return the low 32 bits of a number as a signed number, as Java's int keeps them.
 
     >>> as_int(2**31), as_int(-1)
     (-2147483648, -1)
@@ -17,7 +17,7 @@ def as_int(number: int) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def string_hash(text: str) -> int:
-    """Return ``String.hashCode``: base 31 over UTF-16 code units, as a signed 32-bit number.
+    """Return ``String.hashCode``, to the base 31 over UTF-16 code units, as a signed 32-bit number.
 
     >>> string_hash("range"), string_hash("cooperative-sticky")
     (108280125, 1843682987)

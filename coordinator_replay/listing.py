@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 
 def listed(names: Sequence[object], most: int = 5, separator: str = ", ") -> str:
-    """Return the first of some names, and how many more there are.
+    """Return the first of some names, and the number of the others.
 
     >>> listed(["a", "b", "c"], most=2), listed(["a left", "b left"], 1, "; ")
     ('a, b and 1 more', 'a left; and 1 more')
@@ -16,7 +16,10 @@ def listed(names: Sequence[object], most: int = 5, separator: str = ", ") -> str
 
 
 def counted_as(number: int | None) -> str:
-    """Return a number as text; ``?`` if it is unknown."""
+    """Return a number as text.
+
+    An unknown number is ``?``.
+    """
     return "?" if number is None else f"{number:,}"
 
 

@@ -82,7 +82,9 @@ T = TypeVar("T")
 
 
 class Answer(Sequence[T], Generic[T]):
-    """The rows of an answer, in order; a sequence of frozen dataclasses.
+    """The rows of an answer, in order.
+
+    An answer is a sequence of frozen dataclasses.
 
     ``print`` shows them as plain text: the columns that a command shows, or the evidence of a rebalance.
 
@@ -105,7 +107,7 @@ class Answer(Sequence[T], Generic[T]):
         """Make an answer.
 
         Args:
-            rows: the rows.
+            rows: the rows of the answer.
             row_type: see Attributes.
             notes: see Attributes; a note that is None is left out.
             basis: see Attributes.
@@ -137,13 +139,16 @@ class Answer(Sequence[T], Generic[T]):
         return "\n".join([*self._text_lines(), *plain_text.sentences(self._remarks())])
 
     def _text_lines(self) -> list[str]:
-        """Return the rows as ``print`` shows them: the columns that a command shows, in plain text."""
+        """Return the rows as ``print`` shows them, in plain text with the columns that a command shows."""
         shown = [column for column in columns_of(self.row_type) if column.heading and self._is_shown(column)]  # type: ignore[arg-type]  # a class is hashable
         rows = [[getattr(row, column.name) for column in shown] for row in self._rows]
         return plain_text.table([column.heading for column in shown], rows)
 
     def _is_shown(self, column: AnswerColumn) -> bool:
-        """Return whether ``print`` shows a column: if only some answers have it, only with values."""
+        """Return whether ``print`` shows a column.
+
+        A column that only some answers have is shown only if it has values.
+        """
         return column.rank < LAST and (not column.only_with or any(getattr(row, column.name) for row in self._rows))
 
     def _remarks(self) -> tuple[str, ...]:
@@ -158,7 +163,9 @@ class Answer(Sequence[T], Generic[T]):
         return [[getattr(row, name) for name in names] for row in self._rows]
 
     def to_arrow(self) -> "pa.Table":
-        """Return the rows as an Arrow table; timestamps in UTC, assignments as lists of structs.
+        """Return the rows as an Arrow table.
+
+        Timestamps are in UTC, and assignments are lists of structs.
 
         The columns don't depend on the rows, so an answer without rows has them too. There is one exception: numbers
         become decimals if one of them needs more than 64 bits, as the difference of two offsets may.
@@ -173,7 +180,10 @@ class Answer(Sequence[T], Generic[T]):
         return pa.Table.from_arrays(columns, names=schema.names)
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Return the rows as a pandas DataFrame; numbers that may be missing are pandas' own nullable ones."""
+        """Return the rows as a pandas DataFrame.
+
+        Numbers that may be missing have pandas' own nullable types.
+        """
         import pandas as pd
         import pyarrow as pa
 

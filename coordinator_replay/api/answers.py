@@ -33,7 +33,9 @@ _MOST_CHANGES = 5000
 
 
 class Described(Answer["DescribedMember"]):
-    """A group as the broker's describe would have shown it; the rows are its members.
+    """A group as the broker's describe would have shown the group.
+
+    The rows are its members.
 
     Attributes:
         group: the group itself.
@@ -82,7 +84,9 @@ class Expiring(Answer["ExpiredOffset"]):
 
 
 class Owned(Answer["Ownership"]):
-    """Owners of a partition: no row if nobody owned it or no owner is on record; several rows in share groups.
+    """Owners of a partition.
+
+    There is no row if no owner is on record. Share groups have several rows.
 
     Attributes:
         before: the last ownership that had ended by the time asked for.
@@ -154,7 +158,9 @@ class Compared(Answer["Change"]):
 
 
 class Impacted(Answer["GroupImpact"]):
-    """Costs of a time range; the rows are the groups concerned, most costly first.
+    """Costs of a time range.
+
+    The rows are the groups concerned, the most costly first.
 
     Attributes:
         total: the costs over all groups, and the common traits of the groups concerned.
@@ -207,7 +213,9 @@ class Reasons(Answer["Rebalance"]):
 
 
 class Replayed(Answer["door.Measures"]):
-    """A group's life under several settings: the recorded one, its simulation, and each alternative in a row.
+    """A group's life under several settings.
+
+    The rows are the recorded life, its simulation, and each alternative.
 
     Attributes:
         fidelity: how well the simulation with the recorded settings reproduces the record.
@@ -228,7 +236,7 @@ class Replayed(Answer["door.Measures"]):
 
 
 def _reason_head(rebalance: Rebalance) -> tuple[list[Any], str, str]:
-    """Return what names a rebalance, its cause, and how sure the cause is."""
+    """Return the head of a line about a rebalance: its name, its cause, and how sure the cause is."""
     matched = " (matched by an alternative)" if rebalance.matched_by == "alternative" else ""
     name = [rebalance.began_by, rebalance.group_id, rebalance.number]
     return name, rebalance.cause or "UNKNOWN", f"{rebalance.confidence or ''}{matched}"
@@ -245,14 +253,20 @@ def _reason_parts(rebalance: Rebalance) -> list[str]:
 
 
 def _reason_lines(rebalance: Rebalance) -> list[str]:
-    """Return one rebalance in lines: its cause, and below it the evidence."""
+    """Return lines about one rebalance.
+
+    The first line has the cause; the lines below it have the evidence.
+    """
     name, cause, sure = _reason_head(rebalance)
     head = "  ".join(filter(None, map(html.text_of, name)))
     return [f"{head}  {cause}{f', {sure}' if sure else ''}", *(f"  - {part}" for part in _reason_parts(rebalance))]
 
 
 def _reason_html(rebalance: Rebalance) -> str:
-    """Return the HTML of one rebalance: its cause, and below it the evidence."""
+    """Return the HTML of one rebalance.
+
+    The evidence is below the cause.
+    """
     name, cause, sure = _reason_head(rebalance)
     items = "".join(f"<li>{html.safe(part)}</li>" for part in _reason_parts(rebalance))
     head = " ".join(map(html.safe, name))

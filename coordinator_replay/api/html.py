@@ -25,7 +25,10 @@ _CELL = ' style="text-align:left;white-space:pre-wrap;vertical-align:top"'
 
 
 def text_of(value: Any) -> str:
-    """Return a value as people read it; not escaped for HTML."""
+    """Return a value as people read it.
+
+    The text is not escaped for HTML.
+    """
     match value:
         case None:
             return ""
@@ -54,7 +57,10 @@ def safe(value: Any) -> str:
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Return rows as an HTML table: the first MOST_ROWS, without columns that are empty in all of them."""
+    """Return the first MOST_ROWS rows as an HTML table.
+
+    Columns that are empty in all these rows are left out.
+    """
     shown = rows[:MOST_ROWS]
     places = [place for place in range(len(names)) if any(row[place] is not None for row in shown)] or range(len(names))
     head = "".join(f"<th{_CELL}>{safe(names[place])}</th>" for place in places)

@@ -25,10 +25,12 @@ _OTHER_PICTURES = (".jpg", ".jpeg", ".pdf", ".gif", ".webp")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Page:
-    """One self-contained HTML page; a notebook shows it in place.
+    """A self-contained HTML page.
+
+    A notebook shows the page in place.
 
     Attributes:
-        html: the page.
+        html: text of the page.
         facts: counts of the things that the page shows.
         notes: sentences about the page.
         basis: the basis, see ``Answer``.
@@ -42,7 +44,9 @@ class Page:
     drawing: "Callable[[], Drawing] | None" = None
 
     def save(self, path: str | Path) -> None:
-        """Write the page, or its figures as a picture if the file's name ends in ``.svg`` or ``.png``.
+        """Write the page to a file.
+
+        If the name ends in ``.svg`` or ``.png``, write the page's figures as a picture instead.
 
         Raises:
             UsageError: the file can't be written, the page has no figures, or no Chromium is there to draw a PNG.

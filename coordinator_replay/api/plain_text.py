@@ -18,7 +18,10 @@ def _cell(value: Any) -> str:
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
-    """Return rows as aligned lines below a heading: the first MOST_ROWS, without columns that are empty in all."""
+    """Return the first MOST_ROWS rows as aligned lines below a heading.
+
+    Columns that are empty in all these rows are left out.
+    """
     shown = rows[:MOST_ROWS]
     places = [place for place in range(len(names)) if any(row[place] is not None for row in shown)]
     lines = [[names[place] for place in places], *([_cell(row[place]) for place in places] for row in shown)]

@@ -77,7 +77,10 @@ class Warehouse:
         return f"Warehouse({self._tables.uri!r}, cluster={self.cluster!r})"
 
     def close(self) -> None:
-        """Release memory and files of the embedded engine; a later question opens it again."""
+        """Release memory and files of the embedded engine.
+
+        A later question opens the engine again.
+        """
         self._tables.close()
 
     @property
@@ -120,7 +123,7 @@ class Warehouse:
         return self._rows(questions.groups(self._tables, self._time(at), types=types, states=states, who=who))
 
     def deleted_groups(self, *, at: Time | None = None, types: Sequence[str] = ()) -> Answer[DeletedGroup]:
-        """Return groups that existed once and no longer do, with the time and the cause of their deletion.
+        """Return groups that existed earlier and were deleted, with the time and the cause of their deletion.
 
         Args:
             at: the point in time; the end of the log if None.
@@ -186,10 +189,12 @@ class Warehouse:
     def offsets_of_groups(
         self, groups: Sequence[str], *, at: Time | None = None, **asked: Any
     ) -> Answer[CommittedOffset]:
-        """Return the committed offsets of several groups at a point in time, see ``offsets``; notes name their group.
+        """Return the committed offsets of several groups at a point in time, see ``offsets``.
+
+        Each note names its group.
 
         Args:
-            groups: the groups.
+            groups: ids of the groups.
             at: the point in time; the end of the log if None.
             asked: further arguments of ``offsets``.
         """
@@ -204,7 +209,9 @@ class Warehouse:
         start: Time | None = None,
         end: Time | None = None,
     ) -> Answer[OffsetChange]:
-        """Return every committed offset of a topic or partition, from its commit to what ended it, in log order.
+        """Return every committed offset of a topic or partition, from its commit to the event that ended it.
+
+        Rows are in log order.
 
         Args:
             group: id of the group.
@@ -737,7 +744,7 @@ class Warehouse:
         )
 
     def _time(self, moment: Time | None) -> datetime | None:
-        """Return a point in time as the tables take it."""
+        """Return a point in time in the form that the tables take."""
         match moment:
             case None:
                 return None
@@ -748,7 +755,7 @@ class Warehouse:
         return self._tables.resolve(moment if isinstance(moment, LogTime) else self._tables.read_time(str(moment)))
 
     def _side(self, moment: Time | None, read: Callable[[Time | None], datetime | None]) -> Side:
-        """Return one side of a comparison.
+        """Return one of the two sides of a comparison.
 
         The side is a point in time or, for a run id, the end of the log that this audit had read.
         """
@@ -761,16 +768,25 @@ class Warehouse:
         return Answer(answer.content, answer.row_type, notes=answer.notes, basis=answer.basis)
 
     def _end(self, moment: Time | None) -> datetime | None:
-        """Return the end of a time range; None if it is the end of the log, whose last record belongs to the range."""
+        """Return the end of a time range.
+
+        Return None for the end of the log, whose last record belongs to the range.
+        """
         return self._up_to(self._with_whole_day(moment))
 
     def _up_to(self, moment: Time | None) -> datetime | None:
-        """Return a point in time; None if it is the end of the log, whose last record counts, too."""
+        """Return a point in time.
+
+        Return None for the end of the log, whose last record counts, too.
+        """
         parsed = self._tables.read_time(moment) if isinstance(moment, str) else moment
         return None if isinstance(parsed, LogTime) and parsed.is_log_end else self._time(parsed)
 
     def _with_whole_day(self, moment: Time | None) -> Time | None:
-        """Return the end of a time range; a day without a time of day belongs to the range."""
+        """Return the end of a time range.
+
+        If the end is a day without a time of day, this day belongs to the range.
+        """
         if isinstance(moment, str):
             return parse_end_time(moment, zone=self._tables.zone)
         if isinstance(moment, date) and not isinstance(moment, datetime):
@@ -783,10 +799,10 @@ class Warehouse:
 
 
 def _text(value: Any) -> str:
-    """Return a value of a saved query's parameter, as it would be typed."""
+    """Return a value of a saved query's parameter in the form that a user types."""
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
 def _texts(settings: Mapping[str, str | int] | None) -> dict[str, str]:
-    """Return settings as they would be typed."""
+    """Return settings in the form that a user types."""
     return {name: str(value) for name, value in (settings or {}).items()}

@@ -60,7 +60,7 @@ class UtcOffset:
     offset_ms: int
 
     def has(self, place: int) -> bool:
-        """Return whether a line is among them."""
+        """Return whether a line is among these lines."""
         return (self.first is None or place >= self.first) and (self.last is None or place <= self.last)
 
 

@@ -100,7 +100,7 @@ def read_event(line: LogLine) -> BrokerEvent | None:
 
 
 def _worded(text: str, start: int) -> tuple[str, dict[str, Any]] | None:
-    """Return the event whose wording a text has, and its fields."""
+    """Return the event whose wording matches a text, and the event's fields."""
     for event, pattern in _PATTERNS:
         match = pattern.match(text, start)
         if match is not None:
@@ -115,7 +115,10 @@ def _event(event: str, text: str, fields: Mapping[str, Any]) -> BrokerEvent:
 
 
 def _numbers(fields: Mapping[str, str | None]) -> dict[str, int]:
-    """Return the numeric groups of a match; leave out numbers above an int32, the largest field of Kafka."""
+    """Return the numeric groups of a match.
+
+    Leave out numbers above an int32, which is the largest field of Kafka.
+    """
     return {
         name: number
         for name in ("broker", *_NUMBERS)
@@ -138,7 +141,10 @@ def _fields(fields: Mapping[str, str | None]) -> dict[str, Any]:
 
 
 def _managed(fields: Mapping[str, Any], text: str) -> BrokerEvent | None:
-    """Return a line of the rebalancing log of a managed service; its reason is often a message of the broker."""
+    """Return a line of the rebalancing log of a managed service.
+
+    The reason in such a line is often a broker's message.
+    """
     group, reason = fields.get("groupId"), fields.get("reason")
     if not isinstance(group, str) or "coordinatorId" not in fields:
         return None

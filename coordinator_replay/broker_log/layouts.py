@@ -52,7 +52,7 @@ def parse_line(text: str) -> LogLine | None:
     """Parse a line in any of the layouts.
 
     Args:
-        text: the line, without its line end.
+        text: the line without its line break.
 
     Returns:
         The line; None for other layouts, and for lines of more than ``MOST_CHARACTERS``.
@@ -102,7 +102,10 @@ def _json_line(text: str, depth: int) -> LogLine | None:
 
 
 def _time(value: object) -> tuple[int, bool] | None:
-    """Return milliseconds since 1970, and whether they are in UTC; None if the value is not a time."""
+    """Return milliseconds since 1970, and whether they are in UTC.
+
+    Return None if the value is not a time.
+    """
     if isinstance(value, dict):
         seconds, nanos = value.get("epochSecond"), value.get("nanoOfSecond", 0)
         return (seconds * 1000 + nanos // 1_000_000, True) if _is_int(seconds) and _is_int(nanos) else None

@@ -187,7 +187,7 @@ def show(common: Common, answer: "Answer[Any]", asked: Collection[str] = ()) -> 
 
     Args:
         common: the options of the command, which has the output form.
-        answer: the answer.
+        answer: the answer to print.
         asked: options without which some columns are not shown.
     """
     show_rows(common, columns_for(answer.row_type, asked), answer)
@@ -211,7 +211,9 @@ def show_part(
     what: str,
     columns: Sequence[AnswerColumn] | None = None,
 ) -> None:
-    """Print rows of one kind as a table of limited length, and the number of rows left out; with ``--wide`` all rows.
+    """Print rows of one kind as a table of limited length, and the number of rows left out.
+
+    With ``--wide``, print all rows.
 
     Args:
         common: the output form.
@@ -246,7 +248,9 @@ def show_screen(
     *,
     shared_with: int = 0,
 ) -> int:
-    """Print some columns of rows; a table on a terminal has no more lines than a screen, unless ``--wide`` is given.
+    """Print some columns of rows.
+
+    Unless ``--wide`` is given, a table on a terminal has no more lines than a screen.
 
     Args:
         common: the output form.
@@ -302,7 +306,9 @@ def show_rows(common: Common, shown: Sequence[AnswerColumn], answers: Iterable[o
 
 
 def _with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]) -> Sequence[AnswerColumn]:
-    """Return the columns of a table, with headings for doubts and bounds if the log does not prove a row.
+    """Return the columns of a table.
+
+    If the log does not prove a row, headings tell of doubts and bounds.
 
     With ``--require-stable``, the column ``is_unstable`` says which offsets are unstable, so ``is_stable`` is left out.
     """
@@ -311,7 +317,10 @@ def _with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]
 
 
 def _with_doubt(shown: AnswerColumn, values: Sequence[object], doubts: Collection[str]) -> AnswerColumn:
-    """Return a column, with a heading if its values say that the log does not prove a row."""
+    """Return a column.
+
+    If the log does not prove its values, its heading says so.
+    """
     if shown.name in doubts and any(value not in (None, True) for value in values):
         return _DOUBTS[shown.name]
     return replace(shown, heading=shown.bound) if shown.bound and any(value is True for value in values) else shown

@@ -117,7 +117,9 @@ def _member_columns(row_type: type, kinds: Collection[str]) -> list[AnswerColumn
 
 
 def _print_several(common: Common, descriptions: "Sequence[Described]", *, has_groups: bool, has_members: bool) -> None:
-    """Print several groups as one table, and their members as another that names their groups.
+    """Print several groups as one table.
+
+    Print their members as another table, with a column for the group.
 
     On a terminal, both together have the length of a screen, and notes about members that have no room are left out.
     """
@@ -327,7 +329,10 @@ def _lasted(finding: "Finding") -> str | None:
 
 
 def _print_findings(shown: Iterable["Finding"]) -> None:
-    """Print findings on a terminal: each is a sentence in the line below its rule, time and group."""
+    """Print findings on a terminal.
+
+    Each finding is a sentence below a line with its rule, time and group.
+    """
     for column in shown:
         parts = [column.severity, column.rule, _lasted(column), column.group_id]
         print_text("  ".join(part for part in parts if part), style=severity_style(column.severity))
@@ -418,7 +423,10 @@ _FIRST = 6
 
 
 def _asked_columns(names: Sequence[str]) -> Sequence[str]:
-    """Return the first columns of an SQL answer, up to one that says how sure the others are; none without one."""
+    """Return the first columns of an SQL answer, up to the column that says how sure the others are.
+
+    Without such a column, return none.
+    """
     places = [place for place, name in enumerate(names[:_FIRST], start=1) if name.endswith("confidence")]
     return names[: max(places, default=0)]
 
@@ -436,7 +444,10 @@ def _rank(name: str, values: Iterable[object], *, is_asked: bool) -> int:
 
 
 def _columns_of_statement(names: Sequence[str], rows: Sequence[Sequence[object]]) -> list[AnswerColumn]:
-    """Return the columns of an SQL answer under their own names; ids have one rank, so that the first columns stay."""
+    """Return the columns of an SQL answer under their own names.
+
+    Ids have the same rank, so that the first columns stay.
+    """
     asked = _asked_columns(names)
     return [
         AnswerColumn(name, name, 1, is_id=True)

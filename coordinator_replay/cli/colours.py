@@ -26,10 +26,16 @@ _WORDS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
 
 
 def style_of(column: str, word: str) -> Mapping[str, object] | None:
-    """Return the style of a word in a column, as click.style takes it; None if the word does not stand out."""
+    """Return the style of a word in a column, in the form of click.style.
+
+    Return None if the word does not stand out.
+    """
     return _WORDS.get(column, {}).get(word)
 
 
 def wants_styles() -> bool:
-    """Return whether to use colours: no if NO_COLOR is set or TERM says that the terminal has none."""
+    """Return whether to use colours.
+
+    Do not use them if NO_COLOR is set, or TERM says that the terminal has none.
+    """
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

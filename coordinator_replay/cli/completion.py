@@ -53,7 +53,10 @@ class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer clic
         self.candidates = candidates
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Return names that begin with the typed text; no names without a warehouse."""
+        """Return names that begin with the typed text.
+
+        Without a warehouse, return no names.
+        """
         try:
             names = self._names(ctx)
         except CoordinatorReplayError:

@@ -84,7 +84,7 @@ def _dump_of(options: "Options") -> "Dump":
 
 
 def _database_of(options: "Options") -> "Database | None":
-    """Return the schema in which the tables get names, if one is asked for.
+    """Return the schema in which the tables get names; None if the user asked for no schema.
 
     Raises:
         UsageError: its name is not valid.
@@ -157,7 +157,7 @@ def _session(options: "Options", common: Common, dump: "Dump", then: str) -> Ite
 
 
 def _print_plan(options: "Options", common: Common) -> None:
-    """Print the stages that an audit would run, and what it would do with each bucket."""
+    """Print the stages that an audit would run, and what the audit would do with each bucket."""
     dump = _dump_of(options)
     with _session(options, common, dump, "no table was written") as (spark, progress):
         planned = work.plan_audit(work.SparkStages(spark).observed_by(progress.add), options, progress.begin, dump)
@@ -423,7 +423,7 @@ QUESTIONS = (
 
 
 def _shown(path: str) -> str:
-    """Return a path as a person would type it here."""
+    """Return a path in the form that a person in the current folder would type."""
     here = Path.cwd()
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 

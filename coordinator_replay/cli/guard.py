@@ -39,7 +39,7 @@ class Interrupted(click.ClickException):
     """The user pressed Ctrl-C.
 
     Args:
-        what: the work that was interrupted, and what becomes of it.
+        what: the work that was interrupted, and what happens to the work.
     """
 
     exit_code = EXIT_INTERRUPTED
@@ -50,7 +50,7 @@ class Interrupted(click.ClickException):
 
 @contextmanager
 def interruptible(what: str) -> Iterator[None]:
-    """Say what becomes of the work in the block if Ctrl-C ends it.
+    """Say what happens to the work in the block if Ctrl-C ends the block.
 
     Raises:
         Interrupted: Ctrl-C was pressed.
@@ -66,7 +66,7 @@ def spark_session(what: str, then: str, **options: Any) -> Iterator[Any]:
     """Open a Spark session for the block. A failure or Ctrl-C ends the block with a sentence.
 
     Args:
-        what: the work.
+        what: words for the work.
         then: a clause on what becomes of the finished part of the work.
         options: options of the session.
     """
@@ -76,7 +76,10 @@ def spark_session(what: str, then: str, **options: Any) -> Iterator[Any]:
 
 @contextmanager
 def ended_by_signals() -> Iterator[threading.Event]:
-    """Set an event on SIGTERM and Ctrl-C while the block runs; the second signal ends the process at once."""
+    """Set an event on SIGTERM and Ctrl-C while the block runs.
+
+    A second signal ends the process at once.
+    """
     stopped = threading.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
@@ -100,7 +103,7 @@ def log_line(text: str) -> None:
 
 
 class _Interrupts:
-    """A watch for Ctrl-C while a block runs, whatever exception the block raises for it.
+    """A watch for Ctrl-C while a block runs, whatever exception the block raises for Ctrl-C.
 
     Python discards an exception that is raised in a finalizer or in the callback of a weak reference, such as those of
     Py4J. Libraries written in C end the process, or go on, if their import is interrupted. So Ctrl-C that hits any of
@@ -164,7 +167,10 @@ def _was_pressed() -> bool:
 
 
 def _kept() -> str | None:
-    """Write the traceback of the current exception into a file and return its path; None if it can't be written."""
+    """Write the traceback of the current exception into a file and return its path.
+
+    Return None if the file can't be written.
+    """
     try:
         with tempfile.NamedTemporaryFile(
             "w", prefix="coordinator-replay-", suffix=".txt", encoding="utf-8", errors="backslashreplace", delete=False
@@ -182,7 +188,10 @@ def _say(text: str) -> None:
 
 
 def _close_output() -> None:
-    """Discard output that could not be written: Python would try again at its end, and print a traceback."""
+    """Discard output that could not be written.
+
+    Otherwise Python tries again when it ends, and prints a traceback.
+    """
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -202,7 +211,9 @@ def _described(problem: BaseException) -> str:
 
 
 def guarded(run: Callable[[], Any]) -> Any:
-    """Run a command, and end the program if it raises anything but its own exit.
+    """Run a command.
+
+    If the command raises anything but its own exit, end the program.
 
     Raises:
         SystemExit: the command raised something. The code is 130 after Ctrl-C, and 1 for an unexpected error.
@@ -269,7 +280,7 @@ def _let_go(problem: BaseException | None) -> None:
 
 
 def _of_the_user(problem: BaseException) -> str | None:
-    """Return advice on a problem that no command caught: a missing extra or missing credentials; else None."""
+    """Return advice on a problem that no command caught, such as a missing extra or missing credentials; else None."""
     if isinstance(problem, ModuleNotFoundError):
         return missing_extra(problem)
     refused = refusal(problem)

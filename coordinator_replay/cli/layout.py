@@ -65,7 +65,7 @@ class TextTable:
     Attributes:
         date: the day or year of all times of the table; empty if the times differ or are shown in full.
         heading: the line of headings.
-        rows: the lines of each row, with the lines above and below it.
+        rows: the lines of each row, with the lines above and below the row.
         left_out: headings of the columns that did not fit.
         everywhere: heading and text of each column that did not fit and has the same text in all rows.
         is_cut: whether an id was shortened, or a line is not whole.
@@ -88,7 +88,9 @@ def _cells(text: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """Return a text cut to a width, with ``…`` at the end if something is missing.
+    """Return a text cut to a width.
+
+    If something is missing, the text ends in ``…``.
 
     >>> cut("orders", 4)
     'ord…'
@@ -99,7 +101,10 @@ def cut(text: str, width: int) -> str:
 
 
 def _folded(text: str, width: int) -> list[str]:
-    """Return a text in lines of limited width, broken between words if possible."""
+    """Return a text in lines of limited width.
+
+    Break lines between words if possible.
+    """
     if _cells(text) <= width:
         return [text]
     from rich.console import Console
@@ -111,7 +116,7 @@ def _folded(text: str, width: int) -> list[str]:
 
 
 def _name_and_uuid(text: str, width: int) -> str:
-    """Return a client's name, shortened if it must be, and the first digits of its uuid: ``client-0f3c…``."""
+    """Return a client's name, shortened if necessary, and the first digits of its uuid, as in ``client-0f3c…``."""
     match = _UUID.search(text)
     if match is None or _cells(text) <= width:
         return cut(text, width)
@@ -122,7 +127,10 @@ def _name_and_uuid(text: str, width: int) -> str:
 
 
 def _end(text: str, width: int) -> str:
-    """Return the end of an id whose beginning other ids share, however short: ``…settler-1``."""
+    """Return the end of an id whose beginning other ids share, as in ``…settler-1``.
+
+    It may be short.
+    """
     if _cells(text) <= width or _UUID.search(text):
         return cut(text, width)
     return cut(CUT + text[len(text) + 1 - width :], width)
@@ -168,7 +176,7 @@ def _full_times(zone: tzinfo) -> _Times:
 
 
 def _short_times(columns: Sequence[Sequence[Cell]], zone: tzinfo) -> list[_Times]:
-    """Return short forms of a table's times, the better one first.
+    """Return short forms of a table's times, the better form first.
 
     In each form, different times of a column stay different. If clocks are set back within the table, that needs the
     offset from UTC, so times are shown in full.
@@ -192,7 +200,7 @@ def _short_times(columns: Sequence[Sequence[Cell]], zone: tzinfo) -> list[_Times
 
 
 class _Fitted:
-    """A column while it is being fitted: its texts, and the widths it may have."""
+    """A column while the layout fits it, with its texts and the widths that it may have."""
 
     def __init__(
         self, column: AnswerColumn, texts: Sequence[str], *, is_number: bool, nothing: str, has_styles: bool
@@ -215,7 +223,7 @@ class _Fitted:
 
     @property
     def is_same_everywhere(self) -> bool:
-        """Return whether all rows have the same text, short enough to be said once for all of them."""
+        """Return whether all rows have the same text, and the text is short enough to be shown once for all of them."""
         return len(set(self.texts)) == 1 and self.longest <= _LONGEST_SAID_ONCE
 
     @cached_property
@@ -230,7 +238,10 @@ class _Fitted:
 
     @cached_property
     def readable(self) -> int:
-        """Return the width at which the column is readable; an id then shows the client's whole name."""
+        """Return the width at which the column is readable.
+
+        At this width an id shows the client's whole name.
+        """
         if not self.column.is_id:
             return self.widest if self.least == self.widest else max(self.least, min(self.widest, self.column.good))
         names = (
@@ -254,11 +265,11 @@ class _Fitted:
 
     @property
     def is_text(self) -> bool:
-        """Return whether its texts may take several lines."""
+        """Return whether the column's texts may take several lines."""
         return not (self.is_number or self.column.is_id or self.column.is_cut)
 
     def is_shorter_below(self, width: int) -> bool:
-        """Return whether its texts take fewer lines below their rows, at a given width, than in its column."""
+        """Return whether the column's texts take fewer lines below their rows, at a given width, than in the column."""
         if not (self.is_text and self.is_tight):
             return False
         heading = _cells(self.column.heading) + len(": ")
@@ -273,7 +284,10 @@ class _Fitted:
 
     @property
     def is_whole_id(self) -> bool:
-        """Return whether the column has ids that are never cut; such ids may stand above the rows."""
+        """Return whether the column has ids that are never cut.
+
+        Such ids may stand above the rows.
+        """
         return self.column.is_id and self.column.least is None and self.rank == 1
 
     def aligned(self, text: str) -> str:
@@ -284,7 +298,10 @@ class _Fitted:
         return space + shown if self.is_number else shown + space
 
     def lines(self) -> Iterator[list[str]]:
-        """Yield the lines of each row, each in exactly its width."""
+        """Yield the lines of each row.
+
+        Each line has exactly the column's width.
+        """
         if not self.is_tight:
             for text in self.texts:
                 yield [self.aligned(text)]
@@ -356,7 +373,10 @@ def _fit(fitted: Sequence[_Fitted], width: int) -> _Parts:
 
 
 def _widen(chosen: Sequence[_Fitted], width: int) -> None:
-    """Give the remaining width to columns that want it, the most important first; whole ids come last."""
+    """Give the remaining width to columns that want more, the most important first.
+
+    Whole ids come last.
+    """
     for column in chosen:
         column.width = column.least
     room = width - sum(column.width for column in chosen) - len(GAP) * (len(chosen) - 1)
@@ -384,7 +404,7 @@ def lay_out(
         columns: columns of the table, each with a heading.
         rows: a cell for each column.
         width: cells of the terminal; None shows everything in full.
-        numbers: for each column whether it is aligned to the right.
+        numbers: for each column, whether its values are aligned to the right.
         nothing: the sign for null.
         has_styles: whether words have colours.
         zone: the zone of the times shown.
@@ -435,7 +455,10 @@ def _laid_out(fitted: Sequence[_Fitted], date: str, width: int | None) -> TextTa
 
 
 def _cut_line(line: str, width: int) -> str:
-    """Return a line cut to a width; a cut line loses its colours."""
+    """Return a line cut to a width.
+
+    A cut line loses its colours.
+    """
     plain = click.unstyle(line)
     return line if _cells(plain) <= width else cut(plain, width)
 

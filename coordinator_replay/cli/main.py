@@ -17,7 +17,10 @@ class Program(GuardedGroup):
     """The program, which lists its commands by purpose."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a line about each command, in the section of its purpose; then the exit codes."""
+        """Write a line about each command, in the section of its purpose.
+
+        Then write the exit codes.
+        """
         width = max(map(len, self.commands))
         for title, commands in SECTIONS.items():
             with formatter.section(title):

@@ -30,7 +30,7 @@ _READABLE = 0o644
 
 
 def _write(text: str, path: Path) -> None:
-    """Write a file and rename it into place: a collector may read it at any moment."""
+    """Write a file under another name and rename it, because a collector may read the file at any moment."""
     with writing(path):
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
             file.write(text)

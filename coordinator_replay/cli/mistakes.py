@@ -67,7 +67,7 @@ _SEVERAL_GROUPS = "describe and offsets take several, and --name takes a pattern
 
 
 def explained(problem: click.UsageError) -> str:
-    """Return the message for a command that can't be run as it was typed."""
+    """Return the message for a command line that can't be run."""
     if isinstance(problem, click.NoSuchOption):
         return _unknown_option(problem)
     if isinstance(problem, click.MissingParameter) and isinstance(problem.param, click.Option) and problem.param.help:

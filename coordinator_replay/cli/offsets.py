@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
 
 def topic_or_partition(text: str) -> tuple[str, int | None]:
-    """Return a topic and the partition after a colon; a topic's name can't have a colon.
+    """Return a topic and the partition after a colon.
+
+    A topic's name can't have a colon.
 
     >>> topic_or_partition("orders:3")
     ('orders', 3)

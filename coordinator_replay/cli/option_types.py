@@ -41,7 +41,7 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in newer cli
 
     Args:
         name: name of the value in the help.
-        parse: reads the text; its UsageError becomes an error about the option.
+        parse: a function that reads the text; its UsageError becomes an error about the option.
         values: the type of the parsed values; a default may have this type already.
     """
 
@@ -64,7 +64,9 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in newer cli
 
 
 class ParsedTime(Parsed):
-    """Option type of a time; a time without a zone is in the command's zone.
+    """An option type of a time.
+
+    A time without a zone is in the command's zone.
 
     Args:
         name: name of the value in the help.
@@ -102,7 +104,7 @@ TIME_OR_RUN = ParsedTime("time or run id", parse_time_or_run, LogTime)
 
 
 class _Mark(click.ParamType):  # type: ignore[type-arg]  # generic in newer click only
-    """Option type of a time and a text, with ``=`` between them."""
+    """An option type of a time and a text with ``=`` between."""
 
     name = "mark"
 
@@ -202,7 +204,9 @@ _ONE_SLASH = re.compile(r"([a-z][a-z0-9+.-]+):/(?!/)")
 
 
 def opened_by_all(path: str) -> str:
-    """Return a path or URI in a form that every reader opens: ``file:/x`` as ``/x``.
+    """Return a path or URI in a form that every reader opens.
+
+    For example, ``file:/x`` becomes ``/x``.
 
     Raises:
         UsageError: it is a form that neither pyarrow nor the Delta library opens.
@@ -219,7 +223,9 @@ def opened_by_all(path: str) -> str:
 
 
 def absolute(path: str) -> str:
-    """Return a path as an absolute path, which Spark's processes find wherever they were started; a URI as it is.
+    """Return a path as an absolute path, which Spark's processes find wherever they started.
+
+    Return a URI unchanged.
 
     Raises:
         UsageError: it is a form that neither pyarrow nor the Delta library opens.

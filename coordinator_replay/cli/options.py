@@ -79,7 +79,9 @@ _EXAMPLE_WIDTH = 74
 
 
 def _examples(lines: Iterable[str]) -> str:
-    """Return the examples at the end of a command's help; long lines are continued after a backslash.
+    """Return the examples at the end of a command's help.
+
+    Long lines are continued after a backslash.
 
     The first character keeps click from joining the lines.
     """
@@ -87,7 +89,10 @@ def _examples(lines: Iterable[str]) -> str:
 
 
 def _continued(line: str) -> list[str]:
-    """Return a command in lines that a shell joins into one; lines are broken before options and pipes."""
+    """Return a command in several lines that a shell joins.
+
+    Break lines before options and pipes.
+    """
     parts = [""]
     for word in re.split(r" (?=--|\|)", line):
         if parts[-1] and len(parts[-1]) + len(word) + 3 > _EXAMPLE_WIDTH:
@@ -99,7 +104,7 @@ def _continued(line: str) -> list[str]:
 
 
 class CommandFailure(click.ClickException):
-    """An error on its way to the user: one sentence, and the exit code of its kind."""
+    """An error for the user, with one sentence and the exit code of its kind."""
 
     exit_code = EXIT_FAILED
 
@@ -108,7 +113,10 @@ class CommandFailure(click.ClickException):
         super().__init__(shown.in_shown_zone(" ".join(str(error).split())))
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print the sentence; on a terminal, lines break between words."""
+        """Print the sentence.
+
+        On a terminal, lines break between words.
+        """
         with reader_may_leave():
             if file is not None:
                 super().show(file)
@@ -123,7 +131,7 @@ class WrongUse(CommandFailure):
 
 
 class WrongArguments(click.UsageError):
-    """Error of click on an argument that it can't read, in lines of the terminal's width."""
+    """An error of click about an argument that click can't read, in lines of the terminal's width."""
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the usage and the sentence."""
@@ -131,12 +139,18 @@ class WrongArguments(click.UsageError):
             super().show(file)
 
     def format_message(self) -> str:
-        """Return the sentence; on a terminal, lines break between words."""
+        """Return the sentence.
+
+        On a terminal, lines break between words.
+        """
         return "\n".join(shown.text_lines(f"Error: {self.message}", err=True)).removeprefix("Error: ")
 
 
 def failure(error: CoordinatorReplayError) -> CommandFailure:
-    """Return the exception that ends the program: exit code 2 if the user's call or input is at fault, else 1."""
+    """Return the exception that ends the program.
+
+    The exit code is 2 if the user's call or input is at fault, else 1.
+    """
     if refusal(error) is not None and not isinstance(error, StoreError):
         return WrongUse(StoreError(f"{shortened(str(error))}; {ADVICE}"))
     is_of_the_call = isinstance(error, UsageError | InputError | WarehouseError | StoreError)
@@ -151,7 +165,10 @@ def _print_causes(error: BaseException) -> None:
 
 
 class Command(GuardedCommand):
-    """A command whose errors end in a sentence and an exit code; ``-v`` adds their causes."""
+    """A command whose errors end in a sentence and an exit code.
+
+    With ``-v``, their causes follow.
+    """
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command's own options, and below them the common options."""
@@ -191,7 +208,7 @@ class Command(GuardedCommand):
 
 
 def _options(command: click.Command) -> dict[str, str]:
-    """Return a command's options as the configuration file spells them, each with its parameter's name."""
+    """Return the parameter names of a command's options, by the names that the configuration file uses."""
     return {
         spelling.removeprefix("--").replace("-", "_"): str(param.name)
         for param in command.params
@@ -255,7 +272,9 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None)
 
 
 def open_warehouse(common: Common, doing: str = "reading the tables") -> "Warehouse":
-    """Open the warehouse that the running command asks; its notes follow the answer.
+    """Open the warehouse that the running command asks.
+
+    The notes of the warehouse follow the answer.
 
     Args:
         common: names the warehouse.
@@ -328,7 +347,10 @@ json_option = click.option("--json", "is_json", is_flag=True, help="The same as 
 
 
 def _set_zone(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    """Set the zone in which the command reads and shows times; if none is given, TZ counts if it names a zone."""
+    """Set the zone in which the command reads and shows times.
+
+    If no zone is given, TZ counts if it names a zone.
+    """
     if value is None:
         return
     try:
@@ -357,7 +379,7 @@ def command(*shown: str, name: str | None = None) -> Callable[[Function], Comman
     """Make a function a command.
 
     Args:
-        shown: examples of it, as they are typed.
+        shown: examples of the command, as a user types them.
         name: name of the command; None for the function's name.
     """
     return click.command(name, cls=Command, epilog=_examples(shown) if shown else None)
@@ -369,7 +391,7 @@ def warehouse_command(
     """Make a function a command with the common options, which it takes as its first argument, ``common``.
 
     Args:
-        shown: examples of it, as they are typed.
+        shown: examples of the command, as a user types them.
         name: name of the command; None for the function's name.
         needs_warehouse: False for a command that can do without one; then ``common.warehouse`` may be empty.
         compares: whether the command takes two clusters, as ``--cluster A,B``.

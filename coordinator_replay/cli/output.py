@@ -53,7 +53,10 @@ def to_json(value: object) -> str:
 
 
 def _cell(value: object) -> str:
-    """Return a value as a table shows it; a type with a text form of its own is shown in that form."""
+    """Return a value as a table shows it.
+
+    A type with a text form of its own is shown in that form.
+    """
     if isinstance(value, list | tuple) and all(isinstance(item, str) or is_dataclass(item) for item in value):
         return neutral("; ".join(map(str, value))) or NOTHING
     plain = json_value(value)
@@ -70,7 +73,10 @@ def _cell(value: object) -> str:
 
 
 def empty_list_shown(value: object) -> object:
-    """Return a value of a statement's answer as a table shows it: an empty list is shown, in contrast to null."""
+    """Return a value of a statement's answer as a table shows it.
+
+    An empty list is visible, unlike null.
+    """
     return "[]" if value == [] else value
 
 
@@ -90,12 +96,18 @@ def _are_numbers(cells: Iterable[object]) -> bool:
 
 
 def terminal_width(*, err: bool = False) -> int | None:
-    """Return the width of the terminal on standard output (or standard error); None if it is no terminal."""
+    """Return the width of the terminal on standard output (or standard error).
+
+    Return None if there is no terminal.
+    """
     return shutil.get_terminal_size().columns if (sys.stderr if err else sys.stdout).isatty() else None
 
 
 def styled(text: str, **style: object) -> str:
-    """Return a text in a style, as click.style takes it; plain where styles are not wanted."""
+    """Return a text in a style, in the form of click.style.
+
+    Return a plain text where styles are not wanted.
+    """
     return click.style(text, **style) if wants_styles() else text  # type: ignore[arg-type]  # as click names them
 
 
@@ -106,7 +118,7 @@ def print_table(
 
     Args:
         columns: the columns of a row, in their order.
-        rows: the values.
+        rows: the values of each row.
         is_wide: whether the table has all columns in full, whatever the terminal's width.
         most_lines: largest number of lines; the table ends before the first row that does not fit, but has
             one row at least.
@@ -170,7 +182,10 @@ def in_shown_zone(text: str) -> str:
 
 
 def _table_cell(value: object, column: AnswerColumn) -> Cell:
-    """Return a value for the layout; the layout formats times itself."""
+    """Return a value for the layout.
+
+    The layout formats times itself.
+    """
     if column.text is not None and value is not None:
         value = column.text(value)
     if isinstance(value, datetime):
@@ -225,13 +240,15 @@ def text_lines(text: str, *, indent: str = "", err: bool = False) -> list[str]:
 
 
 def print_text(text: str, *, indent: str = "", style: Mapping[str, object] | None = None, err: bool = False) -> None:
-    """Print a sentence; on a terminal, its further lines are indented by two more.
+    """Print a sentence.
+
+    On a terminal, its further lines are indented by two more.
 
     Args:
         text: text to print; control characters are shown, not obeyed.
         indent: the indentation of each line.
-        style: style of the text, as click.style takes it.
-        err: whether it goes to standard error.
+        style: style of the text, in the form of click.style.
+        err: whether to print on standard error.
     """
     end_waiting()
     for line in text_lines(text, indent=indent, err=err):

@@ -14,7 +14,10 @@ LESS_OPTIONS = "FRSX"
 
 
 def pager_command() -> Sequence[str] | None:
-    """Return the command in PAGER; None if there is none, or if no person sits at a terminal."""
+    """Return the command in PAGER.
+
+    Return None if PAGER is not set, or nobody sits at a terminal.
+    """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return None
     try:
@@ -24,7 +27,7 @@ def pager_command() -> Sequence[str] | None:
 
 
 def show_in_pager(lines: Sequence[str], command: Sequence[str]) -> bool:
-    """Show lines in a pager until the user leaves it.
+    """Show lines in a pager until the user leaves the pager.
 
     Returns:
         Whether the pager could be started.

@@ -80,11 +80,13 @@ def _times(reasons: "Sequence[str]") -> "list[tuple[str, int]]":
 
 
 def reason_lines(rebalance: "Rebalance", hold_up: "HoldUp | None" = None) -> list[str]:
-    """Return the lines about one rebalance: the first line names it, the others give its cause and its costs.
+    """Return the lines about one rebalance.
+
+    The first line names the rebalance; the others give its cause and its costs.
 
     Args:
-        rebalance: the rebalance.
-        hold_up: the member that blocked it, if there was one.
+        rebalance: the rebalance to explain.
+        hold_up: the member that blocked the rebalance, if there was one.
     """
     texts = [_duration(rebalance)]
     if rebalance.members_after is not None:
@@ -123,7 +125,7 @@ def print_reasons(reasons: "Reasons", *, is_wide: bool) -> None:
     its first line, or is only counted.
 
     Args:
-        reasons: the rebalances.
+        reasons: the rebalances with their explanations.
         is_wide: whether a terminal gets all of them in full.
     """
     blocks = [reason_lines(reason, reasons.hold_ups.get(reason.rebalance_id)) for reason in reasons]
@@ -160,7 +162,9 @@ def _echo(lines: "Iterable[str]") -> None:
 
 
 def _shown_places(blocks: "Sequence[Sequence[str]]", most_lines: int) -> tuple[int, int]:
-    """Return the place of the first rebalance that is named, and of the first that is explained; the last always is.
+    """Return the place of the first rebalance that is named, and of the first that is explained.
+
+    The last rebalance always is.
 
     Args:
         blocks: the lines about each rebalance.

@@ -71,7 +71,10 @@ class Bash(BashComplete):
     source_template: ClassVar[str] = _BASH
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[Any]]:
-        """Return candidates; after an open quote, where bash reads no backslash, only candidates that need none."""
+        """Return candidates.
+
+        After an open quote, bash reads no backslash, so return only candidates that need none.
+        """
         items = super().get_completions(args, incomplete)
         if not re.search("[\"']", os.environ.get("COMP_TYPED", "")):
             return items

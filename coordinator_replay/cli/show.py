@@ -29,7 +29,10 @@ from coordinator_replay.listing import counted
 
 
 def print_written(common: Common, path: Path, text: str, **facts: object) -> None:
-    """Print what was written: a sentence for people, an object for programs."""
+    """Print what was written.
+
+    People get a sentence, and programs get an object.
+    """
     end_waiting()
     if common.output == "json":
         click.echo(to_json({"file": str(path), **facts}))
@@ -42,7 +45,10 @@ _FILES = (".html", ".htm", ".svg", ".png")
 
 
 def _is_folder(out: str, path: Path, *, is_fleet: bool) -> bool:
-    """Return whether the output is a folder: it ends in a slash, is one, or is for all groups and names no page."""
+    """Return whether the output is a folder.
+
+    It ends in a slash, is a folder already, or is for all groups and names no page.
+    """
     if out.endswith(("/", os.sep)) or path.is_dir():
         return True
     return is_fleet and not path.exists() and path.suffix.lower() not in _FILES

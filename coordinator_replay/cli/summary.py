@@ -95,13 +95,15 @@ def _print_groups(summary: "Summary") -> None:
 
 
 def print_summary(summary: "Summary", history: "Completeness", form: str, *, seconds: float) -> None:
-    """Print the summary of a run: as text if ``form`` is ``table``, else as one JSON object.
+    """Print the summary of a run.
+
+    Print text if ``form`` is ``table``, else one JSON object.
 
     Args:
         summary: the summary of the run.
         history: the completeness of the cluster's log over all runs.
         form: ``table``, ``json`` or ``csv``.
-        seconds: how long it took.
+        seconds: duration of the run in seconds.
     """
     facts = _facts(summary, history, seconds)
     if form != "table":

@@ -7,7 +7,9 @@ from coordinator_replay.query.times import parse_duration
 
 
 def parse_threshold(text: str) -> tuple[str, int]:
-    """Read a threshold. The name of a duration may leave out its unit; its value has one.
+    """Read a threshold.
+
+    If the threshold is a duration, its name may leave out the unit, but its value has a unit.
 
     >>> parse_threshold("stuck=15m")
     ('stuck_ms', 900000)

@@ -16,8 +16,8 @@ class Waiting:
 
     Args:
         stream: output for the line.
-        doing: words for the work, as the line shows them.
-        first: seconds after which it appears.
+        doing: words for the work, as the line on the terminal shows them.
+        first: seconds until the line appears.
     """
 
     def __init__(self, stream: TextIO, doing: str, first: float = _FIRST_SECONDS) -> None:

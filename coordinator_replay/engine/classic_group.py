@@ -33,7 +33,7 @@ class ClassicGroup:
 
     Attributes:
         state_timestamp_ms: when the group entered its state; None if the record has no time.
-        protocol_type: the protocol type; None until the first member gives it.
+        protocol_type: protocol type of the group; None until the first member gives one.
         protocol: the chosen protocol; None while no protocol is chosen.
         members: members by id. ``subscription.protocols`` has only the chosen protocol, because Kafka writes no other.
         is_simple: whether the group has committed offsets but never had a ``GroupMetadata`` record.
@@ -59,7 +59,7 @@ class ClassicGroup:
         return self.generation
 
     def header(self, state: GroupState) -> Header:
-        """Return the group as it is, without its members."""
+        """Return the present group without its members."""
         return Header(
             GroupType.CLASSIC,
             state,

@@ -46,7 +46,10 @@ DRAFT_CURRENT_FIELDS = frozenset({"error", "metadataVersion", "metadataBytes"})
 
 
 def _member_state(value: Mapping[str, Any]) -> MemberState:
-    """Return the state in a value of kind 8; in the preview of Kafka 3.7 the lists of partitions show it."""
+    """Return the state in a value of kind 8.
+
+    In the preview of Kafka 3.7, the lists of partitions show the state.
+    """
     if "state" in value:
         return MEMBER_STATES.get(value["state"], MemberState.UNKNOWN)
     if value.get("partitionsPendingRevocation"):
@@ -71,7 +74,9 @@ class ConsumerGroup(ReconcilingGroup):
 
     @property
     def assignor(self) -> str | None:
-        """Return the assignor that most members ask for; None if none does, so that the broker's default counts.
+        """Return the assignor that most members ask for.
+
+        Return None if no member asks for one; the broker's default counts then.
 
         The broker breaks ties by the order of a hash map. Here the first name wins, so that the answer is at least
         stable.
@@ -81,7 +86,10 @@ class ConsumerGroup(ReconcilingGroup):
         return min(self.assignors, key=lambda name: (-self.assignors[name], name))
 
     def replay_partition_metadata(self, record: Record, operation: Operation) -> None:
-        """Replay kind 4: topics with ids and partition counts; written up to Kafka 4.0."""
+        """Replay kind 4: topics with ids and partition counts.
+
+        Kafka wrote this kind up to 4.0.
+        """
         old = self.topic_metadata
         if record.value is None:
             self.topic_metadata = None
@@ -95,7 +103,7 @@ class ConsumerGroup(ReconcilingGroup):
             operation.at["topic_metadata"] = record.offset
 
     def replay_member(self, record: Record, operation: Operation) -> None:
-        """Replay kind 5: a member's subscription and its choice of an assignor."""
+        """Replay kind 5: a member's subscription and the assignor that the member asks for."""
         before = self.members.get(record.key["memberId"])
         super().replay_member(record, operation)
         after = self.members.get(record.key["memberId"])

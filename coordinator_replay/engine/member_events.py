@@ -10,7 +10,10 @@ from coordinator_replay.engine.reconciliation import Reconciliation
 
 
 def member_changes(operation: Operation, group: Group | None) -> list[MemberChange]:
-    """Return each member before and after the operation; a static member under a new member id is one change."""
+    """Return each member before and after the operation.
+
+    A static member under a new member id is one change.
+    """
     members = group.members if group is not None else {}
     removed_at = operation.at.get("removed", operation.last_offset)
     starts_over = is_reborn(operation, group)
@@ -77,13 +80,16 @@ def _asked(subscription: Subscription) -> tuple[frozenset[str] | None, str | Non
 
 
 def _metadata(subscription: Subscription) -> tuple[Any, ...]:
-    """Return a subscription without topics and owned partitions: only the version of each blob is kept."""
+    """Return a subscription without topics and owned partitions.
+
+    Only the version of each blob is kept.
+    """
     versions = [(protocol.name, (protocol.fields or {}).get("version")) for protocol in subscription.protocols]
     return subscription._replace(topics=None, regex=None, protocols=()), versions
 
 
 def note_step(change: MemberChange, state: Reconciliation, notes: list[Note]) -> None:
-    """Note a member's new assignment, and whether it has reached its target."""
+    """Note a member's new assignment, and whether the member has reached its target."""
     before, after = change.before, change.after
     if after is None or after.current is None or change.current_at is None:
         return

@@ -49,7 +49,10 @@ class GroupState(StrEnum):
 
 
 class MemberState(StrEnum):
-    """State of a member on the way to its target; classic members have no such state."""
+    """State of a member on the way to its target.
+
+    Classic members have no such state.
+    """
 
     STABLE = "STABLE"
     UNREVOKED_PARTITIONS = "UNREVOKED_PARTITIONS"
@@ -64,7 +67,7 @@ class Record(NamedTuple):
 
     Attributes:
         kind: Kafka's name of the record, e.g. ``ConsumerGroupMemberMetadata``.
-        key: the key's fields.
+        key: fields of the record's key.
         value: the value's fields, None for a tombstone. Embedded protocol blobs are opened next to the bytes
             (``subscriptionFields``, ``assignmentFields``, ``metadataFields``).
         partition: the log partition.
@@ -101,7 +104,7 @@ class Marker:
 
 
 class Protocol(NamedTuple):
-    """One protocol a classic member supports: its name, the member's blob under it, and the blob opened."""
+    """A protocol that a classic member supports, with the member's blob for the protocol, and the blob decoded."""
 
     name: str
     metadata: str
@@ -113,7 +116,7 @@ UNKNOWN_TIMEOUT = -1
 
 
 class Subscription(NamedTuple):
-    """A member's own description: its subscription, its client and its timeouts.
+    """A member's description of itself, with its subscription, its client and its timeouts.
 
     Attributes:
         topics: topics to which the member subscribes by name; None if they can't be known.
@@ -144,7 +147,10 @@ class Subscription(NamedTuple):
 
     @property
     def loaded_rebalance_ms(self) -> int:
-        """Return the rebalance timeout after loading the record; the session timeout if the record has none."""
+        """Return the rebalance timeout after loading the record.
+
+        If the record has none, return the session timeout.
+        """
         if self.rebalance_timeout_ms is None or self.rebalance_timeout_ms == UNKNOWN_TIMEOUT:
             return self.session_timeout_ms or 0
         return self.rebalance_timeout_ms
@@ -192,17 +198,26 @@ class Current(NamedTuple):
 
     @property
     def has_bytes(self) -> bool:
-        """Return whether a classic member's assignment has any bytes; even an empty assignment has a version."""
+        """Return whether a classic member's assignment has any bytes.
+
+        Even an empty assignment has the bytes of a version.
+        """
         return bool(self.assignment_bytes or self.assigned)
 
     def owned(self) -> Assignment:
-        """Return the partitions that the member owns: assigned and pending ones, as in the broker's describe."""
+        """Return the partitions that the member owns.
+
+        As in the broker's describe, these are assigned and pending partitions.
+        """
         if not self.pending:
             return self.assigned or NOTHING
         return merged(self.assigned or NOTHING, self.pending)
 
     def is_same_as(self, other: "Current | None") -> bool:
-        """Return whether state, epoch and partitions are equal; earlier epochs and ``missing`` are ignored."""
+        """Return whether state, epoch and partitions are equal.
+
+        Earlier epochs and ``missing`` do not count.
+        """
         return other is not None and _NOW(self) == _NOW(other)
 
 
@@ -214,7 +229,10 @@ JOINING = Current()
 
 
 class Target(NamedTuple):
-    """Target assignment of a member; only streams groups have standby and warm-up tasks."""
+    """Target assignment of a member.
+
+    Only streams groups have standby and warm-up tasks.
+    """
 
     assigned: Assignment
     standby: Assignment = NOTHING
@@ -228,7 +246,10 @@ class Target(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A member as its records describe it; a part is None until its record comes."""
+    """A member as its records describe it.
+
+    A part is None until a record has this part.
+    """
 
     member_id: str
     subscription: Subscription | None = None
@@ -242,7 +263,10 @@ class Member(NamedTuple):
 
     @property
     def subscription_or_empty(self) -> Subscription:
-        """Return the member's subscription, or an empty subscription if no record has it."""
+        """Return the member's subscription.
+
+        If no record has one, return an empty subscription.
+        """
         return self.subscription or NO_SUBSCRIPTION
 
 
@@ -266,14 +290,19 @@ class TopicMetadata:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """The topology of a streams group: its epoch and, by subtopology, the topics whose partitions make the tasks."""
+    """The topology of a streams group.
+
+    It has the epoch and, by subtopology, the topics whose partitions make the tasks.
+    """
 
     epoch: int
     source_topics: Mapping[str, tuple[str, ...]]
 
 
 def partitions_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = "topicId") -> Assignment:
-    """Read ``[{topicId, partitions}]`` as an assignment; a topic named twice counts once.
+    """Read ``[{topicId, partitions}]`` as an assignment.
+
+    A topic that is named twice counts once.
 
     >>> partitions_by_topic([{"topicId": "a", "partitions": [2, 0]}, {"topicId": "b", "partitions": []}])
     {'a': (0, 2)}
@@ -345,7 +374,10 @@ def without(assignment: Assignment, other: Assignment) -> Assignment:
 
 
 def draft_fields(value: Mapping[str, Any], names: frozenset[str]) -> Mapping[str, Any] | None:
-    """Return the fields that only the draft of KIP-848 had; None if the value has none of them."""
+    """Return the fields that only the draft of KIP-848 had.
+
+    Return None if the value has none of these fields.
+    """
     if names.isdisjoint(value):
         return None
     return {name: value[name] for name in sorted(names) if name in value}

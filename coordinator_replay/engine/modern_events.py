@@ -54,7 +54,10 @@ def _static_member_was_away(notes: Sequence[Note]) -> bool:
 
 
 def _is_epoch_unseen(state: Reconciliation) -> bool:
-    """Return whether the record of an epoch is missing: a new group is at 1 in memory and writes no epoch below 2."""
+    """Return whether the record of an epoch is missing.
+
+    A new group is at epoch 1 in memory and writes no epoch below 2.
+    """
     if state.epoch_missing is not None and state.assignment_missing is not None:
         return False
     member_epochs = (member.current.epoch for member in state.members.values() if member.current is not None)

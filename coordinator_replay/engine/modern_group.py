@@ -44,7 +44,7 @@ DRAFT_TARGET_FIELDS = frozenset({"assignmentEpoch", "memberId", "error", "metada
 
 @dataclass(eq=False)
 class ReconcilingGroup(ABC):
-    """A group whose members reconcile their current assignment with their target.
+    """A group whose members change their current assignments step by step until these equal their targets.
 
     Attributes:
         states: possible states of the group, with their conditions.
@@ -61,7 +61,10 @@ class ReconcilingGroup(ABC):
 
     @property
     def state(self) -> GroupState:
-        """Return the first state whose condition holds; the last condition always holds."""
+        """Return the first state whose condition is true.
+
+        The last condition is always true.
+        """
         return next(state for state, _, holds in self.states if holds(self))
 
     @property
@@ -76,16 +79,22 @@ class ReconcilingGroup(ABC):
 
     @property
     def assignment_epoch(self) -> int:
-        """Return the epoch of the targets, -1 when their record was deleted."""
+        """Return the epoch of the targets.
+
+        Return -1 if the record of this epoch was deleted.
+        """
         return self.reconciliation.assignment_epoch
 
     @property
     def assignor(self) -> str | None:
-        """Return the assignor that members have chosen; None if the type has no choice or no member chose."""
+        """Return the assignor that members have chosen.
+
+        Return None if the group type has no choice, or no member chose.
+        """
         return None
 
     def header(self, state: GroupState) -> Header:
-        """Return the group as it is now, in the given state and without its members."""
+        """Return the present group in the given state and without its members."""
         group = self.reconciliation
         return Header(
             self.group_type,
@@ -133,10 +142,10 @@ class ReconcilingGroup(ABC):
         """Return a member's subscription from the value of its record."""
 
     def read_target(self, value: Mapping[str, Any], missing: int) -> Target:
-        """Return a member's target assignment from the value of its record: kinds 7 and 13.
+        """Return a member's target assignment from the value of a record of kind 7 or 13.
 
         Args:
-            value: the value.
+            value: value of the record.
             missing: the record's ``missing_before``.
         """
         draft = draft_fields(value, DRAFT_TARGET_FIELDS)
@@ -147,6 +156,6 @@ class ReconcilingGroup(ABC):
         """Return a member's current assignment from the value of its record.
 
         Args:
-            value: the value.
+            value: value of the record.
             missing: the record's ``missing_before``.
         """

@@ -17,7 +17,10 @@ Group = ClassicGroup | ModernGroup
 
 
 class Note(NamedTuple):
-    """A future event: all its fields except the states before and after it."""
+    """A future event.
+
+    It has all fields of the event except the states before and after the event.
+    """
 
     kind: EventKind
     offset: int
@@ -57,10 +60,12 @@ def broken(rule: str, at: int, detail: Mapping[str, Any], member: Member | None 
 
 
 def is_explained(operation: Operation, stamps: Sequence[int | None]) -> bool:
-    """Return whether records are missing since the oldest of some records: missing records can explain a contradiction.
+    """Return whether records are missing since the oldest of some records.
+
+    Missing records can explain a contradiction.
 
     Args:
-        operation: the last one.
+        operation: the group's last operation.
         stamps: ``missing_before`` of each record; None for a record that was never seen.
     """
     return any(stamp is None or operation.missing > stamp for stamp in stamps)

@@ -60,11 +60,14 @@ class Offsets:
 
     @property
     def unstable(self) -> frozenset[TopicPartition]:
-        """Return partitions with an open transaction: OffsetFetch with ``requireStable`` returns no offset for them."""
+        """Return partitions with an open transaction.
+
+        For these, OffsetFetch with ``requireStable`` returns no offset.
+        """
         return frozenset(key for offsets in self.pending.values() for key in offsets)
 
     def apply(self, record: Record) -> None:
-        """Apply a commit or its tombstone."""
+        """Apply a commit, or the tombstone of a commit."""
         key = (record.key["topic"], record.key["partition"])
         if record.value is None:
             self.stored.pop(key, None)
@@ -76,7 +79,10 @@ class Offsets:
             self.pending.setdefault(record.producer_id, {})[key] = read_commit(record.key, record.value, record)
 
     def apply_marker(self, marker: Marker) -> None:
-        """End a producer's transaction in a log partition; pending offsets of other partitions stay."""
+        """End a producer's transaction in a log partition.
+
+        Pending offsets of other log partitions stay.
+        """
         for key, offset in list(self.pending.get(marker.producer_id, {}).items()):
             if offset.log_partition == marker.partition:
                 self._end(marker.producer_id, key)
@@ -85,7 +91,7 @@ class Offsets:
                     self.stored[key] = offset
 
     def _end(self, producer_id: int, key: TopicPartition) -> None:
-        """Remove a producer's pending offset, if there is one."""
+        """Remove a producer's pending offset if there is one."""
         pending = self.pending[producer_id]
         pending.pop(key, None)
         if not pending:
@@ -93,7 +99,10 @@ class Offsets:
 
 
 def read_commit(key: Mapping[str, Any], value: Mapping[str, Any], record: Record) -> StoredOffset:
-    """Return the offset in a commit's key and value; None replaces a -1 that means "not set"."""
+    """Return the offset in a commit's key and value.
+
+    None replaces a -1 that means "not set".
+    """
     leader_epoch = value.get("leaderEpoch", NO_LEADER_EPOCH)
     expire = value.get("expireTimestamp", NO_EXPIRE_TIMESTAMP)
     return StoredOffset(

@@ -79,7 +79,7 @@ class Header:
 
 @dataclass(slots=True)
 class Touch:
-    """A member before the operation, and the offsets at which the operation wrote it and each of its parts."""
+    """A member before the operation, and the offsets at which the operation wrote the member and each of its parts."""
 
     before: Member | None
     last_at: int
@@ -91,7 +91,9 @@ class Touch:
 
 @dataclass(slots=True)
 class Operation:
-    """The records of one operation on one group, gathered until the next one begins.
+    """The records of one operation on one group.
+
+    They are gathered until the next operation begins.
 
     Attributes:
         phase: the place of the last record in the order.
@@ -149,7 +151,10 @@ class Operation:
             self.phase = phase
 
     def touch(self, member_id: str, before: Member | None) -> Touch:
-        """Return the operation's changes of a member; they hold the member as it was before."""
+        """Return the operation's changes of a member.
+
+        The changes include the member before the operation.
+        """
         touch = self.members.get(member_id)
         if touch is None:
             touch = self.members[member_id] = Touch(before, self.last_offset)

@@ -42,7 +42,7 @@ def operation_events(
     """Return the events of a finished operation, in the order of its records.
 
     Args:
-        operation: the operation.
+        operation: the finished operation.
         group: the group after the operation; None if the group was removed.
         final: the group's state after the operation.
         is_state_exact: whether the group is proven after the operation.
@@ -146,7 +146,10 @@ def _events(
 
 
 def _carrier(notes: list[Note], state: GroupState | None, final: GroupState) -> int | None:
-    """Return the index of the note that carries the change to the final state; None if no note has to."""
+    """Return the index of the note that carries the change to the final state.
+
+    Return None if no note has to carry it.
+    """
     if state is final:
         return None
     kinds = [note.kind for note in notes]

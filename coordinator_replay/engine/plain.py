@@ -135,7 +135,10 @@ def _mapping(key: Any, item: Any) -> Form:
 
 
 def _sequence(made: Callable[[list[Any]], Any], forms: list[Form], defaults: Sequence[Any] = ()) -> Form:
-    """Return the form of a sequence with a form for each place; defaults at the end are not written."""
+    """Return the form of a sequence with a form for each place.
+
+    Defaults at the end are not written.
+    """
     writes = [(place, form.write) for place, form in enumerate(forms) if form.write is not None]
     reads = [(place, form.read) for place, form in enumerate(forms) if form.read is not None]
 
@@ -182,10 +185,12 @@ def _dataclass(cls: Any) -> Form:
 
 
 class Fields:
-    """Chosen attributes of the objects of a class, written as a dict; the class has to annotate them.
+    """Chosen attributes of the objects of a class, written as a dict.
+
+    The class has to annotate these attributes.
 
     Args:
-        cls: the class.
+        cls: the class of the objects.
         names: the attributes; the dict has them without a leading underscore.
     """
 
@@ -208,7 +213,9 @@ class Fields:
 
 
 def restoring(what: str, version: int, snapshot: Mapping[str, Any]) -> AbstractContextManager[None]:
-    """Check the version of a snapshot, and turn any error inside into one error.
+    """Check the version of a snapshot.
+
+    Turn any error inside the block into a SnapshotError.
 
     Raises:
         SnapshotError: the version differs, or a part is missing or has the wrong form.

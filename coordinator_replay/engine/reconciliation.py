@@ -32,7 +32,7 @@ NO_ASSIGNMENT_EPOCH = -1
 
 @dataclass(slots=True, eq=False)
 class Reconciliation:
-    """Epochs, members and targets of one group, kept as its records come.
+    """Epochs, members and targets of one group, updated by each record.
 
     Attributes:
         birth_missing: ``missing_before`` when the group began; None if the group's beginning is not in the log.
@@ -40,7 +40,7 @@ class Reconciliation:
         assignment_missing: ``missing_before`` of the record with the assignment epoch.
         early_targets: target assignments of members that have no other record.
         unreconciled: members that are not at their target.
-        incomplete: members for which one of their records has not been seen.
+        incomplete: members of which a record has not been seen.
         owners: owner by topic and partition, after the last operation.
         target_owners: owner by topic and partition in the target assignments.
         is_rebalancing: whether some members have not reached the new epoch yet; None if missing records may have
@@ -67,12 +67,18 @@ class Reconciliation:
             self.put(member)
 
     def target_of(self, member_id: str) -> Target | None:
-        """Return a member's target assignment, even if the member does not exist."""
+        """Return a member's target assignment.
+
+        The member need not exist.
+        """
         member = self.members.get(member_id)
         return self.early_targets.get(member_id) if member is None else member.target
 
     def target_partitions(self, member_id: str) -> Assignment:
-        """Return a member's target assignment; empty if it has none."""
+        """Return the partitions of a member's target assignment.
+
+        Without a target assignment, return none.
+        """
         target = self.target_of(member_id)
         return target.assigned if target is not None else NOTHING
 
@@ -88,7 +94,10 @@ class Reconciliation:
         operation.at["epoch"] = record.offset
 
     def install(self, record: Record, operation: Operation) -> None:
-        """Take the assignment epoch of record 6, 12 or 20; its tombstone leaves -1."""
+        """Set the assignment epoch from record 6, 12 or 20.
+
+        A tombstone sets the epoch to -1.
+        """
         value = record.value
         if value is None:
             if self.has_targets():
@@ -106,7 +115,7 @@ class Reconciliation:
         self.unreconciled = {member_id for member_id, member in self.members.items() if not self.is_reconciled(member)}
 
     def is_reconciled(self, member: Member) -> bool:
-        """Return whether a member, stable at the assignment epoch, has all its target partitions and no others."""
+        """Return whether a member is stable at the assignment epoch and has exactly the partitions of its target."""
         current = member.current or JOINING
         return current.state is STABLE and current.epoch == self.assignment_epoch
 
@@ -115,7 +124,10 @@ class Reconciliation:
         return bool(self.members) and not self.unreconciled and self.assignment_epoch >= self.epoch
 
     def subscribe(self, record: Record, operation: Operation, subscription: Subscription) -> None:
-        """Take a member's subscription; create an unknown member, and keep the assignment of a known member."""
+        """Set a member's subscription.
+
+        If the member is unknown, create it; if it is known, keep its assignment.
+        """
         member_id = record.key["memberId"]
         before = self.members.get(member_id)
         operation.wrote_subscription = True
@@ -127,7 +139,10 @@ class Reconciliation:
         self.put(member)
 
     def assign(self, record: Record, operation: Operation, current: Current) -> None:
-        """Take a member's current assignment; create an unknown member without a subscription."""
+        """Set a member's current assignment.
+
+        If the member is unknown, create it without a subscription.
+        """
         member_id = record.key["memberId"]
         before = self.members.get(member_id)
         operation.touch(member_id, before).current_at = record.offset
@@ -139,7 +154,10 @@ class Reconciliation:
         self.put(member)
 
     def update_target(self, record: Record, operation: Operation, target: Target | None) -> None:
-        """Set or remove a member's target assignment; the member need not exist."""
+        """Set or remove a member's target assignment.
+
+        The member need not exist.
+        """
         member_id = record.key["memberId"]
         before = self.members.get(member_id)
         old = self.target_of(member_id)
@@ -158,7 +176,10 @@ class Reconciliation:
             del self.early_targets[member_id]
 
     def remove_assignment(self, record: Record, operation: Operation) -> None:
-        """Replay the tombstone of a current assignment: the member stays, without partitions, until it is removed."""
+        """Replay the tombstone of a current assignment.
+
+        The member stays, without partitions, until it is removed.
+        """
         member_id = record.key["memberId"]
         before = self.members.get(member_id)
         if before is None:
@@ -169,7 +190,7 @@ class Reconciliation:
         self.put(Member(member_id, before.subscription, departed, before.target))
 
     def remove(self, record: Record, operation: Operation) -> None:
-        """Replay the tombstone of a member's subscription: the member was removed."""
+        """Replay the tombstone of a member's subscription, which removes the member."""
         member_id = record.key["memberId"]
         before = self.members.get(member_id)
         if before is None:
@@ -185,7 +206,7 @@ class Reconciliation:
         self.incomplete.discard(member_id)
 
     def put(self, member: Member) -> None:
-        """Store the member, and note whether it has reached its target."""
+        """Store the member, and note whether the member has reached its target."""
         self.members[member.member_id] = member
         if self.is_reconciled(member):
             self.unreconciled.discard(member.member_id)
@@ -197,7 +218,10 @@ class Reconciliation:
             self.incomplete.discard(member.member_id)
 
     def remove_group(self, record: Record, operation: Operation) -> None:
-        """Replay the tombstone of the group; remove its remaining members and targets too."""
+        """Replay the tombstone of the group.
+
+        Remove the group's remaining members and targets too.
+        """
         if self.members or self.early_targets or self.assignment_epoch != NO_ASSIGNMENT_EPOCH:
             operation.is_exact = False
         for member_id, member in self.members.items():
@@ -209,7 +233,9 @@ def assign_partitions(
     owners: dict[tuple[str, int], str],
     changes: list[tuple[str, Assignment, Assignment]],
 ) -> list[tuple[str, int, str, str]]:
-    """Move partitions between owners: first revoke all, then assign all.
+    """Move partitions between owners.
+
+    First revoke all partitions, then assign all.
 
     Args:
         owners: owner by topic and partition; changed in place.

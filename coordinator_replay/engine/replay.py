@@ -118,11 +118,16 @@ class StateReplay:
 
     @property
     def state(self) -> GroupState:
-        """Return the state of the group after the last record; ``Dead`` if the group does not exist."""
+        """Return the state of the group after the last record.
+
+        If the group does not exist, return ``Dead``.
+        """
         return self.group.state if self.group is not None else GroupState.DEAD
 
     def apply(self, record: Record) -> list[Event]:
-        """Take one record of the group; return the events of the operations that it ends.
+        """Replay one record of the group.
+
+        Return the events of the operations that the record ends.
 
         Raises:
             UsageError: the record has another group.
@@ -130,7 +135,9 @@ class StateReplay:
         return [event for events in self.apply_in_operations(record) for event in events]
 
     def apply_in_operations(self, record: Record) -> list[list[Event]]:
-        """Take one record as ``apply`` does; return a list of events for each operation.
+        """Replay one record as ``apply`` does.
+
+        Return a list of events for each operation.
 
         Raises:
             UsageError: the record has another group.
@@ -162,11 +169,13 @@ class StateReplay:
         return finished
 
     def apply_marker(self, marker: Marker) -> None:
-        """Take a control record: the end of a producer's transaction."""
+        """Replay a control record, which ends a producer's transaction."""
         self.offsets.apply_marker(marker)
 
     def finish(self, missing_from: int | None = None) -> list[Event]:
-        """End the open operation and return its events; return no events if no operation is open.
+        """End the open operation and return its events.
+
+        If no operation is open, return no events.
 
         Args:
             missing_from: the first missing offset after the operation, whose missing records may belong to it.
@@ -189,7 +198,7 @@ class StateReplay:
         return events
 
     def _doubt_beginning(self, operation: Operation) -> None:
-        """Mark a group as begun before its first record, if its epoch is too high for a new group.
+        """If the group's epoch is too high for a new group, note that the group began before its first record.
 
         The copy then mixes several points in time, but ``proven_from`` assumes a single point, so it is dropped.
         """
@@ -203,12 +212,18 @@ class StateReplay:
                 group.reconciliation.birth_missing = None
 
     def prove_from(self, offset: int) -> None:
-        """Set the offset from which the next copy proves the group; LARGEST_INT64 if it never does."""
+        """Set the offset from which the next copy proves the group.
+
+        LARGEST_INT64 means that the copy never proves it.
+        """
         self.proven_from = offset
         self._own_kind = self._missing_in_tail = None
 
     def _end_proof(self) -> None:
-        """End the proof by the copy; a record with the whole group still proves the group."""
+        """End the proof by the copy.
+
+        A record with the whole group still proves the group.
+        """
         self.proven_from = LARGEST_INT64
         self.is_cleaned = False
 
@@ -229,7 +244,7 @@ class StateReplay:
             self._own_kind = record.kind
 
     def is_exact(self, missing_before: int | None = None) -> bool:
-        """Return whether no missing record can change the group as it is now, open operation included.
+        """Return whether no missing record can change the present group, including the open operation.
 
         Args:
             missing_before: the number of missing offsets before the time in question, if that time is after the group's
@@ -246,7 +261,10 @@ class StateReplay:
 
     @property
     def shown_state(self) -> GroupState:
-        """Return the state to show after the last finished operation; ``Unknown`` if the state is not proven."""
+        """Return the state to show after the last finished operation.
+
+        If the state is not proven, return ``Unknown``.
+        """
         return self._state
 
     def continues(self, record: Record) -> bool:
@@ -257,7 +275,9 @@ class StateReplay:
         return not operation.ends_before(record, PHASE.get((record.kind, record.value is None)))
 
     def lose_track(self, partition: int, offset: int, timestamp_ms: int | None, group_type: GroupType | None) -> Event:
-        """Note the beginning of a gap: no dump has the records that follow, and only later records can prove the state.
+        """Note the beginning of a gap.
+
+        No dump has the records that follow, and only later records can prove the state.
 
         Args:
             partition: the log partition.
@@ -302,7 +322,9 @@ class StateReplay:
         return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), group_type)
 
     def move(self, place: tuple[int, int, int | None], to_partition: int, group_type: GroupType | None) -> Event | None:
-        """End the group in its log partition: from here on, records of another log partition count.
+        """End the group in its log partition.
+
+        From here on, records of another log partition count.
 
         No operation is open.
 
@@ -363,7 +385,7 @@ class StateReplay:
         )
 
     def _is_classic_proven(self, missing_before: int) -> bool:
-        """Return whether one record holds the whole group, and no later record of its key can be missing."""
+        """Return whether one record holds the whole group, and no later record of the same key can be missing."""
         return self.is_classic and not self.is_contested and (self.is_cleaned or missing_before <= self._missing)
 
     def _is_proven_before(self, record: Record) -> bool:
@@ -466,7 +488,10 @@ class StateReplay:
         handler(group, record, operation)
 
     def _replace(self, machine: Machine, record: Record, operation: Operation) -> ModernGroup:
-        """Create the group that a record needs; replace a group of another type, because the newer record wins."""
+        """Create the group that a record needs.
+
+        If the group has another type, replace it, because the newer record wins.
+        """
         old = self.group
         operation.wrote_subscription = True
         if old is not None:
@@ -489,7 +514,10 @@ class StateReplay:
             operation.changes["share_state"] = record.value or {}
 
     def _commit(self, record: Record) -> list[list[Event]]:
-        """Take a commit; create a simple group if the group does not exist."""
+        """Replay a commit.
+
+        If the group does not exist, create a simple group.
+        """
         self.offsets.apply(record)
         if self.group is not None or record.value is None:
             return []

@@ -112,7 +112,10 @@ class StreamsGroup(ReconcilingGroup):
         )
 
     def replay_topology(self, record: Record, operation: Operation) -> None:
-        """Replay kind 23: the topology. Its tombstone comes after the group's tombstone and then changes nothing."""
+        """Replay kind 23: the topology.
+
+        Its tombstone comes after the group's tombstone, and then has no effect.
+        """
         old = self.topology
         self.topology = read_topology(record.value) if record.value is not None else None
         operation.changes.setdefault("topology", old)
@@ -120,7 +123,10 @@ class StreamsGroup(ReconcilingGroup):
 
 
 def read_topology(value: Mapping[str, Any]) -> Topology:
-    """Return the topology in a kind-23 value: source and repartition-source topics make the tasks of a subtopology."""
+    """Return the topology in a value of kind 23.
+
+    Source topics and repartition source topics make the tasks of a subtopology.
+    """
     return Topology(
         value.get("epoch", 0),
         {

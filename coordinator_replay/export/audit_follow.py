@@ -63,7 +63,10 @@ class AuditFollower:
             stopped.wait(every)
 
     def step(self) -> None:
-        """Audit new folders, or maintain the tables if it is time; both if new folders come all the time."""
+        """Audit new folders, or maintain the tables if it is time.
+
+        If new folders come all the time, do both.
+        """
         if new := self.new_folders():
             self.audit([self.dump.uri_of(folder) for folder in new])
             for folder in new:

@@ -44,7 +44,9 @@ class ExportedDump:
 
     @property
     def stream(self) -> str | None:
-        """Return Spark's id of the stream that numbers the batches; None before the first batch.
+        """Return Spark's id of the stream that numbers the batches.
+
+        Return None before the first batch.
 
         A dump whose export was started again from scratch has another id.
         """
@@ -75,7 +77,7 @@ class ExportedDump:
         return (begun[0] if begun else ExportFolder(number, number, f"{now.astimezone(UTC):%Y%m%dT%H}")), False
 
     def check_checkpoint(self) -> None:
-        """Make sure that the dump has a checkpoint if it has exports.
+        """Check that the dump has a checkpoint if the dump has exports.
 
         Raises:
             InputError: there are exports, but no checkpoint.
@@ -88,7 +90,9 @@ class ExportedDump:
             )
 
     def check_topic(self, topic_id: str) -> None:
-        """Make sure that an export comes from the topic of earlier exports; the first one writes the topic id down.
+        """Check that an export comes from the topic of earlier exports.
+
+        The first export stores the topic id.
 
         Args:
             topic_id: the topic's id in the cluster.
@@ -142,7 +146,10 @@ class ExportedDump:
         return sum(info.size or 0 for info in listed)
 
     def _read(self, name: str, file: str) -> str | None:
-        """Return a text from a JSON file in the dump; None if there is no such file."""
+        """Return a text from a JSON file in the dump.
+
+        Return None if the file does not exist.
+        """
         path = f"{self._path}/{file}"
         if self._filesystem.get_file_info(path).type == fs.FileType.NotFound:
             return None
@@ -156,7 +163,10 @@ class ExportedDump:
 
 
 def _mergeable(folders: dict[ExportFolder, bool], this_hour: str) -> list[list[ExportFolder]]:
-    """Return folders to merge, by hour that is over: complete, consecutive, and not part of another folder yet."""
+    """Return folders to merge, by hour.
+
+    The hour is over, and its folders are complete, consecutive, and not merged yet.
+    """
     merged = superseded(folder for folder, done in folders.items() if done)
     hours: dict[str, list[ExportFolder]] = {}
     for folder, done in folders.items():

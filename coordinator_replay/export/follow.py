@@ -190,7 +190,10 @@ def _lag(batch: dict[str, Any]) -> str:
 
 
 def _let_finish(query: StreamingQuery) -> None:
-    """Wait for the batch that is being written; if it takes too long, the next follower repeats it."""
+    """Wait for the batch that is being written.
+
+    If the batch takes too long, the next follower repeats it.
+    """
     until = time.monotonic() + _LAST_BATCH_SECONDS
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < until:
         time.sleep(_POLL_SECONDS / 10)

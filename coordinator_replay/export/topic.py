@@ -134,7 +134,10 @@ def writer(
 
 
 def offsets_by_partition(offsets: Mapping[str, Mapping[str, int]] | None) -> dict[int, int]:
-    """Return offsets by partition, as a stream's progress has them; None before the first batch."""
+    """Return offsets by partition, from the progress of a stream.
+
+    Return None before the first batch.
+    """
     return {int(partition): offset for partition, offset in (offsets or {}).get(TOPIC, {}).items()}
 
 
@@ -157,7 +160,10 @@ _NO_SPACE = "No space left on device"
 
 
 def sentence(problem: Exception) -> str:
-    """Return a sentence on a failure: its meaning for an export, and its innermost cause without Spark's errors."""
+    """Return a sentence on a failure.
+
+    It has the meaning for an export, and the innermost cause without Spark's errors.
+    """
     text = str(problem)
     causes = re.findall(r"^Caused by: (?:[\w$]+\.)*([\w$]+: .+)$", text, re.MULTILINE)
     stream = re.findall(r"terminated with exception: (.+)", text)
@@ -207,7 +213,9 @@ def _describe_topic(spark: SparkSession, settings: Mapping[str, str]) -> tuple[i
 def open_stream(
     spark: SparkSession, options: ExportOptions, dump: ExportedDump, report: Callable[[str], None]
 ) -> DataFrame:
-    """Return the stream of the topic's records since the last export; Spark reads it when a query starts.
+    """Return the stream of the topic's records since the last export.
+
+    Spark reads the stream when a query starts.
 
     Raises:
         PrerequisiteError: the session lacks the Kafka source.
@@ -238,7 +246,7 @@ def _ask_partitions(
 
 @contextmanager
 def cluster_errors(options: ExportOptions) -> Iterator[None]:
-    """Turn errors of Spark and Kafka's clients in the block into one of our errors, with one sentence.
+    """Turn an error of Spark or Kafka's clients in the block into an error of this package, with one sentence.
 
     A full disk is no error of the cluster: the next run repeats the work once there is space.
 
@@ -293,7 +301,10 @@ def run_export(
 
 
 def _export_again(spark: SparkSession, options: ExportOptions, partitions: int, exported: Exported) -> None:
-    """Write the whole topic to a new folder; Spark shows its files only when all of them are complete."""
+    """Write the whole topic to a new folder.
+
+    Spark shows the folder's files only when all of them are complete.
+    """
     folder = f"{options.out.rstrip('/')}/again-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     records = spark.read.format("kafka").options(**options.source(partitions)).load()
     records.select(*_COLUMNS).write.parquet(folder)

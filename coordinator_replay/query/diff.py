@@ -339,7 +339,7 @@ _COUNTED = {
 
 
 def _whole_group(changes: Sequence[Change]) -> str:
-    """Return a sentence on a group that came or went, with its state and its numbers of members and partitions."""
+    """Return a sentence on a group that came or went, with its state, its counts and its topics."""
     by_kind: dict[str, list[Change]] = {}
     for change in changes:
         by_kind.setdefault(change.what, []).append(change)
