@@ -1,7 +1,6 @@
 """Replay as DataFrames: the rows of an audit's tables, from records of any origin."""
 
 import json
-from functools import cache
 
 import pyarrow as pa
 import pytest
@@ -13,7 +12,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 from coordinator_replay.errors import InputError
 from coordinator_replay.spark import replay_group, replay_groups, replay_in_pandas, replay_input, replay_schema
 from coordinator_replay.spark.replay import TABLES, table_schema
-from tests.pipeline.in_process import audit_here
 from tests.samples import Sample
 
 pytestmark = pytest.mark.spark
@@ -54,16 +52,9 @@ def audited(warehouse, table):
 
 
 @pytest.fixture(scope="module")
-def warehouse_of(tmp_path_factory):
+def warehouse_of(audited_once):
     """The warehouse of a sample's audit, which a test doesn't change."""
-
-    @cache
-    def audited_once(name):
-        folder = tmp_path_factory.mktemp(name)
-        audit_here(folder, Sample(name).segments)
-        return folder
-
-    return audited_once
+    return lambda name: audited_once(Sample(name).segments).warehouse
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -13,7 +13,7 @@ from coordinator_replay.pipeline.host import spark_versions
 from coordinator_replay.pipeline.host.failure import leave_it_to_the_run
 from coordinator_replay.spark import register, replay_group, replay_groups
 from coordinator_replay.spark.replay import TABLES
-from tests.pipeline.in_process import audit_here
+from tests.pipeline.audited_once import AuditedOnce
 from tests.samples import Sample
 
 
@@ -98,10 +98,10 @@ def test_a_classic_session_is_not_remote(spark: SparkSession):
 
 
 @pytest.mark.spark
-def test_groups_are_replayed_from_tables_of_an_audit(spark: SparkSession, tmp_path):
+def test_groups_are_replayed_from_tables_of_an_audit(spark: SparkSession, audited_once: AuditedOnce):
     """On every Spark, without the data source."""
-    audit_here(tmp_path, Sample("transactions").segments)
-    records = spark.read.parquet(*DeltaTable(str(tmp_path / "group_records")).file_uris())
+    warehouse = audited_once(Sample("transactions").segments).warehouse
+    records = spark.read.parquet(*DeltaTable(str(warehouse / "group_records")).file_uris())
     replay = replay_groups(records, tasks=3)
     groups = [row["group_id"] for row in records.select("group_id").distinct().collect()]
     one_by_one = Counter(name for group in groups for name, _ in replay_group(records, group))
