@@ -15,8 +15,8 @@ PENDING_LEFT_OUT = {"kafka-3.9"}
 """Samples whose broker leaves out of a member's assignment what the member is about to give up."""
 
 
-SHARES = pytest.mark.parametrize("share", [3, pytest.param(1, marks=pytest.mark.long)], ids=["a third", "all"])
-"""How many of the quiet checkpoints a test asks about: every third from the last on, or at night all."""
+SHARES = pytest.mark.parametrize("share", [6, pytest.param(1, marks=pytest.mark.long)], ids=["a sixth", "all"])
+"""How many of the quiet checkpoints a test asks about: every sixth from the last on, or at night all."""
 
 
 def quiet(name, share=1):
@@ -80,7 +80,7 @@ def test_describe_at_a_quiet_checkpoint_is_what_the_broker_answered(audited, nam
                     wanted["assignment"] = sorted(wanted["assignment"])
                 assert (where, told) == (where, wanted)
                 compared += 1
-    assert compared > 20
+    assert compared > 20 // share
 
 
 @pytest.mark.parametrize("name", AUDITED)
@@ -115,4 +115,4 @@ def test_offsets_at_a_quiet_checkpoint_are_those_the_broker_listed(audited, name
             where = (checkpoint["at"], answer["groupId"])
             assert (where, mine) == (where, answer["offsets"])
             compared += len(mine)
-    assert compared > 20
+    assert compared > 20 // share

@@ -82,7 +82,7 @@ def test_everybody_whom_the_broker_showed_with_a_partition_of_the_topic_read_it(
         ), (time, reader, rows)
 
 
-@pytest.mark.parametrize("share", [4, pytest.param(1, marks=pytest.mark.long)], ids=["a quarter", "all"])
+@pytest.mark.parametrize("share", [8, pytest.param(1, marks=pytest.mark.long)], ids=["an eighth", "all"])
 @pytest.mark.parametrize("topic", TOPICS)
 def test_in_a_moment_the_topic_has_no_other_readers_with_partitions(warehouse: Path, topic: str, share: int):
     """Where all partitions are owned, nobody else owns one: asked of the moment of each of the broker's answers."""

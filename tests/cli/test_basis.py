@@ -1,6 +1,7 @@
 """The line that says what an answer stands on, in a terminal and beside JSON and CSV."""
 
 from datetime import timedelta
+from itertools import cycle, product
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from click.testing import CliRunner
 
 from coordinator_replay.cli import clock
 from coordinator_replay.cli.main import main
+from tests.nightly import rest_at_night
 from tests.query.small_warehouse import at, offset, write_rows, write_small_warehouse
 
 LINE = "cluster default, log up to 2026-11-20T02:20:00Z (2 d ago)\n"
@@ -18,21 +20,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_small_warehouse(tmp_path_factory.mktemp("warehouse"))
 
 
-@pytest.mark.parametrize("form", ["table", "json", "csv"])
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["groups"], ["groups", "--deleted"], ["describe", "payments"], ["offsets", "payments"],
-        ["describe", "--all-groups"], ["describe", "--all-groups", "--state"],
-        ["timeline", "payments"],
-        ["rebalances"], ["why"], ["owner", "payments", "orders", "0"], ["expired"], ["findings"],
-        ["consumers", "orders"], ["impact"], ["diff", "--from", "02:01"],
-        ["sql", "SELECT 1"], ["sql", "--query", "audit-runs"],
-    ],
-)  # fmt: skip
+FORMS = ("table", "json", "csv")
+WORDS = [
+    ["groups"], ["groups", "--deleted"], ["describe", "payments"], ["offsets", "payments"],
+    ["describe", "--all-groups"], ["describe", "--all-groups", "--state"],
+    ["timeline", "payments"],
+    ["rebalances"], ["why"], ["owner", "payments", "orders", "0"], ["expired"], ["findings"],
+    ["consumers", "orders"], ["impact"], ["diff", "--from", "02:01"],
+    ["sql", "SELECT 1"], ["sql", "--query", "audit-runs"],
+]  # fmt: skip
+
+
+# By day each command has one of the forms.
+@pytest.mark.parametrize("asked", rest_at_night(product(WORDS, FORMS), [*zip(WORDS, cycle(FORMS))]), ids=str)
 def test_every_answer_says_once_what_it_stands_on(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, words: list[str], form: str
+    monkeypatch: pytest.MonkeyPatch, folder: Path, asked: tuple[list[str], str]
 ):
+    words, form = asked
     monkeypatch.setattr(clock, "now", lambda: at("02:20") + timedelta(days=2, hours=1))
     runner = CliRunner(env={"COORDINATOR_REPLAY_WAREHOUSE": str(folder)})
     told = runner.invoke(main, [*words, "--output", form])

@@ -24,11 +24,12 @@ NAMES = tuple(dict.fromkeys(text for text in lives.TEXTS if len(text) < 300))
 
 
 class Tried(NamedTuple):
-    """A warehouse of hostile records, and one of the intact lives among them alone."""
+    """A warehouse of hostile records, and the tables of it and of one of the intact lives among them alone."""
 
     dump: lives.Dump
     warehouse: Path
-    alone: Path
+    rows: dict[str, list[str]]
+    alone: dict[str, list[str]]
 
 
 _EVIDENCE = re.compile(r"'ended_(alternatives|evidence)': \[.*?\], ")
@@ -43,26 +44,26 @@ def tried(tmp_path_factory) -> Tried:
     audit_here(folder / "warehouse", folder / "dump")
     lives.write_intact(folder / "alone", dump)
     audit_here(folder / "warehouse-alone", folder / "alone")
-    return Tried(dump, folder / "warehouse", folder / "warehouse-alone")
+    return Tried(dump, folder / "warehouse", tables(folder / "warehouse"), tables(folder / "warehouse-alone"))
 
 
-def of_intact(warehouse: Path, name: str, dump: lives.Dump) -> list[str]:
+def of_intact(rows: list[str], dump: lives.Dump) -> list[str]:
     """Return rows of the intact groups without their positions in the log, and without the evidence of removals.
 
     That several groups lost their offsets of a topic at about the same time is evidence in the rows of each of them.
     """
     return [
         _EVIDENCE.sub("", lives.without_positions(row))
-        for row in sorted(tables(warehouse).get(name, []))
+        for row in sorted(rows)
         if any(f"'{group}'" in row for group in dump.intact)
     ]
 
 
 @pytest.mark.parametrize("name", ["group_timeline", "member_timeline", "partition_ownership", "offset_history"])
 def test_what_a_neighbour_lived_is_what_it_lived_alone(tried, name):
-    expected = of_intact(tried.alone, name, tried.dump)
+    expected = of_intact(tried.alone.get(name, []), tried.dump)
     assert expected
-    assert sorted(of_intact(tried.warehouse, name, tried.dump)) == sorted(expected)
+    assert sorted(of_intact(tried.rows.get(name, []), tried.dump)) == sorted(expected)
 
 
 @pytest.mark.parametrize(

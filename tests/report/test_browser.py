@@ -130,7 +130,7 @@ def box_of(opened: Opened, name: str) -> dict[str, float]:
     return opened.model(name, ask)
 
 
-@pytest.mark.parametrize("size", rest_at_night(SIZES, [WIDE, NARROW]), ids=str)
+@pytest.mark.parametrize("size", rest_at_night(SIZES, [NARROW]), ids=str)
 def test_a_groups_page_shows_its_marks(open_page: Open, warehouse: Tables, size: tuple[int, int, str]):
     opened = open_page(group_page(warehouse, "payments")[0], "group", size)
     assert opened.complaints == []

@@ -14,6 +14,7 @@ from coordinator_replay.pipeline.stage import TASK_BYTES
 from coordinator_replay.spark.datasource import SegmentReader, SourceOptions
 from coordinator_replay.spark.log_rows import LOG_ROW
 from tests.log.writer import LogEntry, write_batch
+from tests.nightly import rest_at_night
 from tests.samples import NAMES, Sample
 
 pytestmark = pytest.mark.spark
@@ -30,7 +31,7 @@ def sentence(action):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", rest_at_night(NAMES, ["compacted", "java-clients", "old-format-gzip", "transactions"]))
 def test_every_record_is_what_kafka_decoded(session, name):
     sample = Sample(name)
     found = read(session, sample.segments).selectExpr("*", "unix_millis(commit_timestamp) AS commit_ms").collect()

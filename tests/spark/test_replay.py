@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 from coordinator_replay.errors import InputError
 from coordinator_replay.spark import replay_group, replay_groups, replay_in_pandas, replay_input, replay_schema
 from coordinator_replay.spark.replay import TABLES, table_schema
+from tests.nightly import rest_at_night
 from tests.samples import Sample
 
 pytestmark = pytest.mark.spark
@@ -81,7 +82,7 @@ def test_the_number_of_tasks_changes_nothing(session):
     assert_df_equality(one, many, ignore_row_order=True)
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", rest_at_night(TABLES, ["member_timeline", "rebalances"]))
 def test_a_grouped_map_of_ones_own_gives_the_rows_of_an_audit(session, warehouse_of, table):
     warehouse = warehouse_of("group-lifecycles")
     by_group = replay_input(log_of(session, "group-lifecycles")).groupBy("group_id")

@@ -120,7 +120,7 @@ BROTHERS = [
 ]
 
 
-@pytest.mark.parametrize("nights", [1, 2])
+@pytest.mark.parametrize("nights", rest_at_night([1, 2], [2]))
 @pytest.mark.parametrize(("offsets", "back", "lost"), BROTHERS)
 def test_only_offsets_are_compared(offsets, back, lost, nights, audit_rows, tmp_path):
     log = [commit((1, n), n, ("g", "t", 0), offset) for n, offset in enumerate(offsets)]
