@@ -66,7 +66,10 @@ class CoordinatorLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorChange:
-    """A row of table ``coordinator_changes``; times in milliseconds since 1970."""
+    """A row of table ``coordinator_changes``.
+
+    Times are in milliseconds since 1970.
+    """
 
     log_partition: int
     leader_epoch: int
@@ -82,7 +85,7 @@ class CoordinatorChange:
     sources: Sequence[str] = ()
 
     def of(self, source: str) -> bool:
-        """Return whether it is from a source."""
+        """Return whether the change is from a source."""
         return source in self.sources
 
 
@@ -94,7 +97,9 @@ def coordinator_changes(
     lost_from: Mapping[int, int],
     ends_ms: Mapping[int, int],
 ) -> list[CoordinatorChange]:
-    """Return all changes on record, in order; the result does not depend on the order in which runs read the sources.
+    """Return all changes on record, in order.
+
+    The result does not depend on the order in which runs read the sources.
 
     Args:
         earlier: the changes in the table.
@@ -143,7 +148,7 @@ def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: i
     of this epoch, or the controller's records have the epoch.
 
     Args:
-        line: the line.
+        line: the line to check.
         recorded: the time of the first record by leader epoch; None if only the controller's records have the epoch.
         end_ms: the time of the last record.
     """
@@ -155,12 +160,18 @@ def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: i
 
 
 def _precedence(election: LeaderChange) -> tuple[bool, int, int]:
-    """Return the sort key of elections of one leader epoch: the controller's record first, then undated snapshots."""
+    """Return the sort key of elections of one leader epoch.
+
+    The controller's record comes first, then undated snapshots.
+    """
     return election.at_ms is None, election.at_ms or 0, election.leader
 
 
 def _election(row: CoordinatorChange) -> LeaderChange | None:
-    """Return the facts of the controller's records on a change; None if there are none."""
+    """Return the facts of the controller's records on a change.
+
+    Return None if there are no such facts.
+    """
     if not row.of(CLUSTER_METADATA) or row.broker is None:
         return None
     at_ms = None if row.is_unclean is None else row.elected_at

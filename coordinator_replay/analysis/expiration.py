@@ -34,9 +34,9 @@ class Deciding(NamedTuple):
 
     Attributes:
         group_type: None for a simple group.
-        protocol_type: protocol type of a classic group; None if no member gave it.
+        protocol_type: protocol type of a classic group; None if no member gave one.
         group_state: ``Empty`` without members. With members: ``Stable`` for a classic group, None for other groups.
-        expiry: the rule.
+        expiry: the rule of expiry.
     """
 
     group_type: GroupType | None
@@ -49,7 +49,10 @@ _SIMPLE = Deciding(None, None, GroupState.EMPTY, Expiry(ExpiryRule.SIMPLE_GROUP)
 
 
 def deciding(group: Group | None) -> Deciding:
-    """Return the facts that decide about the offsets of a group; None means a group without a record."""
+    """Return the facts that decide about the offsets of a group.
+
+    None stands for a group without a record.
+    """
     if group is None:
         return _SIMPLE
     if isinstance(group, ClassicGroup):
@@ -76,7 +79,10 @@ def _expiry_of_classic(group: ClassicGroup) -> Expiry:
 
 
 def _subscribed(group: ModernGroup) -> frozenset[str] | None:
-    """Return topics that members of a consumer or streams group subscribe to; None if no member has a record."""
+    """Return topics that members of a consumer or streams group subscribe to.
+
+    Return None if no member has a record.
+    """
     subscriptions = [member.subscription for member in group.members.values() if member.subscription is not None]
     if not subscriptions:
         return None

@@ -22,7 +22,10 @@ DEFAULT_CHECK_INTERVAL_MS = 600_000
 
 
 class ExpiryRule(StrEnum):
-    """Rules of expiry: why an offset expires, or why it does not."""
+    """Rules of expiry.
+
+    A rule says why an offset expires, or why it does not.
+    """
 
     EMPTY_SINCE = "empty_since"
     UNSUBSCRIBED_TOPIC = "unsubscribed_topic"
@@ -51,7 +54,10 @@ PROVEN = "coalesce(is_exact AND is_proven AND last_state IS DISTINCT FROM 'Unkno
 
 
 def expire_at(retention_ms: str) -> str:
-    """Return SQL for when an offset's retention is over; null if no rule lets it expire, or no time can be shown."""
+    """Return SQL for when an offset's retention is over.
+
+    It is null if no rule lets the offset expire, or the time can't be shown.
+    """
     later = f"(epoch_us(base_timestamp) + CAST({retention_ms} AS BIGINT) * 1000)"
     shown = f"CASE WHEN {later} <= {LATEST_MS} * 1000 THEN make_timestamptz({later}) END"
     return f"CASE WHEN rule = '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}' THEN expire_timestamp ELSE {shown} END"

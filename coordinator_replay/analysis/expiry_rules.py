@@ -15,11 +15,11 @@ class ExpiryRules:
     _last: Deciding | None = None
 
     def fold(self, record: Record, group: Group | None) -> list[Row]:
-        """Return the row that a record makes, if it changes anything.
+        """Return the row that a record makes if the record changes a rule.
 
         Args:
-            record: the record.
-            group: the group after it.
+            record: the group's next record.
+            group: the group after the record.
         """
         if record.kind not in DECIDING_KINDS:
             return []
@@ -29,7 +29,7 @@ class ExpiryRules:
         return [self._row(now, record.partition, record.offset, record.timestamp_ms, is_tombstone=is_tombstone)]
 
     def interrupt(self, partition: int, offset: int, timestamp_ms: int | None, group: Group | None) -> Row:
-        """Return the row with the rule after missing records, as far as the remaining records confirm it."""
+        """Return the row with the rule after missing records, as far as the remaining records confirm the rule."""
         return self._row(deciding(group), partition, offset, timestamp_ms, is_tombstone=False)
 
     def _row(self, now: Deciding, partition: int, offset: int, timestamp_ms: int | None, *, is_tombstone: bool) -> Row:

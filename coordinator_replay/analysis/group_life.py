@@ -99,7 +99,10 @@ class GroupReplay:
         self._step_rules = StepRules(self._scope, rules, *folds, self._limits, self._topic_changes)
 
     def feed(self, record: Record) -> list[Row]:
-        """Take the group's next record; return the rows that this record makes final, each with its table's name."""
+        """Replay the group's next record.
+
+        Return the rows that this record makes final, each with its table's name.
+        """
         rows: list[Row] = []
         if not record.is_readable:
             return self._lose_key(record)
@@ -118,7 +121,7 @@ class GroupReplay:
         """Take the last commits before the next record, as signs that members were alive. They have no other effect.
 
         Args:
-            before_offset: the record's offset.
+            before_offset: log offset of the next record.
             commits: topic, partition, time, log partition and offset of the last commit of each partition since the
                 last record for which commits were given.
         """
@@ -126,7 +129,9 @@ class GroupReplay:
         self._rebalances.history.heed(before_offset, signs)
 
     def lose_track(self, partition: int, offset: int, at_ms: int | None) -> list[Row]:
-        """Note the beginning of a gap: no dump has the records that follow.
+        """Note the beginning of a gap.
+
+        No dump has the records that follow.
 
         Args:
             partition: the log partition.
@@ -141,7 +146,10 @@ class GroupReplay:
         return self._final(rows, offset)
 
     def _lose_key(self, record: Record) -> list[Row]:
-        """Return the rows for an unreadable record: the new value of its key is unknown."""
+        """Return the rows for an unreadable record.
+
+        The new value of the record's key is unknown.
+        """
         rows = self._interrupt(record.offset, record.timestamp_ms)
         is_whole = record.kind == GROUP_METADATA
         members = [
@@ -203,12 +211,17 @@ class GroupReplay:
         return self._final(rows + self._fold([event]), offset)
 
     def number_from(self, first: int) -> None:
-        """Number the group's events and states from ``first`` on; earlier events are in another log partition."""
+        """Number the group's events and states from ``first`` on.
+
+        Earlier events are in another log partition.
+        """
         self._timeline.seq = first
         self._step_rules.states = first + 1
 
     def move(self, partition: int, offset: int, at_ms: int | None, to_partition: int) -> list[Row]:
-        """End the group in its log partition: from here on, its records in another log partition count.
+        """End the group in its log partition.
+
+        From here on, its records in another log partition count.
 
         Args:
             partition: the log partition.

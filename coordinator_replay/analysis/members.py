@@ -76,7 +76,9 @@ class MemberReplay:
     lost: set[str] = field(default_factory=set)
 
     def fold(self, events: Sequence[Event], changed: Changed, at_ms: int | None) -> Iterator[Row]:
-        """Close and open intervals by the events of an operation; yield the closed ones.
+        """Close and open intervals by the events of an operation.
+
+        Yield the closed intervals.
 
         Args:
             events: the events of one operation.
@@ -177,7 +179,10 @@ FIELDS = Fields(MemberReplay, "stays", "lost")
 
 
 def _assignor(stay: OpenMemberInterval) -> str | None:
-    """Return the assignor that a member asks for; for a member of a classic group, the chosen protocol."""
+    """Return the assignor that a member asks for.
+
+    For a member of a classic group, return the chosen protocol.
+    """
     subscription = stay.member.subscription_or_empty
     if stay.group_type is GroupType.CLASSIC and len(subscription.protocols) == 1:
         return subscription.protocols[0].name

@@ -52,7 +52,7 @@ UNREVOKED = frozenset({MemberState.UNREVOKED_PARTITIONS, MemberState.UNREVOKED_T
 
 
 class OpenOwnership(NamedTuple):
-    """A partition owned by a member, with the time and the record since which it is owned.
+    """A partition that a member owns, with the time and the record since which the member owns it.
 
     Attributes:
         is_exact: whether the group is proven since the beginning of the interval.
@@ -69,7 +69,7 @@ class OpenOwnership(NamedTuple):
 
 
 class Unowned(NamedTuple):
-    """A partition without an owner: the ownership that ended, and the rebalance in which it ended.
+    """A partition without an owner, with the ownership that ended, and the rebalance in which the ownership ended.
 
     Attributes:
         topic: the topic as records of the group type name it; a conversion of the group changes the key of the gap.
@@ -104,7 +104,7 @@ class Unowned(NamedTuple):
 
 
 class Handover(NamedTuple):
-    """A handover: a member took a partition that nobody owned for a while.
+    """A handover, in which a member took a partition that nobody owned for a while.
 
     Attributes:
         rebalance_id: the rebalance in which the partition was revoked.
@@ -125,7 +125,10 @@ class Handover(NamedTuple):
 
 
 class SharedChange(NamedTuple):
-    """A change in a rebalance of a share group: a member took or gave up a partition that other members own as well."""
+    """A change in a rebalance of a share group.
+
+    A member took or gave up a partition that other members own as well.
+    """
 
     member_id: str
     is_taken: bool
@@ -137,7 +140,7 @@ class Release(NamedTuple):
 
     Attributes:
         at_ms: time of the operation.
-        rebalance_id: the rebalance to which it belongs.
+        rebalance_id: the rebalance to which the release belongs.
         retaken: partitions that a classic rebalance gives to another member in the same operation.
         retaken_ms: the latest time at which these partitions were revoked: the end of the join phase.
     """
@@ -220,7 +223,9 @@ class OwnershipReplay:
         last_ms: int | None,
         rebalance_id: str | None,
     ) -> Iterator[Row]:
-        """Move partitions between owners by the events of an operation; yield the rows that become final.
+        """Move partitions between owners by the events of an operation.
+
+        Yield the rows that become final.
 
         Args:
             events: the events of one operation.
@@ -391,7 +396,7 @@ class OwnershipReplay:
         return GROUP_EMPTIED if circumstances.is_emptied else MEMBER_LEFT
 
     def _restart_timers(self, events: Sequence[Event]) -> None:
-        """Forget since when members must revoke partitions, if they took a further step."""
+        """Forget since when members must revoke partitions, if these members took another step."""
         for event in events:
             before, member = event.before, event.member
             if before is None or member is None or before.current is None:
@@ -581,7 +586,7 @@ def join_done(joined_ms: int | None, at_ms: int | None, last_ms: int | None) -> 
 
     Args:
         joined_ms: the record's ``currentStateTimestamp``; None if the record has none.
-        at_ms: the record's time.
+        at_ms: time of the record.
         last_ms: the time of the operation before the record.
     """
     if joined_ms is None or at_ms is None:
@@ -590,7 +595,9 @@ def join_done(joined_ms: int | None, at_ms: int | None, last_ms: int | None) -> 
 
 
 def _unowned(gap: Unowned, topic: str | None) -> list[dict[str, int | None]] | None:
-    """Return the times in which members missed a partition; None if they are not on record.
+    """Return the times in which members missed a partition.
+
+    Return None if these times are not on record.
 
     Args:
         gap: the time since the partition's last owner.
@@ -612,7 +619,10 @@ def _owned(member: Member | None) -> Assignment:
 
 
 def _is_same_owner(before: OpenOwnership, after: OpenOwnership) -> bool:
-    """Return whether both are ownerships of the same member; a static member may have a new member id."""
+    """Return whether two ownerships are of the same member.
+
+    A static member may have a new member id.
+    """
     if before.member_id == after.member_id:
         return True
     return after.instance_id is not None and before.instance_id == after.instance_id

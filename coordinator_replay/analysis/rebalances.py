@@ -103,7 +103,7 @@ BEGINS_OR_ENDS = GENERATIONS | ENDS | BEGINS
 
 @dataclass(slots=True)
 class OpenRebalance:
-    """One rebalance so far.
+    """A rebalance that may still change.
 
     Attributes:
         started_ms: begin of the rebalance; for a classic rebalance, the latest possible begin. None, like all other
@@ -167,7 +167,9 @@ _SHOWN = (
 
 
 def rebalance_id(scope: Scope, partition: int, offset: int) -> str:
-    """Return the id of the rebalance that a record began; it is the same in every run over the same log.
+    """Return the id of the rebalance that a record began.
+
+    The id is the same in every run over the same log.
 
     >>> rebalance_id(Scope("default", "orders"), 3, 117)
     '8e4bb10c601a9af9491bb57ca31df591'
@@ -223,7 +225,9 @@ class Rebalances:
         self.history = GroupHistory(self.topics)
 
     def begin(self, events: Sequence[Event], at_ms: int | None, last_ms: int | None) -> str | None:
-        """Open and close rebalances by the events of an operation; called before other folds take them.
+        """Open and close rebalances by the events of an operation.
+
+        Call this before other folds see these events.
 
         Returns:
             The id of the rebalance that the operation belongs to.
@@ -265,11 +269,13 @@ class Rebalances:
         return last.is_exact and not was_exact
 
     def end(self, rebalance_id: str | None, at_ms: int | None) -> Iterator[Row]:
-        """Count the changes of ownership by an operation; yield the rebalances that become final by it.
+        """Count the changes of ownership by an operation.
+
+        Yield the rebalances that become final with it.
 
         Args:
             rebalance_id: the rebalance that the operation belongs to.
-            at_ms: the operation's time.
+            at_ms: time of the operation.
         """
         ownership, running = self.ownership, self.running
         if ownership.handovers:
@@ -321,7 +327,9 @@ class Rebalances:
                     _count_wait(rebalance, handover, handover.awaited_ms)
 
     def lose_track(self, offset: int) -> None:
-        """Note that records begin to be missing: they may hold the end, cost and reason of running rebalances.
+        """Note that records are missing from here on.
+
+        They may hold the end, cost and reason of running rebalances.
 
         A finished rebalance stays exact if no later record can show more: its reason is final, and every partition that
         was revoked in it has an owner.
@@ -400,7 +408,7 @@ class Rebalances:
         return rebalance.rebalance_id
 
     def _doubt_first(self, open_rebalance: OpenRebalance) -> None:
-        """Doubt the first proven generation of a classic group: an unrecorded conversion may precede it."""
+        """Note that a conversion without a record may precede the first proven generation of a classic group."""
         if open_rebalance.members_joined or open_rebalance.members_left:
             return
         open_rebalance.is_exact = False
@@ -509,14 +517,19 @@ def _begins(event: Event) -> bool:
 
 
 def _started_ms(event: Event, at_ms: int | None, last_ms: int | None) -> int | None:
-    """Return when the rebalance of an event began; for a classic rebalance, the latest possible begin."""
+    """Return when the rebalance of an event began.
+
+    For a classic rebalance, return the latest possible begin.
+    """
     if event.group_type is GroupType.CLASSIC and event.kind in GENERATIONS:
         return join_done(event.changes.get("join_done_ms"), at_ms, last_ms)
     return at_ms
 
 
 def _earliest(situation: Situation, last_ms: int | None) -> int | None:
-    """Return the earliest possible begin of a rebalance; None if the log does not show it.
+    """Return the earliest possible begin of a rebalance.
+
+    Return None if the log does not show it.
 
     Args:
         situation: the rebalance.
@@ -552,7 +565,10 @@ def _count_unowned(open_rebalance: OpenRebalance, unowned_ms: int | None) -> Non
 
 
 def _count_wait(open_rebalance: OpenRebalance, handover: Handover, awaited_ms: int) -> None:
-    """Count the wait for a member that revoked a partition meant for another; the last one blocked the rebalance."""
+    """Count the wait for a member that revoked a partition meant for another member.
+
+    The last such member blocked the rebalance.
+    """
     if open_rebalance.group_type not in WAIT_FOR_EACH_OTHER:
         return
     if open_rebalance.is_over and time_order(open_rebalance.completed_at) < time_order(handover.released_ms):

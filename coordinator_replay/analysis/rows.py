@@ -65,7 +65,7 @@ class RecordTopics:
         return ((topic, self.names.get(topic)),)
 
     def keys(self, old_type: GroupType, topic: str, new_type: GroupType) -> tuple[str, ...]:
-        """Return the keys that a topic has in records of another group type, as far as its name is known."""
+        """Return the keys that a topic has in records of another group type, if its name is known."""
         names = {name for _, name in self.shown(old_type, topic) if name is not None}
         if new_type is GroupType.CLASSIC:
             return tuple(sorted(names))
@@ -74,7 +74,10 @@ class RecordTopics:
         return tuple(topic_id for topic_id, name in self.names.items() if name in names)
 
     def structs(self, group_type: GroupType, assignment: Assignment | None) -> list[dict[str, Any]] | None:
-        """Return an assignment as ``array<struct<topic_id, topic, partitions>>``; None if it is not known."""
+        """Return an assignment as ``array<struct<topic_id, topic, partitions>>``.
+
+        Return None if the assignment is not known.
+        """
         if not assignment:
             return None if assignment is None else []
         return [

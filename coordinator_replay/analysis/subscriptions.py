@@ -22,7 +22,7 @@ class Asked(NamedTuple):
 
     Attributes:
         topics: names of the topics; None if the names are not on record, so that the member may subscribe to any topic.
-        regex: the regular expression to which the member subscribes; empty if it uses none.
+        regex: the regular expression to which the member subscribes; empty if the member uses none.
     """
 
     topics: tuple[str, ...] | None

@@ -13,7 +13,10 @@ TABLE = "group_timeline"
 
 @dataclass(slots=True)
 class Timeline:
-    """The fold that numbers events; ``seq`` is the number of the next event, and ``encode`` writes JSON."""
+    """The fold that numbers events.
+
+    ``seq`` is the number of the next event, and ``encode`` writes JSON.
+    """
 
     encode: Callable[[Any], str]
     topics: RecordTopics

@@ -55,7 +55,7 @@ class Anchor(NamedTuple):
 
     @property
     def when(self) -> str:
-        """Return its time for a sentence."""
+        """Return the time of the record for a sentence."""
         at = self.log_timestamp
         return "an unknown time" if at is None else f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03}Z"
 
@@ -79,10 +79,12 @@ class Comparison(NamedTuple):
 
 
 def choose(anchors: Iterable[Anchor], most: int = MOST) -> list[Anchor]:
-    """Choose anchors of one log partition: some of the newest, the oldest, and some that may survive for long.
+    """Choose anchors of one log partition.
+
+    They are some of the newest, the oldest, and some that may survive for long.
 
     Args:
-        anchors: the candidates; of several at one offset, the one with the highest leader epoch counts.
+        anchors: the candidates; if several are at the same offset, the candidate with the highest leader epoch counts.
         most: largest number of anchors to keep.
 
     Returns:

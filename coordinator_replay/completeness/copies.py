@@ -48,7 +48,7 @@ class CopyOffsets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A copy with the offsets that it has.
+    """A copy with the offsets that have a record.
 
     Attributes:
         starts: the beginnings, in order, of the ranges in which the copy has every offset.
@@ -85,7 +85,10 @@ class Copy:
         return have_gap
 
     def missing(self, since: int) -> list[tuple[int, int, bool]]:
-        """Return the ranges of offsets that the copy lacks from an offset on: from, to, and whether each is a gap."""
+        """Return the ranges of offsets that the copy lacks from an offset on.
+
+        A range is begin, end, and whether it is a gap.
+        """
         begins = np.append(self.starts, self.bounds.end)
         ends = np.append(min(self.bounds.covered_from, int(begins[0])), self.stops)
         is_gap = np.append(self.gap_before, False)

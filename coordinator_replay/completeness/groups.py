@@ -60,7 +60,10 @@ class GroupProofs:
     confirmed: Mapping[Part, Sequence[Record]] = field(default_factory=dict)
 
     def breaks(self, group_id: str, log_partition: int) -> list[Break]:
-        """Return the beginning and the breaks of a group's history, oldest first; none if no record is missing."""
+        """Return the beginning and the breaks of a group's history, oldest first.
+
+        Return none if no record is missing.
+        """
         breaks = []
         for number, span in enumerate(self.ranges.get(log_partition, ())):
             begins_ms, complete_ms = self.times[log_partition, number]

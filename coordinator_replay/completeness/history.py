@@ -22,7 +22,10 @@ def history_of(copies: Iterable[Copy]) -> list[CompleteRange]:
 
 
 def _age(copy: Copy) -> tuple[int, int, int, str]:
-    """Return the sort key of a copy: its end, then the number of offsets that it lacks."""
+    """Return the sort key of a copy.
+
+    It is the copy's end, then the number of offsets that the copy lacks.
+    """
     missing = sum(high - low for low, high, _ in copy.missing(0))
     return copy.bounds.end, missing, copy.bounds.covered_from, copy.run_id
 
@@ -61,7 +64,9 @@ def _add(ranges: list[CompleteRange], copy: Copy) -> None:
 
 
 def _exact_from(bounds: CopyBounds, behind: int) -> int | None:
-    """Return the offset from which on a copy proves everything; None if it never does.
+    """Return the offset from which on a copy proves everything.
+
+    Return None if no such offset exists.
 
     Args:
         bounds: bounds of the copy.
@@ -93,7 +98,10 @@ def _extend(ranges: list[CompleteRange], to_offset: int) -> None:
 
 
 def _continue(ranges: list[CompleteRange], copy: Copy) -> None:
-    """Add a copy that lacks no offset after the history's end: extend the history, which may then prove more."""
+    """Add a copy that lacks no offset after the history's end.
+
+    The history becomes longer, and may prove more.
+    """
     bounds = copy.bounds
     missing = copy.missing(0)
     is_from_start = bounds.covered_from == 0 and not any(is_gap for _, _, is_gap in missing)

@@ -67,14 +67,20 @@ class Divergence(NamedTuple):
 
 
 class EpochBounds(NamedTuple):
-    """Lower and upper bound of a leader epoch; they are equal if the epoch is known."""
+    """Lower and upper bound of a leader epoch.
+
+    The bounds are equal if the epoch is known.
+    """
 
     lowest: int = NO_EPOCH
     highest: int = LARGEST_INT64
 
     @classmethod
     def of(cls, leader_epoch: int | None) -> "EpochBounds":
-        """Return the bounds of a leader epoch; None gives bounds that include every epoch."""
+        """Return the bounds of a leader epoch.
+
+        For None, return bounds that include every epoch.
+        """
         return cls() if leader_epoch is None else cls(leader_epoch, leader_epoch)
 
 
@@ -127,7 +133,10 @@ class SegmentCopy:
     checkpoint: Sequence[tuple[int, int]] = ()
 
     def last_offset_of(self, leader_epoch: int, below: int = LARGEST_INT64) -> int:
-        """Return the last offset below a limit that it shows to be of a leader epoch; -1 if there is none."""
+        """Return the last offset below a limit that certainly has a leader epoch.
+
+        Return -1 if there is none.
+        """
         records = self.records
         is_of_epoch = (records.lowest_epochs == leader_epoch) & (records.highest_epochs == leader_epoch)
         is_of_epoch &= records.decided == records.offsets
@@ -152,7 +161,9 @@ class _Match(NamedTuple):
 
 
 def divergence(copy: SegmentCopy, others: LogRecords, other: str | None) -> Divergence | None:
-    """Return where the log of a copy diverged from the log of other records; None if nothing shows a divergence.
+    """Return where the log of a copy diverged from the log of other records.
+
+    Return None if nothing shows a divergence.
 
     Args:
         copy: a copy of segments.
@@ -187,7 +198,7 @@ def last_epoch(copy: Copy, records: LogRecords, named: int) -> EpochBounds:
     """Return bounds of the leader epoch at the end of a copy.
 
     Args:
-        copy: the copy.
+        copy: the copy to look at.
         records: decoded records of the copy.
         named: the highest leader epoch that the copy's headers, checkpoint or anchors name; NO_EPOCH if they name none.
     """

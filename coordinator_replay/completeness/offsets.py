@@ -29,7 +29,7 @@ class OffsetProofs:
     times: Mapping[tuple[int, int], int | None] = field(default_factory=dict)
 
     def _in_ranges(self, partitions: Numbers, offsets: Numbers) -> Iterator[tuple[CompleteRange, Bools]]:
-        """Yield each range, and which offsets lie in it."""
+        """Yield each range, and whether each offset lies in the range."""
         for partition, ranges in self.ranges.items():
             is_own = partitions == partition
             for number, span in enumerate(ranges):
@@ -37,7 +37,7 @@ class OffsetProofs:
                 yield span, is_own & (offsets >= span.begins_at) & (offsets < following)
 
     def are_unproven(self, partitions: Numbers, offsets: Numbers) -> Bools:
-        """Return, for each offset, whether a key without an earlier record may have existed there."""
+        """Return, for each offset, whether a key without an earlier record may have existed at the offset."""
         unproven = np.zeros(len(offsets), np.bool_)
         for span, is_in in self._in_ranges(partitions, offsets):
             unproven |= is_in & (

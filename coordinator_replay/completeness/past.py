@@ -36,7 +36,7 @@ def _ranges(rows: Sequence[Sequence[Any]] | None) -> tuple[CompleteRange, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPartition:
-    """The parts of a log partition that audits have read: a row of ``log_partitions``.
+    """A row of ``log_partitions``, with the parts of a log partition that audits have read.
 
     Attributes:
         complete_from_offset: the offset from which nothing is missing and everything is proven; None if there is no
@@ -111,7 +111,10 @@ class LogPartition:
         return self.is_whole or bool(self.complete_at(at))
 
     def _provable(self) -> Iterator[tuple[CompleteRange, bool]]:
-        """Yield the ranges that can prove something, each with whether it is the last one."""
+        """Yield the ranges that can prove something.
+
+        Each has a flag that says whether it is the last range.
+        """
         # After a gap, a key is open until its next record, because its last record may have been in the gap.
         gap = min((first for first, _ in self.gaps), default=None)
         for number, span in enumerate(self.ranges, 1):
@@ -127,7 +130,10 @@ class LogPartition:
         return next((span.to_offset for span, is_last in parts if not span.is_over(at, is_last=is_last)), 0)
 
     def has_hole_between(self, since: datetime | None, at: datetime) -> bool:
-        """Return whether offsets are missing between two audits in a time range; known values may have ended there."""
+        """Return whether offsets are missing between two audits in a time range.
+
+        Known values may have ended in such a hole.
+        """
         if self.gaps:
             return True
         ends = [span.to_timestamp for span in self.ranges[:-1]]
@@ -151,7 +157,10 @@ class Completeness:
 
     @property
     def log_end(self) -> datetime | None:
-        """Return the latest timestamp of a record; None if no record has one."""
+        """Return the latest timestamp of a record.
+
+        Return None if no record has a timestamp.
+        """
         return max((row.end_timestamp for row in self.partitions.values() if row.end_timestamp), default=None)
 
     def proofs(self, at: datetime) -> tuple[list[int], list[int], list[int]]:
@@ -180,11 +189,17 @@ class Completeness:
         )
 
     def incomplete_from(self, start: datetime | None) -> list[int]:
-        """Return the log partitions that may lack records from a time on; None means the start of the log."""
+        """Return the log partitions that may lack records from a time on.
+
+        None stands for the start of the log.
+        """
         return [number for number in self.partitions if not self.since([number]).has_all_from(start)]
 
     def some(self, log_partitions: Iterable[int] | None) -> list[LogPartition]:
-        """Return some of the log partitions; all if None."""
+        """Return some of the log partitions.
+
+        None stands for all.
+        """
         chosen = self.partitions if log_partitions is None else set(log_partitions)
         return [self.partitions[number] for number in chosen if number in self.partitions]
 
@@ -220,7 +235,9 @@ def _proven_since(since: datetime, log_end: datetime | None) -> str:
 
 
 def shown_since(since: datetime, log_end: datetime | None) -> str:
-    """Return the first full second from which the log is complete; empty if that is after the log's end.
+    """Return the first full second from which the log is complete.
+
+    Return an empty text if that is after the log's end.
 
     >>> from datetime import UTC
     >>> since, end = datetime(2026, 11, 21, 8, 59, 54, 400_000, UTC), datetime(2026, 11, 21, 8, 59, 54, 700_000, UTC)
@@ -256,7 +273,10 @@ class CompleteSince:
     since: datetime | None
 
     def has_all_from(self, start: datetime | None) -> bool:
-        """Return whether nothing is missing from a time on; None means the start of the log."""
+        """Return whether nothing is missing from a time on.
+
+        None stands for the start of the log.
+        """
         if self.is_whole:
             return True
         return start is not None and self.since is not None and start >= self.since

@@ -39,7 +39,10 @@ class CompleteRange:
 
     @property
     def own_copy(self) -> "Copy":
-        """Return the copy; a range that was read from a table has no copy."""
+        """Return the copy of the range.
+
+        A range that was read from a table has no copy.
+        """
         if self.copy is None:
             raise ValueError("a range that a table has knows no copy")
         return self.copy
@@ -50,7 +53,10 @@ class CompleteRange:
         return not self.from_offset and not self.is_gap
 
     def is_complete_at(self, at: datetime, *, is_last: bool) -> bool:
-        """Return whether everything is proven at a point in time; the last range of a log partition never ends."""
+        """Return whether everything is proven at a point in time.
+
+        The last range of a log partition never ends.
+        """
         if self.exact_from_offset is None or self.is_over(at, is_last=is_last):
             return False
         if self.exact_from_offset == 0 or (is_last and at == LATEST):
@@ -58,7 +64,10 @@ class CompleteRange:
         return self.exact_from_timestamp is not None and self._begins_by(at) and self.exact_from_timestamp <= at
 
     def proven_from(self, at: datetime, *, is_last: bool) -> int | None:
-        """Return the first offset from which the range proves every key at a time; None if it proves nothing."""
+        """Return the first offset from which the range proves every key at a time.
+
+        Return None if the range proves nothing.
+        """
         if self.exact_from_offset is None or self.is_over(at, is_last=is_last):
             return None
         begins = self.exact_from_offset == 0 or self._begins_by(at) or (is_last and at == LATEST)
@@ -68,12 +77,18 @@ class CompleteRange:
         return self.from_offset == 0 or (self.from_timestamp is not None and self.from_timestamp <= at)
 
     def is_over(self, at: datetime, *, is_last: bool) -> bool:
-        """Return whether the range ends before a point in time; the last range of a log partition never ends."""
+        """Return whether the range ends before a point in time.
+
+        The last range of a log partition never ends.
+        """
         return not is_last and (self.to_timestamp is None or self.to_timestamp <= at)
 
 
 def are_longer(before: Sequence[CompleteRange], now: Sequence[CompleteRange]) -> bool:
-    """Return whether ranges begin where the earlier ranges did: then only the last one can have become longer."""
+    """Return whether ranges begin where the earlier ranges did.
+
+    If so, only the last range can have become longer.
+    """
     return _begins(before) == _begins(now)
 
 

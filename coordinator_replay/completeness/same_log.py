@@ -66,7 +66,9 @@ class EarlierLog:
 
 @dataclass(slots=True)
 class LogCopy:
-    """A copy of a log partition, or a part of it: files in one folder, or records of an export.
+    """A copy of a log partition, or a part of a copy.
+
+    It is files in one folder, or records of an export.
 
     Attributes:
         folder: the folder of the files; empty for an export.
@@ -124,7 +126,7 @@ class LogCopy:
 
 
 class Truncation(NamedTuple):
-    """A truncation: a log partition lost its newest records at an election.
+    """A truncation, in which a log partition lost its newest records at an election.
 
     Attributes:
         from_offset: records of earlier runs from this offset on no longer count.
@@ -155,7 +157,9 @@ class Truncation(NamedTuple):
 
 
 class StaleCopy(NamedTuple):
-    """A copy from before an election: an older dump, or a replica that had not caught up.
+    """A copy from before an election.
+
+    It is an older dump, or a replica that had not caught up.
 
     Attributes:
         place: place of the copy, in words.
@@ -297,7 +301,7 @@ def may_have_diverged(copies: Sequence[LogCopy], log: EarlierLog | None) -> bool
 
 
 def check_topic(copy: LogCopy, log: EarlierLog) -> None:
-    """Make sure that a copy and the records of earlier runs come from the same topic.
+    """Check that a copy and the records of earlier runs come from the same topic.
 
     Raises:
         InputError: the copy's topic has another id.
@@ -342,7 +346,9 @@ def _behind(copy: LogCopy, lost: Truncation) -> Divergence:
 
 
 def _divergence(copy: LogCopy, log: EarlierLog) -> Divergence | None:
-    """Return where a copy diverges from the records of earlier runs; None if no anchor shows a divergence.
+    """Return where a copy diverges from the records of earlier runs.
+
+    Return None if no anchor shows a divergence.
 
     Raises:
         InputError: the copy comes from another log, or no leader epoch shows which of the two histories counts.
@@ -388,7 +394,7 @@ def _where(copy: LogCopy, diverged: Comparison) -> str:
 
 
 def _check_same_log(copy: LogCopy, log: EarlierLog, diverged: Comparison) -> None:
-    """Make sure that a copy that differs from earlier runs was the same log once.
+    """Check that a copy that differs from earlier runs was the same log at an earlier time.
 
     Raises:
         InputError: the copy comes from another log.

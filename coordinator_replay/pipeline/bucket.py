@@ -79,10 +79,12 @@ def _partitions(
 
 
 def reasons_to_rebuild(share: BucketShare, names: Mapping[str, str], renamed: Collection[str]) -> list[str]:
-    """Return the reasons why a bucket can't continue where its tables end; no reasons if it can.
+    """Return the reasons why a bucket can't continue where its tables end.
+
+    If it can, return no reasons.
 
     Args:
-        share: the bucket, whose staged records follow the records of its tables.
+        share: the bucket; its staged records follow the records of its tables.
         names: topic name by id.
         renamed: ids of topics whose names are new or have changed since the last run.
     """

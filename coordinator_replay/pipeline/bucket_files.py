@@ -54,7 +54,10 @@ class TableWriter:
         return self._parts[key]
 
     def add(self, table: str, rows: pa.RecordBatch, *, is_open: bool | None = None, bucket: int | None = None) -> None:
-        """Add rows to a table. Columns that the rows lack become null; columns that the table lacks are left out."""
+        """Add rows to a table.
+
+        Columns that the rows lack become null. Columns that the table lacks are left out.
+        """
         if rows.num_rows:
             part = self._part(table, is_open, self.bucket if bucket is None else bucket)
             self._writer.add(part, conform(rows, part.schema))
@@ -76,7 +79,10 @@ class TableWriter:
         return staged_part(name, f"{self.place.folder}/{name}", schema)
 
     def close(self) -> list[DataFile]:
-        """Finish and return the files; staged files have no table."""
+        """Finish and return the files.
+
+        Staged files belong to no table.
+        """
         return self._writer.close()
 
 
@@ -98,7 +104,9 @@ class Changes:
 
 @dataclass(slots=True)
 class BucketFiles:
-    """A bucket with its files and their changes, as it goes from one stage to the next.
+    """A bucket with its files and their changes.
+
+    Each stage receives it from the stage before.
 
     Attributes:
         bucket: number of the bucket.

@@ -13,7 +13,9 @@ from coordinator_replay.store.scan import read_paths
 def extremes(
     uris: Iterable[str], column: str, which: Literal["min", "max"], where: pc.Expression, *, by: str = "group_id"
 ) -> dict[Any, int]:
-    """Return the lowest or highest value of a column in the rows of each group; times in milliseconds.
+    """Return the lowest or highest value of a column in the rows of each group.
+
+    Times are in milliseconds.
 
     Args:
         uris: the files.

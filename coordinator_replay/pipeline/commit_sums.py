@@ -167,7 +167,9 @@ _SUMS = {PARTITION_SUMS: _BY_PARTITION, REWIND_SUMS: _REWINDS, LOSS_SUMS: _LOSSE
 def commit_sums(
     commits: Iterable[pa.RecordBatch], evidence: pa.Table, wanted: SumsRange
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the sums of a bucket's commits; a bucket has whole groups.
+    """Yield the sums of a bucket's commits.
+
+    A bucket has whole groups.
 
     Args:
         commits: at least the columns of COMMIT.
@@ -215,7 +217,9 @@ class _MinuteSums:
         self.sums = {name: numbers_of(minutes.column(name).combine_chunks().take(taken)) for name in _SUMMED}
 
     def by_group(self, wanted: SumsRange) -> pa.RecordBatch:
-        """Return sums of commits by group; minutes that are over have rows of their own.
+        """Return sums of commits by group.
+
+        Minutes that are over have rows of their own.
 
         A row has the number of commits and of their bytes, the number of commits that may or may not be transactional,
         and the first and last time in milliseconds. It also has the number of minutes with too many commits for each
@@ -272,7 +276,9 @@ class IntervalSums:
         self._rows = 0
 
     def add(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Take rows of the history; yield sums when enough rows wait.
+        """Add rows of the history.
+
+        When enough rows wait, yield their sums.
 
         Yields:
             Rows of ``_SUMS``.

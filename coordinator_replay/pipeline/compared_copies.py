@@ -131,7 +131,7 @@ def share_of(
         parts: by folder, facts from the headers and checkpoints of the copies.
         staged: staged files of the bucket.
         tables: files of the bucket.
-        log: facts about the log partition that earlier runs have kept; None if no earlier run has read it.
+        log: facts about the log partition from earlier runs; None if no earlier run has read the partition.
     """
     by_table: dict[str, list[str]] = {}
     for file in tables:
@@ -179,7 +179,10 @@ def _segment_copy(compared: ComparedCopy, offsets: CopyOffsets, records: LogReco
 
 
 def _newest_stored(share: CopiesShare, log: EarlierLog, stored: LogRecords) -> SegmentCopy | None:
-    """Return the stored copy that reaches farthest; None if that copy is an export."""
+    """Return the stored copy that reaches farthest.
+
+    Return None if that copy is an export.
+    """
     copies = read_copies(share.tables.get(COPIES, ())).get(share.log_partition, [])
     copy = max(copies, key=lambda copy: copy.bounds.end, default=None)
     if copy is None or copy.bounds.is_export or copy.bounds.cleaned_to > copy.bounds.end:

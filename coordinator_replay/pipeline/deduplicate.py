@@ -92,7 +92,9 @@ _QUARANTINE_COLUMNS = ("error_class", "source", "key", "value", "kind")
 
 
 def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the identity of a piece of damage, which does not depend on the folder that it was read from.
+    """Return the identity of a piece of damage.
+
+    It does not depend on the folder from which the damage was read.
 
     A piece of a segment is identified by file name and byte position, a malformed line or row by its bytes.
     """
@@ -147,7 +149,9 @@ def _read(files: Sequence[StagedFile]) -> _Rows:
 
 
 def _best_copies(rows: _Rows) -> Bools:
-    """Return, for each row, whether it stays. At each position, only a row with the highest leader epoch does.
+    """Return, for each row, whether the row stays.
+
+    Of several rows at one position, only a row with the highest leader epoch stays.
 
     If several have it, the row of the first file stays.
     """
@@ -176,7 +180,7 @@ def _in_ranges(rows: _Rows, ranges: Ranges) -> Bools:
 
 
 def _are_lost(rows: pa.RecordBatch, lost_from: Mapping[int, int]) -> Bools:
-    """Return, for each row of a table, whether an election has truncated its record from the log."""
+    """Return, for each row of a table, whether an election has truncated the row's record from the log."""
     partitions, offsets = (numbers_of(rows.column(name), -1) for name in _PLACE)
     lost = np.zeros(rows.num_rows, np.bool_)
     for partition, start in lost_from.items():
@@ -265,7 +269,10 @@ class Deduplication:
     files: BucketFiles
 
     def run(self, writer: TableWriter) -> tuple[Deduplicated, OffsetsByCopy]:
-        """Write the new records, and the records of the tables again if their numbers change."""
+        """Write the new records.
+
+        If the numbers of the tables' records change, write those records again.
+        """
         rows = _read(self.share.staged)
         existing = _Existing(self.files, positions=self.share.are_late, lost_from=self.share.lost_from)
         keep = _best_copies(rows)
@@ -289,7 +296,10 @@ class Deduplication:
         return _exist(rows, existing.places) | again
 
     def _keep_damage(self, rows: _Rows, keep: Bools, existing: _Existing, counts: Deduplicated) -> None:
-        """Keep each piece of damage once; keep malformed lines of one dump as often as they occur."""
+        """Keep each piece of damage once.
+
+        Keep malformed lines of one dump as often as they occur.
+        """
         seen: set[tuple[Any, ...]] = set()
         for place, identity in rows.identity.items():
             if identity in existing.identities:
@@ -304,7 +314,10 @@ class Deduplication:
             keep[place] = place not in rows.identity
 
     def _numbers(self, rows: _Rows, keep: Bools, existing: _Existing) -> dict[int, Numbers]:
-        """Return sorted offsets by log partition: the new ones; if some records are late, all offsets with a record."""
+        """Return sorted offsets of new records by log partition.
+
+        If some records are late, return all offsets with a record.
+        """
         new = keep & rows.has_place
         new_offsets = _by_partition([(rows.partitions[new], rows.offsets[new])])
         if not self.share.are_late:

@@ -67,7 +67,7 @@ class Log:
 
 
 def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log, lines: Sequence[str]) -> CausesResult:
-    """Run the one stage across buckets, and add the files that it writes to the files of each bucket.
+    """Run the stage that explains tombstones across buckets, and add its files to the files of each bucket.
 
     Args:
         job: the job of the run.
@@ -144,7 +144,10 @@ def add_up_metrics(
 
 
 def take_findings(job: Job, evaluated: Sequence[EvaluationResult], log: Log, news: News, summary: Summary) -> Changes:
-    """Write the findings of all buckets, and findings about the log: ranges not read or lost, slow loading."""
+    """Write the findings of all buckets and of the log.
+
+    Findings of the log are ranges not read or lost, and slow loading.
+    """
     run = summary.run
     for step in evaluated:
         summary.findings.update(step.severities)

@@ -83,7 +83,9 @@ GROUP BY ALL ORDER BY group_id, number
 
 
 class GroupMove(NamedTuple):
-    """A move of a group, in the columns of table ``group_moves``; times in milliseconds.
+    """A move of a group, in the columns of table ``group_moves``.
+
+    Times are in milliseconds.
 
     Attributes:
         number: number of the move among the group's moves, from 1 on.
@@ -131,7 +133,7 @@ class GroupMoves:
         object.__setattr__(self, "begins", {(move.group_id, move.to_log_partition): move for move in self.moves})
 
     def are_over(self, rows: pa.RecordBatch, *columns: str) -> Bools:
-        """Return, for each row, whether it comes after the move of its group out of its log partition.
+        """Return, for each row, whether the row comes after its group moved out of the row's log partition.
 
         Args:
             rows: rows with group_id and log_partition.
@@ -149,11 +151,14 @@ class GroupMoves:
             yield batch.filter(pa.array(~self.are_over(batch, "log_offset"))) if self.ends else batch
 
     def ends_of(self, rows: pa.RecordBatch) -> Numbers:
-        """Return the offset at which each row's group left its log partition; LARGEST_INT64 if it didn't leave."""
+        """Return the offset at which each row's group left its log partition.
+
+        If the group did not leave, it is LARGEST_INT64.
+        """
         return _by_key(rows, {key: end.end_offset for key, end in self.ends.items()}, LARGEST_INT64)
 
     def are_open(self, rows: pa.RecordBatch, column: str) -> Bools:
-        """Return, for each row, whether it begins while brokers with the old partition count also wrote.
+        """Return, for each row, whether the row begins while brokers with the old partition count also wrote.
 
         Args:
             rows: rows with group_id and log_partition.
@@ -190,7 +195,10 @@ def _by_key(rows: pa.RecordBatch, numbers: Mapping[tuple[str, int], int], otherw
 
 
 def _packed(groups: pa.Array, partitions: pa.Array, names: pa.Array) -> Numbers:
-    """Return group and log partition as one number; a negative number for a group that is not among ``names``."""
+    """Return group and log partition as one number.
+
+    It is negative for a group that is not among ``names``.
+    """
     return (numbers_of(pc.index_in(groups, names), -1) << 32) + numbers_of(partitions, 0)
 
 
@@ -231,7 +239,10 @@ class FoundMoves:
 
 
 def hash_divisor(groups: Iterable[str], log_partition: int) -> int:
-    """Return a number divided by every partition count that puts these groups into a log partition; 0 for no group."""
+    """Return a common multiple of all partition counts that put these groups into a log partition.
+
+    Return 0 for no group.
+    """
     return math.gcd(*(positive_hash(group) - log_partition for group in groups))
 
 
@@ -283,7 +294,10 @@ def _first_offsets(uris: Iterable[str]) -> dict[tuple[str, int], int]:
 def _touched(
     known: Sequence[GroupMove], first_new: Mapping[tuple[str, int], int], several: Collection[str]
 ) -> set[str]:
-    """Return the groups whose moves may have changed: all except groups with new records only after their last move."""
+    """Return the groups whose moves may have changed.
+
+    Groups with new records only after their last move are left out.
+    """
     last = {move.group_id: move for move in known}
     touched = set(several).difference(last)
     for (group, partition), offset in first_new.items():
@@ -330,7 +344,7 @@ def from_rows(batches: Iterable[pa.RecordBatch]) -> list[GroupMove]:
 
 
 def moved_note(moves: Sequence[GroupMove]) -> str | None:
-    """Return a sentence about moves; None if there are none."""
+    """Return a sentence about moves; None if there are no moves."""
     if not moves:
         return None
     shown = [f"{move.group_id} from {move.log_partition} to {move.to_log_partition}" for move in moves]
@@ -342,7 +356,10 @@ def moved_note(moves: Sequence[GroupMove]) -> str | None:
 
 
 def evidence_of(moves: Sequence[GroupMove]) -> MovedGroups:
-    """Return moves as evidence of a finding; only some of them are named."""
+    """Return moves as evidence of a finding.
+
+    The evidence names only some of the groups.
+    """
     times = [move.moved_at for move in moves if move.moved_at is not None]
     open_until = [move.overlaps_until for move in moves if move.overlaps_until is not None]
     named: list[NamedMove] = [
@@ -364,7 +381,10 @@ def evidence_of(moves: Sequence[GroupMove]) -> MovedGroups:
 
 
 def rebuilt_for(known: Sequence[GroupMove], now: Sequence[GroupMove]) -> dict[int, str]:
-    """Return why rows of log partitions are derived again: a move into or out of them changed."""
+    """Return the reasons why rows of log partitions are derived again.
+
+    Moves into or out of these partitions changed.
+    """
     reasons: dict[int, str] = {}
     for move in sorted(set(known).symmetric_difference(now), key=lambda move: (move.group_id, move.number)):
         why = f"group {move.group_id!r} moved from log partition {move.log_partition} to {move.to_log_partition}"

@@ -23,7 +23,7 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 class GroupFailure(NamedTuple):
-    """Why a group could not be evaluated: the evidence of ``Evidence.FAILURE``.
+    """A failure to evaluate a group, as the evidence of ``Evidence.FAILURE``.
 
     Attributes:
         step: the step that failed.
@@ -40,7 +40,7 @@ class GroupFailure(NamedTuple):
     log_offset: int | None = None
 
     def evidence(self) -> FailedStep:
-        """Return it as evidence."""
+        """Return the failure as evidence."""
         return {
             "step": self.step,
             "error": self.error,
@@ -51,7 +51,9 @@ class GroupFailure(NamedTuple):
 
 
 class GroupGuard:
-    """Guard for the steps of one group: ``with guard: …`` ends if the step fails, and nothing is raised.
+    """A guard for the steps of one group.
+
+    If a step fails, the block ``with guard:`` ends, and no error is raised.
 
     Attributes:
         failure: the first failure; None if nothing has failed.

@@ -61,7 +61,10 @@ class Job:
         return [*kept, *(file.path for file in changes.added if file.table == table)]
 
     def upkeep_note(self, changes: Changes) -> str | None:
-        """Return a note that upkeep is due; None if upkeep is not due, or if a follower does it."""
+        """Return a note that upkeep is due.
+
+        Return None if upkeep is not due, or if a follower does the upkeep.
+        """
         if self.options.follow is not None:
             return None
         removed = {file.uri for file in changes.removed}
@@ -88,7 +91,10 @@ class Job:
         )
 
     def commit(self, run: Run, changes: Changes) -> None:
-        """Commit the files of all tables; the ledger comes last."""
+        """Commit the files of all tables.
+
+        The ledger is committed last.
+        """
         names = [name for name in tables() if name != LEDGER]
 
         def one(name: str) -> int:
@@ -118,7 +124,9 @@ class Job:
 
 
 def begin_job(stages: Stages, options: Options, *, is_plan: bool = False) -> tuple[Job, Run]:
-    """Open the warehouse for a run: undo the changes of a killed run, and create missing tables.
+    """Open the warehouse for a run.
+
+    Undo the changes of a killed run, and create missing tables.
 
     Args:
         stages: runs the stages.
@@ -154,7 +162,7 @@ def _buckets(ledger: Snapshot | None, options: Options, *, is_local: bool) -> in
     """Return the number of buckets of a warehouse.
 
     Args:
-        ledger: its ledger; None if the warehouse is new.
+        ledger: the warehouse's ledger; None if the warehouse is new.
         options: the options of the run.
         is_local: whether all tasks run on one machine.
 

@@ -74,7 +74,7 @@ class Run:
         """Return a run that starts now.
 
         Args:
-            cluster: the cluster whose dump it reads.
+            cluster: the cluster of the run's dump.
             inputs: the inputs as the user named them.
             settings: options of the run.
             last_id: id of the newest finished run; ids rise, even if this machine's clock is behind.
@@ -97,7 +97,9 @@ class Run:
                 self.to_offsets[partition] = max(count.high + 1, self.to_offsets.get(partition, 0))
 
     def cover(self, extents: Sequence[Extent], ends: Mapping[int, int]) -> None:
-        """Extend the offsets of the run to the ends of its files, including parts that were audited before.
+        """Extend the offsets of the run to the ends of its files.
+
+        This includes parts that were audited before.
 
         Args:
             extents: the offsets that the run's files cover.
@@ -115,7 +117,7 @@ class Run:
 
     @property
     def has_new_records(self) -> bool:
-        """Return whether it read records that no earlier run had read."""
+        """Return whether the run read records that no earlier run had read."""
         return has_new_records(self.records_decoded, self.records_quarantined, self.control_records)
 
     def fail(self, groups: Sequence[str]) -> None:
@@ -162,7 +164,9 @@ def _as_written(value: Any) -> Any:
 
 
 def finished_runs(ledger: Snapshot, cluster: str) -> list[Run]:
-    """Return the finished runs of a cluster, newest first; each is only a handful of numbers.
+    """Return the finished runs of a cluster, newest first.
+
+    Each run is only a few numbers.
 
     Args:
         ledger: table ``audit_runs``.
@@ -203,7 +207,10 @@ def audited_ranges(runs: Sequence[Run], form: str | None = None) -> dict[int, li
 
 
 def _read_by(run: Run) -> Iterator[tuple[int, tuple[int, int]]]:
-    """Yield the half-open ranges of offsets that a run has read, without its gaps, each with its log partition."""
+    """Yield the half-open ranges of offsets that a run has read, each with its log partition.
+
+    Gaps are left out.
+    """
     for partition, start in run.from_offsets.items():
         for _, gap_from, gap_to in sorted(gap for gap in run.gaps if gap[0] == partition):
             yield partition, (start, gap_from)
@@ -212,7 +219,9 @@ def _read_by(run: Run) -> Iterator[tuple[int, tuple[int, int]]]:
 
 
 def lost_ranges(runs: Sequence[Run]) -> Iterator[tuple[int, int, int]]:
-    """Yield ranges read by earlier runs that an election truncated: log_partition, from, to (not included).
+    """Yield ranges that earlier runs read and that an election truncated.
+
+    A range is log partition, begin and end (not included).
 
     Args:
         runs: the runs, as ``finished_runs`` returns them, the newest first.
@@ -228,7 +237,10 @@ def lost_ranges(runs: Sequence[Run]) -> Iterator[tuple[int, int, int]]:
 
 
 def below(ranges: Ranges, limits: Mapping[int, int]) -> dict[int, list[tuple[int, int]]]:
-    """Return half-open ranges of offsets by log partition, cut off at the partition's limit if it has one."""
+    """Return half-open ranges of offsets by log partition.
+
+    If the partition has a limit, the ranges are cut off there.
+    """
     return {
         partition: [
             (start, min(end, limits.get(partition, end)))
@@ -253,17 +265,17 @@ class History:
 
     @cached_property
     def ranges(self) -> Ranges:
-        """Return the ranges of offsets that they have read, by log partition."""
+        """Return the ranges of offsets that the runs have read, by log partition."""
         return below(audited_ranges(self.runs), self.lost_from)
 
     @cached_property
     def segment_ranges(self) -> Ranges:
-        """Return the ranges of offsets that they have read from segments, by log partition."""
+        """Return the ranges of offsets that the runs have read from segments, by log partition."""
         return below(audited_ranges(self.runs, Format.SEGMENTS), self.lost_from)
 
     @cached_property
     def positions(self) -> Mapping[int, int]:
-        """Return the number of offsets below their end that hold a record, by log partition."""
+        """Return the number of offsets with a record below the runs' end, by log partition."""
         return {partition: count for run in reversed(self.runs) for partition, count in run.positions.items()}
 
     @property
@@ -282,12 +294,15 @@ class History:
         return max((run.log_end for run in self.runs if run.log_end is not None), default=None)
 
     def is_behind(self) -> bool:
-        """Return whether the last run only wrote records and derived nothing from them."""
+        """Return whether the last run only wrote records and derived no other rows."""
         return bool(self.settings.get("records_only"))
 
 
 def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return half-open ranges in order; ranges that touch are merged."""
+    """Return half-open ranges in order.
+
+    Ranges that touch are merged.
+    """
     joined: list[tuple[int, int]] = []
     for start, end in sorted(ranges):
         if joined and start <= joined[-1][1]:
@@ -298,7 +313,9 @@ def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def unread(earlier: Ranges, run: Run) -> list[tuple[int, int, int]]:
-    """Return ranges between the offsets of earlier runs and of this run that none has read: log_partition, from, to.
+    """Return ranges that no run has read, between the offsets of earlier runs and of this run.
+
+    A range is log partition, begin and end.
 
     Args:
         earlier: the offsets of earlier runs, as ``audited_ranges`` returns them.
@@ -311,7 +328,10 @@ def unread(earlier: Ranges, run: Run) -> list[tuple[int, int, int]]:
 
 
 def between(read: Mapping[int, Sequence[tuple[int, int]]]) -> Iterator[tuple[int, int, int]]:
-    """Yield the ranges between given ranges of offsets: log_partition, from, to."""
+    """Yield the ranges between given ranges of offsets.
+
+    A range is log partition, begin and end.
+    """
     for partition, ranges in sorted(read.items()):
         reached = None
         for start, end in sorted(ranges):

@@ -110,7 +110,10 @@ class PartitionStep:
         ]
 
     def new_gaps(self, partition: int) -> list[tuple[int, CompleteRange]]:
-        """Return the gaps after the end of earlier runs, with their numbers; none if an earlier range changed."""
+        """Return the gaps after the end of earlier runs, with their numbers.
+
+        If an earlier range changed, return no gaps.
+        """
         ranges, old = self.completeness.ranges[partition], self.old.get(partition)
         if old is None or not old["complete_ranges"]:
             return []
@@ -122,7 +125,10 @@ class PartitionStep:
         return are_longer(ranges_of(old["complete_ranges"]), ranges)
 
     def reached_ms(self) -> int:
-        """Return the latest time up to which an earlier run has read one of the log partitions; 0 if none has."""
+        """Return the latest time up to which an earlier run has read a log partition of the bucket.
+
+        Return 0 without an earlier run.
+        """
         return max((row["end_timestamp"] or 0 for row in self.old.values()), default=0)
 
     def times(self) -> Mapping[Needed, _Times]:
@@ -139,7 +145,10 @@ class PartitionStep:
         return self._times
 
     def complete_ms(self, partition: int) -> int | None:
-        """Return since when the last range of a log partition is complete; None if no record has a time."""
+        """Return the time since which the last range of a log partition is complete.
+
+        Return None if no record has a time.
+        """
         ranges, old = self.completeness.ranges[partition], self.old.get(partition)
         if old is not None and self._is_longer(old, ranges):
             since = old["complete_ranges"][-1]["from_timestamp"]
@@ -149,7 +158,10 @@ class PartitionStep:
         return latest_ms(around.at_ms, around.before_ms)
 
     def exact_spans(self) -> list[ExactSpan]:
-        """Return the exact spans of log partitions with missing records; an empty span if a partition has none."""
+        """Return the exact spans of log partitions with missing records.
+
+        A partition without an exact span has an empty one.
+        """
         return [
             span
             for partition in self.completeness.open_partitions()

@@ -79,7 +79,7 @@ class Options:
 
 @dataclass(slots=True)
 class Summary:
-    """Summary of a run at its end.
+    """A summary of a run, made at the run's end.
 
     Attributes:
         kinds: number of records new to the tables, by Kafka's name of their kind.

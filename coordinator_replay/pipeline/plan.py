@@ -110,7 +110,7 @@ def _by_bucket(files: Iterable[TableFile]) -> dict[int, dict[str, tuple[TableFil
 def plan_buckets(
     reading: Reading, options: Options, files: Iterable[TableFile], buckets: int, moves: Moves = NOTHING_MOVED
 ) -> Plan:
-    """Decide what to do with each bucket, as far as its rows need not be read for that.
+    """Decide what to do with each bucket, as far as this is possible without reading the bucket's rows.
 
     A bucket is rebuilt if its tables have nothing yet, if new records lie between existing ones, or if existing records
     were lost. All buckets are rebuilt with ``--full``, or if this run derives all rows differently from the runs
@@ -198,7 +198,7 @@ def _reasons_everywhere(history: History, options: Options) -> Iterator[str]:
 
 
 def _late_records(first: Mapping[int, int], ends: Mapping[int, int], reading: Reading) -> Iterator[tuple[int, str]]:
-    """Yield log partitions with records that lie between existing ones or were lost, each with a sentence."""
+    """Yield log partitions with records that lie between existing records or were lost, each with a sentence."""
     bounds = ((copy, copy.bounds.log_partition) for copy in reading.copies)
     overlapping = {partition for copy, partition in bounds if copy.may_have_below(ends.get(partition))}
     for partition in sorted({*first, *overlapping, *reading.lost_from}):

@@ -226,7 +226,10 @@ class _SegmentsRead:
 
 
 def _read_segments(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading:
-    """Read segments; read them again if a log diverged from the records of earlier runs or from another copy."""
+    """Read segments.
+
+    If a log diverged from the records of earlier runs or from another copy, read the segments again.
+    """
     unread, decoded = _decode_unread(decoding, dump, earlier, LogComparison())
     heads = _parts_of(decoded)
     comparison = _compare_logs(decoding.stages, heads, earlier, unread.unopened)
@@ -300,7 +303,10 @@ def _read_copies(
 def _copies_shares(
     decoding: _Decoding, dump: Dump, read: _SegmentsRead, heads: Sequence[LogCopy]
 ) -> Iterator[CopiesShare]:
-    """Yield the log partitions whose copies may be of different leaders; these copies are read from their beginning."""
+    """Yield the log partitions whose copies may be of different leaders.
+
+    These copies are read from their beginning.
+    """
     earlier = read.earlier
     copies = defaultdict[int, list[DumpCopy]](list)
     for copy in read.copies:
@@ -328,7 +334,7 @@ def _copies_shares(
 
 
 def _head(copy: DumpCopy, heads: Mapping[str, LogCopy]) -> LogCopy:
-    """Return the facts in a copy's headers about its end."""
+    """Return the facts about the end of a copy that its headers show."""
     head = heads.get(copy.source, LogCopy(copy.source, copy.bounds.log_partition))
     return head if copy.has_last_batch else replace(head, epochs=[])
 

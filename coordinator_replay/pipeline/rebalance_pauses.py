@@ -137,7 +137,10 @@ class CommitPauses:
         self.taken = self._taken(ownership)
 
     def _are_outside(self, spans: Sequence[ExactSpan]) -> Bools:
-        """Return, for each rebalance, whether commits may be missing: it lies outside the exact spans."""
+        """Return, for each rebalance, whether it lies outside the exact spans.
+
+        Commits may be missing there.
+        """
         partitions = numbers_of(self.rows.column("log_partition").combine_chunks(), -1)[self.order]
         is_outside = np.isin(partitions, [span.log_partition for span in spans])
         for span in spans:
@@ -146,7 +149,7 @@ class CommitPauses:
         return is_outside
 
     def _overlapping(self, groups: pa.Array, begins: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
-        """Return pairs of indices: rows and the rebalances of their group that they overlap.
+        """Return pairs of indices, of a row and of a rebalance of the same group that the row overlaps.
 
         Args:
             groups: the group of each row.
@@ -240,7 +243,7 @@ class CommitPauses:
 
 
 def _are_whole(history: pa.RecordBatch) -> Bools:
-    """Return, for each row of the history, whether it is the whole time between two commits, and not a part of it."""
+    """Return, for each row of the history, whether the row is the whole time between two commits."""
     is_ended = are_among(history.column("ended_by"), pa.array([_COMMIT]))
     return is_ended & as_bools(history.column("is_exact")) & as_bools(history.column("is_proven"))
 
@@ -311,7 +314,10 @@ class PauseStep:
 
     @staticmethod
     def _earlier(rebalances: pa.Table, files: Iterable[TableFile], begins_ms: int) -> EarlierPauses:
-        """Return pauses that earlier runs computed; NOT_COMPUTED for rebalances that this run began or changed."""
+        """Return pauses that earlier runs computed.
+
+        A rebalance that this run began or changed has NOT_COMPUTED.
+        """
         names = ["rebalance_id", "started_at", "completed_at", "commit_pause_ms", "is_pause_at_least"]
         schema = pa.schema([_SCHEMA.field(name) for name in names])
         old = rows_of(read_table(files, names), schema)
@@ -366,7 +372,10 @@ class PauseStep:
         return read_paths(self.files.uris("partition_ownership"), names, since)
 
     def _are_final(self) -> Bools:
-        """Return, for each row, whether no later commit can change it: its group has later records or was deleted."""
+        """Return, for each row, whether no later commit can change it.
+
+        The row's group has later records or was deleted.
+        """
         rows = self.pauses.rows
         groups: list[Any] = rows.column("group_id").to_pylist()
         until = ms_of(rows.column("completed_at")) + WITHIN_MS

@@ -58,7 +58,7 @@ class Topics:
 
 @dataclass(slots=True, kw_only=True)
 class Work:
-    """The state of a run: the facts known when its buckets are planned, and the results of its stages.
+    """The state of a run, with the facts known when its buckets are planned, and the results of its stages.
 
     Attributes:
         has_logs: whether this run has brokers' logs, or the tables have lines of such logs.
@@ -84,12 +84,18 @@ class Work:
 
     @property
     def news(self) -> News:
-        """Return the facts that decide which findings are new; they need the counts of the run's records."""
+        """Return the facts that decide which findings are new.
+
+        They need the counts of the run's records.
+        """
         return news_of(self.job.files(FINDINGS), self.run, self.reading.history.runs)
 
     @property
     def log(self) -> Log:
-        """Return the facts of the whole log; only if commits are added up."""
+        """Return the facts of the whole log.
+
+        They exist only if commits are added up.
+        """
         if self.sums is None or self.run.log_end is None:
             raise LookupError("no record of the log has a time")
         history = self.reading.history
@@ -164,7 +170,7 @@ def stages_of(work: Work) -> list[RunStage]:
 
 
 def _why_derived(work: Work) -> tuple[str, bool]:
-    """Return why the stages across buckets run or are skipped, and whether they run."""
+    """Return why the stages across buckets run or are skipped, and whether these stages run."""
     if not work.plan.derives:
         return _why_not(work, ""), False
     if work.sums is None or work.run.log_end is None:
@@ -285,7 +291,7 @@ def _run_buckets(work: Work) -> Sequence[BucketResult]:
 
 
 def _read_broker_logs(work: Work) -> None:
-    """Run two stages: read the brokers' logs, and merge their lines."""
+    """Run the two stages that read the brokers' logs and merge their lines."""
     job, run, results = work.job, work.run, work.results
     full, existing = job.options.full, job.files(broker_logs.TABLE)
     removed = {file.uri for result in results for file in result.files.removed}

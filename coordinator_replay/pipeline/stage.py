@@ -54,7 +54,10 @@ Observer = Callable[[StageMetrics], None]
 
 
 class Stages(Protocol):
-    """Runner of the stages of an audit: Spark, or a test in its own process."""
+    """A runner of the stages of an audit.
+
+    Spark runs them, or a test runs them in its own process.
+    """
 
     @property
     def is_local(self) -> bool:
@@ -261,7 +264,10 @@ def results_of(
 
 
 def _counted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield batches that Spark has read, and count their rows; files and bytes are in Spark's own metrics."""
+    """Yield batches that Spark has read, and count their rows.
+
+    Files and bytes are in Spark's own metrics.
+    """
     for batch in batches:
         count(IoMetrics(records_read=batch.num_rows))
         yield batch
@@ -272,7 +278,9 @@ def _result_batch(row: tuple[Any, ...]) -> pa.RecordBatch:
 
 
 def together(shares: Sequence[Share], size: Callable[[Share], int]) -> list[list[Share]]:
-    """Return shares of files in their order, small ones grouped, as Spark groups files into partitions.
+    """Group shares of files in their order.
+
+    Small files are put together, as Spark puts files into partitions.
 
     A file is never split. A group of several files has at most ``TASK_BYTES``. Small inputs are spread over tasks.
 

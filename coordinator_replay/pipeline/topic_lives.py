@@ -14,7 +14,10 @@ from coordinator_replay.int64 import LARGEST_INT64
 
 
 class TopicLife(NamedTuple):
-    """A topic from its creation to its deletion, in milliseconds; ``removed_ms`` is None while it exists."""
+    """A topic from its creation to its deletion, in milliseconds.
+
+    While the topic exists, ``removed_ms`` is None.
+    """
 
     topic: str
     topic_id: str
@@ -47,7 +50,9 @@ class TopicLives:
         self._rounds = [_round(number, list(by_topic.values())) for number in range(longest)]
 
     def with_ids(self, commits: pa.RecordBatch) -> pa.RecordBatch:
-        """Return commits with missing topic ids filled in, if a topic of that name existed then.
+        """Return commits with missing topic ids filled in.
+
+        An id is filled in if a topic of that name existed then.
 
         Args:
             commits: rows with topic, topic_id and commit_timestamp.

@@ -36,7 +36,7 @@ class TypedJson(NamedTuple):
         return orjson.dumps(self.write(value), _plain_time, orjson.OPT_PASSTHROUGH_DATETIME).decode()
 
     def value(self, text: str) -> Any:
-        """Read a value from its JSON."""
+        """Read a value from the value's JSON."""
         return self.read(orjson.loads(text))
 
 

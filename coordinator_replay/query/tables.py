@@ -141,7 +141,7 @@ class Tables:
 
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
-        """Return the embedded engine, which keeps nothing on disk."""
+        """Return a connection to the embedded engine, which keeps nothing on disk."""
         return self.new_cursor()
 
     def new_cursor(self) -> duckdb.DuckDBPyConnection:
@@ -153,7 +153,9 @@ class Tables:
         return _new_engine()
 
     def close(self) -> None:
-        """Close the engine.
+        """Close the connection.
+
+        A later question opens another connection.
 
         A later question opens another engine.
         """

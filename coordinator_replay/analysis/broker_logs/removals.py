@@ -55,7 +55,7 @@ _DELETED_TOPIC = re.compile(r"DeletedTopic\[id=[^,\]]*, name=([^\]]*)\]")
 
 
 class Write(NamedTuple):
-    """A write of tombstones: one log partition and one timestamp."""
+    """A write of tombstones to one log partition with one timestamp."""
 
     log_partition: int
     at_ms: int
@@ -97,7 +97,7 @@ class Removed(NamedTuple):
         names: the topics, partitions or groups that the line names; single offsets of a group as
             ``GROUP/TOPIC-PARTITION``.
         number: number of tombstones, or of offsets.
-        brokers: the brokers that logged it.
+        brokers: the brokers that logged the removal.
         sentence: the line as evidence.
     """
 
@@ -181,7 +181,10 @@ def logged_removals(
 
 
 def _of_names(removed: Removed, named: Named) -> Collection[Write]:
-    """Return the writes near a line that removed offsets of its names, if their number is the number in the line."""
+    """Return the writes near a line that removed offsets of its names.
+
+    Return none if their number is not the number in the line.
+    """
     near = [
         (write, offsets)
         for name in dict.fromkeys(removed.names)
@@ -192,7 +195,7 @@ def _of_names(removed: Removed, named: Named) -> Collection[Write]:
 
 
 def _fitting(removed: Removed, writes: Collection[Write], tombstones: Mapping[Write, Tombstones]) -> Collection[Write]:
-    """Return the write of that number of tombstones at that time, if there is one."""
+    """Return the write with a given number of tombstones at a time, if there is one."""
 
     def count(write: Write) -> int:
         of_write = tombstones[write]

@@ -52,13 +52,15 @@ class LastRecord(NamedTuple):
 def unrecorded_rebalance(
     scope: Scope, last: LastRecord, lines: Iterable[GroupLogLine], loaded_ms: int | None
 ) -> dict[str, Any] | None:
-    """Return the rebalance of a classic group in progress, as a row of ``rebalances``; None if there is none.
+    """Return the rebalance in progress of a classic group, as a row of ``rebalances``.
+
+    Return None if no rebalance is in progress.
 
     Args:
         scope: the group's cluster and name.
         last: the group's last record.
         lines: lines about the group on its log partition, by time: ``BEGIN`` and ``ENDS``.
-        loaded_ms: when a coordinator last loaded that partition; None if no log says it.
+        loaded_ms: time at which a coordinator last loaded the log partition; None if no log has this time.
     """
     since_ms = max(last.at_ms - SLACK_MS, loaded_ms or 0)
     logged: list[GroupLogLine] = []

@@ -108,12 +108,15 @@ class GroupLogLine(NamedTuple):
 
     @property
     def order(self) -> tuple[int, int, str, int]:
-        """Return its sort key among the lines of its group."""
+        """Return the sort key of the line among the lines of its group."""
         return self.at_ms, step_of(self.event, self.epoch), self.text, -1 if self.broker is None else self.broker
 
     @property
     def words(self) -> str:
-        """Return the coordinator's reason; without a reason, the whole logged text."""
+        """Return the coordinator's reason.
+
+        Without a reason, return the whole logged text.
+        """
         if self.event == BEGIN:
             return self.reason or ""
         return _HEAD.sub("", self.text, count=1)
@@ -124,7 +127,10 @@ class GroupLogLine(NamedTuple):
 
 
 def step_of(event: str, epoch: int | None) -> int:
-    """Return the sort key of lines of one millisecond: a generation ends before the next begins."""
+    """Return the sort key of lines of one millisecond.
+
+    A generation ends before the next generation begins.
+    """
     return -1 if epoch is None else 3 * epoch + _STEPS.get(event, 0)
 
 
@@ -149,7 +155,7 @@ class _Named(NamedTuple):
 
 
 def by_records(row: Row) -> dict[str, Any]:
-    """Return a rebalance as the records alone show it.
+    """Return a rebalance without the additions of brokers' logs.
 
     Args:
         row: a row of table ``rebalances``.
@@ -221,7 +227,7 @@ def _back_from(lines: Sequence[GroupLogLine], end: int, row: Row, contradicting:
     Args:
         lines: lines about the group.
         end: index of the line about the end of the rebalance.
-        row: the rebalance.
+        row: row of the rebalance.
         contradicting: indices of lines that are not used.
     """
     logged: list[GroupLogLine] = []
@@ -241,7 +247,7 @@ def _back_from(lines: Sequence[GroupLogLine], end: int, row: Row, contradicting:
 
 
 def reasons_of(lines: Sequence[GroupLogLine]) -> dict[str, Any]:
-    """Return ``LOG_COLUMNS`` of a rebalance, by its lines in order."""
+    """Return ``LOG_COLUMNS`` of a rebalance, from the lines about the rebalance in order."""
     clients = [line.client_reason for line in lines if (line.client_reason or "") not in _NO_REASON]
     return {"reasons": [line.words for line in lines if line.event != "SESSION_EXPIRED"], "client_reasons": clients}
 
@@ -252,14 +258,20 @@ def cause_of(reason: str | None) -> Cause | None:
 
 
 def rejoin_cause(client_reason: str | None) -> Cause:
-    """Return the cause of a rebalance that a member began by joining again, by its own reason."""
+    """Return the cause of a rebalance that a member began by joining again.
+
+    The member's own reason decides.
+    """
     return next(
         (cause for words, cause in _CLIENT_REASONS if (client_reason or "").startswith(words)), Cause.LEADER_REJOIN
     )
 
 
 def _named(row: Row, first: GroupLogLine, lines: Sequence[GroupLogLine]) -> _Named | None:
-    """Return the cause that the coordinator names for a classic rebalance; None if the records already show it."""
+    """Return the cause that the coordinator names for a classic rebalance.
+
+    Return None if the records already show this cause.
+    """
     named = cause_of(first.reason)
     if named is Cause.MEMBER_JOIN:
         return _joined(row, first)
@@ -319,7 +331,10 @@ def _joined(row: Row, line: GroupLogLine) -> _Named | None:
 
 
 def _rejoined(row: Row, line: GroupLogLine) -> _Named | None:
-    """Return the cause for a member that joined again; only its client knows why it did."""
+    """Return the cause for a member that joined again.
+
+    Only the member's client knows why.
+    """
     client, cause = line.client_reason or "", Cause(row["cause"])
     if cause not in _REJOINS | DEPARTURES or row["confidence"] == Confidence.CERTAIN:
         return None
@@ -334,7 +349,10 @@ def _rejoined(row: Row, line: GroupLogLine) -> _Named | None:
 
 
 def _by_members(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str, Any]:
-    """Return a rebalance of a group on a newer protocol, which begins with the records of its trigger."""
+    """Return a rebalance of a group on a newer protocol.
+
+    Such a rebalance begins with the records of its trigger.
+    """
     at_ms = row["started_at"]
     members = [*(row["members_joined"] or ()), *(row["members_left"] or ()), *(row["trigger_members"] or ())]
     places = range(0) if at_ms is None else _near(lines, at_ms)
@@ -368,12 +386,15 @@ def _removals(lines: Sequence[GroupLogLine], left: Collection[str]) -> dict[str,
 
 
 def fencing_cause(reason: str | None) -> Cause:
-    """Return the timeout for which a coordinator of a newer protocol says that it fenced a member."""
+    """Return the timeout that made a coordinator of a newer protocol fence a member, as the log says."""
     return Cause.SESSION_TIMEOUT if "session expired" in (reason or "") else Cause.REBALANCE_TIMEOUT
 
 
 def _with_reason(row: dict[str, Any], named: _Named | None, line: GroupLogLine) -> dict[str, Any]:
-    """Return a row with the reason in a log; the reason by records is kept in ``by_records``."""
+    """Return a row with the reason in a log.
+
+    The reason by records moves to ``by_records``.
+    """
     kept = row[BY_RECORDS] or {name: row[name] for name in REASON_COLUMNS}
     evidence = [without_question(text) if named else text for text in row["evidence"] or ()]
     used = [line] if named is None or named.line is line else [line, named.line]
@@ -408,7 +429,10 @@ def line_fact(line: GroupLogLine) -> Fact:
 
 
 def _contradicted(row: dict[str, Any], line: GroupLogLine) -> dict[str, Any]:
-    """Return a row with a line that contradicts its record. The line becomes evidence but changes no cause."""
+    """Return a row with a line that contradicts the row's record.
+
+    The line becomes evidence but changes no cause.
+    """
     kept = {name: row[name] for name in REASON_COLUMNS}
     broker, members = broker_name(line.broker), str(line.member_count)
     said = Fact(FactKind.CONTRADICTED, at_ms=line.at_ms, old=broker, new=members, number=line.epoch)
@@ -423,7 +447,7 @@ def _moved(facts: Sequence[Row] | None, by: int) -> list[Row]:
 
 
 def _of_records(facts: Sequence[Row] | None) -> list[Row] | None:
-    """Return the stored facts that records show, as they were before lines were added."""
+    """Return the stored facts that records show, without the facts from lines."""
     if facts is None:
         return None
     shown = [fact for fact in facts if fact["kind"] not in _OF_LOGS]
@@ -431,5 +455,8 @@ def _of_records(facts: Sequence[Row] | None) -> list[Row] | None:
 
 
 def broker_name(broker: int | None) -> str:
-    """Return a broker in words, by its id; None if a line does not have the id."""
+    """Return a broker in words, by its id.
+
+    Return None if a line does not have the id.
+    """
     return "a broker" if broker is None else f"broker {broker}"

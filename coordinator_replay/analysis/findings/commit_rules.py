@@ -29,7 +29,10 @@ from coordinator_replay.times import latest_ms, time_order, time_text
 
 
 def look_for_stall(context: GroupContext, topic: "TopicCommits", row: PartitionCommits) -> None:
-    """Look for a stall: other partitions were committed long after this one, although its owner is still there."""
+    """Look for a stall.
+
+    In a stall, other partitions were committed long after this one, although its owner is still there.
+    """
     first_ms, last_ms, limits, commits = row["first_at"], row["last_at"], context.limits, context.commits
     if first_ms is None or last_ms is None or commits is None:
         return
@@ -178,7 +181,9 @@ def position_lost(context: GroupContext, row: PositionLosses) -> Iterator[Observ
 
 
 def look_for_reset(context: GroupContext, topic: "TopicCommits", row: PartitionCommits) -> None:
-    """Look for a reset: commits of a partition to a group without members that has members at other times.
+    """Look for a reset.
+
+    A reset commits a partition to a group without members that has members at other times.
 
     There are two kinds. The group is Empty after it has had members. Or the group's first member has not joined yet, if
     the log has the group's beginning. A group that never had members is left out: its commits forward are normal
@@ -248,7 +253,9 @@ def offset_reset(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
 
 
 def _step(previous: int | None, committed: int) -> str:
-    """Return in words where an offset was set to, and how far that is from the previous offset, if that is on record.
+    """Return in words where an offset was set to.
+
+    If the previous offset is on record, add the distance.
 
     >>> _step(None, 7), _step(7, 40), _step(40, 7), _step(7, 7)
     ('to 7', 'from 7 to 40 (33 ahead)', 'from 40 to 7 (33 back)', 'from 7 to 7')
@@ -282,7 +289,10 @@ def look_for_jump(context: GroupContext, topic: "TopicCommits", row: PartitionCo
 
 
 def offset_jump(context: GroupContext, topic: "TopicCommits") -> Iterator[Observation]:
-    """Yield the longest step of each partition that is a jump; each is a finding of its own."""
+    """Yield the longest step of each partition that is a jump.
+
+    Each such step is a finding of its own.
+    """
     for jump in topic.jumps:
         place = f"{topic.name}-{jump['partition']}"
         others = f"by {jump['usual']:,}" if jump["usual"] else "by less than 1"
@@ -332,7 +342,7 @@ class TopicCommits:
         last_offset: log offset of the last commit.
         first_ms: time of the first commit.
         last_ms: time of the last commit.
-        topic_id: topic id of the last commit that has one; None if no commit has one.
+        topic_id: topic id of the last commit that has a topic id; None if no commit has one.
         partitions: number of partitions with a committed offset.
         metadata_bytes: length of the longest commit metadata.
         is_last_known: whether no commit can be missing after the last one of any partition.
@@ -356,7 +366,7 @@ class TopicCommits:
     jumps: list[Jump] = field(default_factory=list)
 
     def add(self, row: PartitionCommits) -> None:
-        """Add one more partition."""
+        """Add another partition."""
         self.partitions += bool(row["has_offset"])
         self.is_last_known &= row["is_last_known"]
         self.metadata_bytes = max(self.metadata_bytes, row["metadata_bytes"] or 0)
@@ -427,7 +437,9 @@ TOPIC_RULES: tuple[Callable[[GroupContext, TopicCommits], Iterator[Observation]]
 
 
 def never_committed(context: GroupContext) -> Iterator[Observation]:
-    """Yield partitions that have had their owner for long without any commit; one observation for each topic.
+    """Yield partitions that have had their owner for long without any commit.
+
+    There is one observation for each topic.
 
     Missing records may include commits, so only the time after them counts.
     """

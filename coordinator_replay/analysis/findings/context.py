@@ -30,7 +30,10 @@ _MOST_REBALANCES = 10_000
 
 
 class PartitionOwner(NamedTuple):
-    """The owner of a partition, with the begin or the end of the ownership; None if no record has it."""
+    """The owner of a partition, with the begin or the end of the ownership.
+
+    A time that no record has is None.
+    """
 
     member_id: str
     at_ms: int | None
@@ -96,7 +99,10 @@ class GroupContext:
     active: ActiveTime | None = None
 
     def add(self, kind: Evidence, content: Content) -> None:
-        """Take a row of evidence that is not about a partition; most kinds need not be kept."""
+        """Take a row of evidence that is not about a partition.
+
+        Most kinds need not be kept.
+        """
         match kind:
             case Evidence.STATUS:
                 self.add_status(cast("LastStatus", content))
@@ -117,7 +123,7 @@ class GroupContext:
                 self.uncommitted.append(cast("UncommittedTime", content))
 
     def add_status(self, row: LastStatus) -> None:
-        """Take the group at its last record."""
+        """Take the row with the group at its last record."""
         self.status = row
         for owners, rows in ((self.owned, row["owned"]), (self.released, row["released"])):
             owners.update(
@@ -125,7 +131,7 @@ class GroupContext:
             )
 
     def add_partition(self, row: PartitionCommits) -> None:
-        """Take a committed partition and its past: times without commits that were longer than usual."""
+        """Take a committed partition and its past, which is times without commits that were longer than usual."""
         if (row["topic"], row["partition"]) in self.owned:
             self.committed.add((row["topic"], row["partition"]))
         first_ms, last_ms = row["first_at"], row["last_at"]
@@ -171,7 +177,10 @@ class GroupContext:
 
     @property
     def are_commits_proven(self) -> bool:
-        """Return whether the log shows for each commit if it was transactional; an export doesn't."""
+        """Return whether the log shows for each commit whether the commit was transactional.
+
+        An export does not show this.
+        """
         return self.commits is None or not self.commits.get("unproven")
 
     @property
@@ -188,18 +197,27 @@ class GroupContext:
         return None if self.status is None else self.status["partition"]
 
     def owned_until(self, topic: str, number: int) -> PartitionOwner | None:
-        """Return the last owner of a partition, with the end of its ownership; None if it never had an owner."""
+        """Return the last owner of a partition, with the end of the ownership.
+
+        Return None if the partition never had an owner.
+        """
         owner = self.owned.get((topic, number))
         return owner._replace(at_ms=self.end_ms) if owner is not None else self.released.get((topic, number))
 
     def active_time(self, of_partition: Range) -> ActiveTime:
-        """Return the times in which the group committed; without sums, the time range of a partition's commits."""
+        """Return the times in which the group committed.
+
+        Without sums, return the time range of a partition's commits.
+        """
         if self.active is None and self.commits is not None and self.commits["active"]:
             self.active = ActiveTime(self.commits["active"])
         return self.active or ActiveTime([of_partition])
 
     def rebalance_before(self, at_ms: int | None) -> str | None:
-        """Return the last rebalance that began at or before a time; None if there is none or the time is None."""
+        """Return the last rebalance that began at or before a time.
+
+        Return None if there is none, or the time is None.
+        """
         if at_ms is None:
             return None
         return next(

@@ -103,7 +103,7 @@ def silent_group_over(context: GroupContext) -> Iterator[Observation]:
 
 
 def epoch_of(row: LastStatus | Silence) -> str:
-    """Return a group's epoch in the words of its type: generation or epoch."""
+    """Return a group's epoch with the word for the group's type, which is generation or epoch."""
     return f"{'generation' if row['group_type'] == 'classic' else 'epoch'} {row['epoch']}"
 
 
@@ -143,7 +143,7 @@ def _pauses(active: Sequence[Range]) -> list[tuple[int, int | None, int]]:
 
 
 def never_committed_over(context: GroupContext) -> Iterator[Observation]:
-    """Yield partitions that had an owner for long before the first commit, or without one."""
+    """Yield partitions that had an owner for long before the first commit, or without a commit."""
     status = context.status
     if status is None or status["has_gap"] or status["group_type"] == "share":
         return

@@ -53,7 +53,9 @@ END_RULES = (*COMMIT_RULES, *RECORD_RULES, *ENDED_RULES)
 
 
 def joined(finding: Found, other: Found) -> Found:
-    """Return two rows of one finding merged: the later row with the begin of the first.
+    """Return two rows of one finding merged.
+
+    The result is the later row with the begin of the first row.
 
     If only one row names a partition or a member, the finding did not concern it all the time, so the merged row names
     none.
@@ -102,7 +104,10 @@ class Evaluator:
         self.by_id: dict[str, Found] = {}
 
     def add(self, kind: Evidence, evidence: Content) -> Iterable[FindingRow]:
-        """Take the next row of evidence; return rows of ``findings``."""
+        """Add the next row of evidence.
+
+        Return rows of ``findings``.
+        """
         if kind is Evidence.OFFSETS:
             self._add_partition(cast("PartitionCommits", evidence))
             return ()
@@ -128,7 +133,7 @@ class Evaluator:
         self.by_id = {}
 
     def _doubted(self, finding: Found) -> FindingRow:
-        """Return a finding with notes whether it may have begun earlier, gone on, or occurred more often."""
+        """Return a finding with notes on doubts: it may have begun earlier, gone on, or occurred more often."""
         partition = finding["log_partition"] if finding["log_partition"] is not None else self.context.log_partition
         spans = [span for span in self.spans if span.log_partition == partition]
         recurs, ended_at = RULES[finding["rule"]].recurs, finding["ended_at"]

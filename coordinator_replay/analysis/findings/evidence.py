@@ -70,7 +70,7 @@ def evidence_row(
     Args:
         scope: the group.
         kind: kind of the evidence.
-        content: the evidence, fit for JSON; None if the evidence has nothing but its name.
+        content: the evidence in the form of JSON; None if the evidence has only a name.
         at: time of the evidence, the first sort key of the rows of a kind; rows without a time come first.
         name: the second sort key.
         seq: the last sort key.

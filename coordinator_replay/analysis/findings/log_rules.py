@@ -98,7 +98,7 @@ def offset_expiring(context: GroupContext) -> Iterator[Observation]:
 
 
 def offset_lost(context: GroupContext) -> Iterator[Observation]:
-    """Yield offsets that expired: their tombstones are on record."""
+    """Yield offsets that expired and whose tombstones are on record."""
     yield from _expiries(context, "EXPIRED", "expired on")
 
 

@@ -33,7 +33,10 @@ _MOST_RECENT = 1000
 
 
 def invariant_broken(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Yield events INVARIANT_BROKEN; one finding for each broken rule and topic."""
+    """Yield events INVARIANT_BROKEN.
+
+    There is one finding for each broken rule and topic.
+    """
     if EventKind.INVARIANT_BROKEN not in step.kinds:
         return
     broken: dict[tuple[Any, Any], list[Event]] = {}
@@ -77,7 +80,7 @@ def _broken(rule: object, changes: Mapping[str, Any]) -> str:
 
 
 def _fault(rule: object, step: Step) -> str:
-    """Return the known fault that leaves the same contradiction."""
+    """Return the known fault that leaves the same contradiction in the log."""
     if rule == ONE_OWNER and step.now.group_type is GroupType.CONSUMER:
         return f", {KAFKA_16147.as_possible}"
     if rule == ONE_OWNER and any("sticky" in str(event.changes.get("protocol")) for event in step.events):
@@ -86,7 +89,10 @@ def _fault(rule: object, step: Step) -> str:
 
 
 def stuck_group(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Yield times in which a group is too long on its way to Stable, with the members that it waited for at the end."""
+    """Yield times in which a group is too long on its way to Stable.
+
+    Each has the members that the group waited for at the end.
+    """
     now, notes = step.now, memory.notes
     if now.state in _ON_THE_WAY:
         notes.setdefault("since", [now.at_ms, now.partition, now.offset])
@@ -241,7 +247,9 @@ def rebalance_storm(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _add_up(storm: list[Any], entry: list[Any]) -> None:
-    """Add a rebalance to a storm: its attempts, and the members that came or left.
+    """Add a rebalance to a storm.
+
+    Count its attempts, and the members that came or left.
 
     Without such members, whether partitions moved.
     """
@@ -257,7 +265,10 @@ def _add_up(storm: list[Any], entry: list[Any]) -> None:
 
 
 def _is_within(window_ms: int, first_ms: int | None, last_ms: int | None) -> bool:
-    """Return whether two times lie in the same window; an unrecorded time lies in no window."""
+    """Return whether two times lie in the same window.
+
+    A time that is not on record lies in no window.
+    """
     between_ms = elapsed_ms(first_ms, last_ms)
     return between_ms is not None and between_ms <= window_ms
 
@@ -271,7 +282,7 @@ def _begins_rebalance(event: Event) -> bool:
 
 
 def _who(step: Step) -> list[str]:
-    """Return members that joined, were removed or changed, by a name that is the same after a restart."""
+    """Return members that joined, were removed or changed, by names that stay the same after a restart."""
     names = []
     for event in step.events:
         if event.kind not in _COMES_OR_GOES:
@@ -285,7 +296,10 @@ def _who(step: Step) -> list[str]:
 
 
 def _moved_by(step: Step) -> list[str]:
-    """Return the assignor of a classic group that gave partitions to other members; empty if none moved."""
+    """Return the assignor of a classic group that gave partitions to other members.
+
+    Return an empty text if no partition moved.
+    """
     if step.now.group_type is not GroupType.CLASSIC or not step.ownership.handovers:
         return []
     changed = [event.changes.get("protocol") for event in step.events if event.kind is EventKind.REBALANCE_COMPLETED]

@@ -26,13 +26,13 @@ class Severity(StrEnum):
 
 
 class FindingRule(NamedTuple):
-    """One rule.
+    """A rule that finds problems.
 
     Attributes:
         about: a sentence on what the rule observes.
         advice: what a finding may mean, and where to look next.
         thresholds: the fields of ``Thresholds`` that the rule uses.
-        recurs: whether the rule has one finding of a group or topic for all occurrences.
+        recurs: whether all occurrences of the rule in a group or topic make a single finding.
         needs: inputs that the rule needs and that some audits lack.
         rests_on_commits: whether the rule relies on commits that an aborted transaction would undo.
     """

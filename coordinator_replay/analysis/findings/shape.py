@@ -89,7 +89,10 @@ def _holes(step: Step) -> dict[str, tuple[str, Unowned, list[int]]]:
 
 
 class Share(NamedTuple):
-    """The number of partitions of a member; a static member is named by its instance id."""
+    """The number of partitions of a member.
+
+    A static member is named by its instance id.
+    """
 
     partitions: int
     name: str
@@ -101,7 +104,7 @@ class Spread(NamedTuple):
 
     Attributes:
         members: number of members with the subscription.
-        partitions: number of partitions that they own together.
+        partitions: number of partitions that both members own together.
     """
 
     most: Share
@@ -116,13 +119,13 @@ class Spread(NamedTuple):
 
     @property
     def is_lopsided(self) -> bool:
-        """Return whether a member has over twice its share, or has several partitions while the other has none."""
+        """Return whether a member has over twice its share, or has several partitions and the other member none."""
         share = -(-self.partitions // self.members)
         return self.most.partitions > 2 * share or (self.least.partitions == 0 and self.most.partitions >= 2)
 
 
 def unbalanced_assignment(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Yield two members that subscribe to the same and own very different numbers of partitions.
+    """Yield two members that subscribe to the same topics and own very different numbers of partitions.
 
     An episode is about these two members, and lasts as long as the imbalance between them.
     """
@@ -157,7 +160,10 @@ def unbalanced_assignment(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _lopsided(step: Step, open_name: str) -> Spread | None:
-    """Return two members with an unbalanced assignment; the members of the open episode if it goes on."""
+    """Return two members with an unbalanced assignment.
+
+    If the open episode goes on, return its members.
+    """
     alike: dict[Any, dict[str, Share]] = {}
     for member_id, stay in step.members.items():
         subscription = stay.member.subscription

@@ -40,7 +40,7 @@ class GroupStatus(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One operation, and the group as it is after it.
+    """An operation, and the group after the operation.
 
     Attributes:
         events: the events of the operation; none at the end of the log, where rules update open observations.
@@ -70,7 +70,7 @@ class Step(NamedTuple):
 
 @dataclass(slots=True)
 class Memory:
-    """State that one rule keeps of one group.
+    """The state that a rule keeps of a group.
 
     Attributes:
         notes: plain data of the rule.
@@ -81,12 +81,18 @@ class Memory:
     open: dict[str, Observation] = field(default_factory=dict)
 
     def since(self, name: str, at_ms: int | None) -> int | None:
-        """Return when an open observation began; ``at_ms`` if there is none of the name."""
+        """Return when an open observation began.
+
+        Return ``at_ms`` if there is no open observation of this name.
+        """
         observation = self.open.get(name)
         return at_ms if observation is None else observation.first_ms
 
     def begin(self, name: str, observation: Observation) -> None:
-        """Open an observation, or replace the open one, which keeps its beginning."""
+        """Open an observation.
+
+        If it is open already, replace it and keep its beginning.
+        """
         first = self.open.get(name)
         if first is not None:
             observation = observation._replace(
@@ -106,7 +112,7 @@ class Memory:
         subject: tuple[Any, ...] | None = None,
         **about: Any,
     ) -> None:
-        """Open an observation of the group as it is now, or replace the open one.
+        """Open an observation of the present group, or replace the open one.
 
         Without a subject, the position of the group's last record is its subject.
         """
@@ -115,7 +121,10 @@ class Memory:
         self.begin(name, Observation(which, since, None, message, *place, detail, needed_ms, **about))
 
     def end(self, name: str, at_ms: int | None) -> Iterator[Observation]:
-        """Close an observation; yield it if it has lasted long enough."""
+        """Close an observation.
+
+        If it has lasted long enough, yield it.
+        """
         observation = self.open.pop(name, None)
         if observation is not None and has_lasted(observation.needed_ms, observation.first_ms, at_ms):
             yield observation._replace(last_ms=at_ms)
@@ -172,12 +181,15 @@ class StepRules:
     states: int = 1
 
     def __post_init__(self, rules: Sequence[GroupRule]) -> None:
-        """Give each rule its memory."""
+        """Give each rule a memory."""
         self.memories = {rule.__name__: Memory() for rule in rules}
         self.applied = [*zip(rules, self.memories.values(), strict=True)]
 
     def fold(self, events: Sequence[Event], at_ms: int | None) -> Iterator[Row]:
-        """Apply the rules to an operation, after members and ownership have taken it; yield ended observations."""
+        """Apply the rules to an operation, after the folds of members and ownership.
+
+        Yield observations that ended.
+        """
         last, exact_before = events[-1], self.exact_from
         if self.status is None:
             self.is_beginning_known = any(event.kind is EventKind.GROUP_CREATED for event in events)
@@ -267,7 +279,7 @@ class StepRules:
         return evidence_row(self.scope, Evidence.REBALANCE, content, at=at, name="rebalance")
 
     def _quiet(self, before: GroupStatus | None, now: GroupStatus) -> Iterator[Row]:
-        """Yield the time between two records of a group that was proven to be Stable with members, if it was long."""
+        """Yield the time between two records of a group that was proven Stable with members, if the time was long."""
         if before is None or not before.is_exact or not now.is_exact:
             return
         if before.state is not GroupState.STABLE or not before.member_count:
@@ -333,7 +345,10 @@ class StepRules:
         }
 
     def _row(self, rule: str, observation: Observation, exact_from: int | None, *, is_open: bool) -> Row:
-        """Return an observation as evidence; if it began with the first proven step, it may have begun before."""
+        """Return an observation as evidence.
+
+        If the observation began with the first proven step, it may have begun before.
+        """
         if exact_from is not None and time_order(observation.first_ms) <= exact_from:
             observation = observation._replace(is_begin_open=True)
         content = row(self.scope, rule, observation, is_open=is_open)

@@ -68,7 +68,10 @@ def topic_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _topics_without_owner(step: Step) -> list[str]:
-    """Return topics with subscribers but no owned partition; none if that is not known."""
+    """Return topics with subscribers but no owned partition.
+
+    If that is not known, return none.
+    """
     named = step.ownership.subscriptions.named()
     owned = _owned_topics(step)
     if named <= owned or None in owned or any(_may_own_more(stay.member) for stay in step.members.values()):
@@ -77,7 +80,10 @@ def _topics_without_owner(step: Step) -> list[str]:
 
 
 def _owned_topics(step: Step) -> set[str | None]:
-    """Return the names of topics with owned partitions; None stands for topics without a known name."""
+    """Return the names of topics with owned partitions.
+
+    None stands for topics without a known name.
+    """
     keys = {topic for topic, _ in step.ownership.holders}
     return {name for key in keys for _, name in step.topics.shown(step.now.group_type, key)}
 
@@ -88,7 +94,10 @@ def _may_own_more(member: Member) -> bool:
 
 
 def _known_count(step: Step, topic: str) -> int | None:
-    """Return the partition count of a topic at a step; None if the cluster metadata does not have it."""
+    """Return the partition count of a topic at a step.
+
+    Return None if the cluster metadata does not have the count.
+    """
     return partition_count(step.topic_changes.get(topic, ()), step.now.at_ms)
 
 
@@ -99,7 +108,10 @@ def _subscribers(step: Step, topic: str) -> list[Member]:
 
 
 def _names(members: Iterable[Member]) -> list[str]:
-    """Return members by names that are the same after a restart: instance ids and client ids."""
+    """Return members by names that stay the same after a restart.
+
+    These are instance ids and client ids.
+    """
     subscriptions = ((member, member.subscription_or_empty) for member in members)
     names = (
         subscription.instance_id or subscription.client_id or member.member_id for member, subscription in subscriptions
@@ -167,7 +179,7 @@ def _numbers_on_record(step: Step) -> dict[str, set[int]]:
 
 
 def _never_owned(step: Step, on_record: Mapping[str, set[int]]) -> dict[str, tuple[str, DatedTopicChange, list[int]]]:
-    """Return partitions without any owner on record, by topic and by the change that added them."""
+    """Return partitions without any owner on record, by topic and by the change that added the partitions."""
     if any(_may_own_more(stay.member) for stay in step.members.values()):
         return {}
     until_ms = None if step.is_end else step.now.at_ms
@@ -235,7 +247,10 @@ def without_assignment(step: Step) -> list[Member]:
 
 
 def _name(member: Member) -> str:
-    """Return a name of a member that is the same after a restart, if it has one."""
+    """Return a name of a member that stays the same after a restart.
+
+    Return None if the member has no such name.
+    """
     return member.instance_id or member.member_id
 
 
@@ -249,8 +264,8 @@ class Part(NamedTuple):
     """Members of a group that have topics in common with each other, but not with other members.
 
     Attributes:
-        topics: the topics that they subscribe to, sorted.
-        clients: their client ids, sorted.
+        topics: the topics that the members subscribe to, sorted.
+        clients: client ids of the members, sorted.
         members: number of these members.
     """
 
@@ -291,7 +306,10 @@ def disjoint_subscriptions(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _parts(step: Step) -> list[Part]:
-    """Return the parts of a group; none if there is only one part, or if the topics of a member are not known."""
+    """Return the parts of a group.
+
+    Return none if there is only one part, or if the topics of a member are not known.
+    """
     subscriptions = step.ownership.subscriptions
     parts = []
     disjoint = subscriptions.disjoint_topics()

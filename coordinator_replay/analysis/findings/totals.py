@@ -48,7 +48,9 @@ _MOST_BURSTS = 100
 
 
 def bursts_of(bursts: Iterable[Burst]) -> list[Burst]:
-    """Return bursts in order of time; bursts in quick succession are merged.
+    """Return bursts in order of time.
+
+    Bursts in quick succession are merged.
 
     The result does not depend on the order of the additions.
     """
@@ -66,13 +68,16 @@ def bursts_of(bursts: Iterable[Burst]) -> list[Burst]:
 
 
 def _follows(until_ms: int | None, at_ms: int | None) -> bool:
-    """Return whether a burst continues another one; a burst without a time comes before all others."""
+    """Return whether a burst continues another burst.
+
+    A burst without a time comes before all others.
+    """
     since_ms = elapsed_ms(until_ms, at_ms)
     return until_ms is at_ms is None if since_ms is None else since_ms <= BURST_MS
 
 
 def _one_burst(bursts: Sequence[Burst]) -> Burst:
-    """Return bursts, oldest first, merged into one."""
+    """Return one burst merged from several bursts, which are given oldest first."""
     return {
         "log_partition": bursts[0]["log_partition"],
         "count": sum(burst["count"] for burst in bursts),
@@ -94,12 +99,17 @@ FEWEST_COMMITS = 3
 
 
 def mean_interval_ms(first_ms: int, last_ms: int, commits: int) -> int | None:
-    """Return the mean time between commits, or None if there are too few."""
+    """Return the mean time between commits.
+
+    Return None if there are too few commits.
+    """
     return None if commits < FEWEST_COMMITS else (last_ms - first_ms) // (commits - 1)
 
 
 def ranges_of(ranges: Iterable[Range], pause_ms: int = 1, patience: int = 0) -> list[Range]:
-    """Return ranges in order; ranges without a pause between them are merged.
+    """Return ranges in order.
+
+    Ranges without a pause between them are merged.
 
     Only earlier commits decide whether a time is a pause; later commits change nothing.
 
@@ -125,7 +135,10 @@ def ranges_of(ranges: Iterable[Range], pause_ms: int = 1, patience: int = 0) -> 
 
 
 def with_longest_pauses(ranges: Sequence[Range]) -> list[Range]:
-    """Return ranges in order; if there are too many, those with the shortest pauses between them are merged."""
+    """Return ranges in order.
+
+    If there are too many, merge those with the shortest pauses between them.
+    """
     kept = list(map(list, ranges))
     shortest = nsmallest(len(kept) - 1 - _MOST_PAUSES, pairwise(kept), key=lambda pair: pair[1][0] - pair[0][1])
     for before, after in sorted(shortest, reverse=True):
@@ -299,7 +312,7 @@ def _burst(row: Mapping[str, Any], furthest: int, kept: Sequence[str]) -> Sum:
     """Return a burst of a single commit.
 
     Args:
-        row: the commit.
+        row: row of the commit.
         furthest: the distance by which the commit went back.
         kept: the columns of the last commit that a burst keeps.
     """
@@ -317,14 +330,20 @@ def _burst(row: Mapping[str, Any], furthest: int, kept: Sequence[str]) -> Sum:
 
 
 class Totals:
-    """Sums of the commits of one group: the sums of all commits, and the sums that the next run continues from."""
+    """Sums of the commits of one group.
+
+    These are the sums of all commits, and the sums that the next run continues from.
+    """
 
     def __init__(self) -> None:
         self.every: dict[str, dict[Key, Sum]] = {name: {} for name in SUMMARIES}
         self.over: dict[str, dict[Key, Sum]] = {name: {} for name in SUMMARIES}
 
     def add(self, summary: SummaryKind, key: Key, added: Sum, *, is_over: bool) -> None:
-        """Add a sum of commits; ``is_over`` if no later commit belongs to it."""
+        """Add a sum of commits.
+
+        ``is_over`` says that no later commit belongs to the sum.
+        """
         for sums in (self.every, self.over) if is_over else (self.every,):
             before = sums[summary.name].get(key)
             sums[summary.name][key] = added if before is None else summary.merge(before, added)
@@ -340,11 +359,17 @@ class Totals:
         return ranges
 
     def commits(self) -> GroupCommits | None:
-        """Return the sum of all commits of the group; None if the group has no commit."""
+        """Return the sum of all commits of the group.
+
+        Return None if the group has no commit.
+        """
         return cast("GroupCommits | None", self.every[GROUP.name].get(WHOLE))
 
     def kept(self) -> Iterator[tuple[str, Key, Sum]]:
-        """Yield the sums that the next run begins with: the summary's name, the key, and the sum."""
+        """Yield the sums that the next run begins with.
+
+        Each has the summary's name, the key, and the sum.
+        """
         for name, sums in self.over.items():
             for key, total in sums.items():
                 yield name, key, total

@@ -19,7 +19,7 @@ RETURN_MS = 300_000
 
 
 class Return(NamedTuple):
-    """The return of a client: the member that joined, and the member that had been removed.
+    """A return of a client, with the member that joined, and the member that had been removed.
 
     Attributes:
         is_same_instance: whether the instance id shows that both members are the same client.
@@ -42,23 +42,32 @@ class Return(NamedTuple):
 
     @property
     def is_sure(self) -> bool:
-        """Return whether the new member is certainly the same client: its member id or its instance id shows it."""
+        """Return whether the new member is certainly the same client, by its member id or its instance id."""
         return self.is_same_instance or self.is_same_process
 
     @property
     def silence_ms(self) -> int:
-        """Return the time from the client's last sign of life to the removal of its old member; 0 if unknown."""
+        """Return the time from the client's last sign of life to the removal of its old member.
+
+        Return 0 if this time is not known.
+        """
         return elapsed_ms(self.departed.seen_ms, self.departed.left_ms) or 0
 
     @property
     def is_downgrade(self) -> bool:
-        """Return whether the client went back to the classic protocol: a rollback from KIP-848."""
+        """Return whether the client went back to the classic protocol.
+
+        This is a rollback from KIP-848.
+        """
         subscription = self.member.subscription_or_empty
         return subscription.uses_classic_protocol and not self.departed.uses_classic_protocol
 
     @property
     def is_upgrade(self) -> bool:
-        """Return whether the client uses another protocol or a newer version than before; False for a rollback."""
+        """Return whether the client uses another protocol or a newer version than before.
+
+        Return False for a rollback.
+        """
         subscription = self.member.subscription_or_empty
         old = self.departed
         if subscription.uses_classic_protocol is not old.uses_classic_protocol:
@@ -148,7 +157,10 @@ def is_same_client(member: Member, other: Member | Departed) -> bool:
 
 
 def _is_shared(situation: Situation, member: Member, candidates: Sequence[Departed]) -> bool:
-    """Return whether another member has the same client id and host, so that either may have come back."""
+    """Return whether another member has the same client id and host.
+
+    Then either member may have come back.
+    """
     there = [other for other in situation.before.values() if is_same_client(member, other)]
     left = {event.member_id for event in situation.left}
     is_there = any(other.member_id not in left and other.member_id != member.member_id for other in there)

@@ -34,7 +34,10 @@ def _asked(old: Subscription, new: Member) -> tuple[set[str], set[str]]:
 
 
 def _is_readable(subscription: Subscription | None) -> bool:
-    """Return False for a classic member whose blob does not give its topics."""
+    """Return whether a member's topics are known.
+
+    A classic member's blob may not give its topics.
+    """
     return subscription is None or subscription.topics is not None or not subscription.uses_classic_protocol
 
 
@@ -234,7 +237,7 @@ def _range(topic: str, first: int, end: int) -> str:
 
 
 def _that_made(situation: Situation, topic: str, count: int) -> tuple[str, DatedTopicChange] | None:
-    """Return the change that gave a topic its number of partitions."""
+    """Return the change that gave a topic its present number of partitions."""
     made = [
         change
         for change in situation.topic_changes.get(topic, ())
@@ -393,7 +396,10 @@ def _metadata(member: Member) -> list[str]:
 
 
 def _owners(members: Iterable[Member]) -> dict[tuple[str, int], str] | None:
-    """Return the owner of each partition in a classic generation; None if an assignment can't be read."""
+    """Return the owner of each partition in a classic generation.
+
+    Return None if an assignment can't be read.
+    """
     owners: dict[tuple[str, int], str] = {}
     for member in members:
         assigned = member.current.assigned if member.current is not None else None

@@ -62,7 +62,10 @@ class Departure(NamedTuple):
 
 @lru_cache(maxsize=1)
 def departures(situation: Situation) -> Sequence[Departure]:
-    """Return each removed member with the reason. Cached, because several rows need them for the same situation."""
+    """Return each removed member with the reason.
+
+    The result is cached, because several rows need it for the same situation.
+    """
     if not situation.left:
         return ()
     left = ((event, event.before or event.member) for event in situation.left)
@@ -90,7 +93,10 @@ def _since(kind: FactKind, situation: Situation, member: Member, sign: Sign, **f
 
 
 def _limits(situation: Situation, member: Member) -> Timeouts:
-    """Return a member's timeouts that are on record; a session timeout is on record only for the classic protocol."""
+    """Return a member's timeouts that are on record.
+
+    A session timeout is on record only for the classic protocol.
+    """
     return Timeouts(
         _session_ms(member),
         member.subscription_or_empty.uses_classic_protocol,
@@ -246,7 +252,7 @@ def _fell_silent(situation: Situation, member: Member, fact: Fact) -> Departure 
 
 
 def _was_back(situation: Situation, member: Member, fact: Fact) -> Departure | None:
-    """Return a session timeout if the member's client was back, as another member, before the removal.
+    """Return a session timeout as the reason, if the member's client was back as another member before the removal.
 
     A client that closes leaves the group before it comes back. A client that is killed leaves its member to the
     timeout.

@@ -171,7 +171,7 @@ class Fact(NamedTuple):
     """A fact.
 
     Attributes:
-        kind: kind of the fact; it determines the meaning of the other fields.
+        kind: kind of the fact, which determines the meaning of the other fields.
         members: ids of the members that the fact is about.
         client: the client of the only or first of these members.
         others: ids of other members that the fact names, such as earlier ids of ``members``.
@@ -182,8 +182,8 @@ class Fact(NamedTuple):
         limit_ms: another limit with which the duration is compared.
         names: topics, or partitions by topic, MOST_NAMES of them at most.
         number: a count, or another number that facts of this kind have.
-        old: the value before.
-        new: the value after.
+        old: the value before the change.
+        new: the value after the change.
         at_ms: a moment.
         causes: the possible causes, if the fact leaves the cause open.
     """

@@ -30,7 +30,7 @@ _DEPARTURES = frozenset({Cause.LEAVE_OR_TIMEOUT, Cause.SESSION_TIMEOUT, Cause.ME
 
 
 class Revision(NamedTuple):
-    """Facts of a rebalance about an earlier one.
+    """Facts of a rebalance that change the reason of an earlier rebalance.
 
     Attributes:
         member_id: the member that was removed or joined in the earlier rebalance.
@@ -48,7 +48,7 @@ class Revision(NamedTuple):
 
 
 def revisions(situation: Situation) -> list[Revision]:
-    """Return the facts that the present rebalance shows about earlier ones."""
+    """Return the facts that the present rebalance shows about earlier rebalances."""
     changed = []
     rejoined = poll_timeout_rejoin(situation) if situation.joined else None
     if rejoined is not None:

@@ -45,7 +45,7 @@ class Sign(NamedTuple):
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """Return its sort key among signs of its group."""
+        """Return the sort key of the sign among signs of its group."""
         return time_order(self.at_ms), self.partition, self.offset
 
 
@@ -76,7 +76,7 @@ class Conversion(NamedTuple):
 
 
 class Departed(NamedTuple):
-    """The facts about a departed member by which its return can be recognised."""
+    """Facts about a removed member that show whether the same client returns later."""
 
     member_id: str
     instance_id: str | None
@@ -93,7 +93,10 @@ class Departed(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A member whose regex is not resolved yet; until it is resolved, the member changes nothing."""
+    """A member whose regex is not resolved yet.
+
+    Until then, the member changes nothing.
+    """
 
     regex: str
     has_joined: bool
@@ -144,7 +147,10 @@ class GroupHistory:
 
     @property
     def has_commits(self) -> bool:
-        """Return whether commits are known; most groups have none near a departure."""
+        """Return whether commits are known.
+
+        Most groups have none near a departure.
+        """
         return bool(self.commits)
 
     def last_seen(self, member_id: str) -> Sign | None:
@@ -184,7 +190,10 @@ class GroupHistory:
             self.commits = {place: sign for place, sign in self.commits.items() if not _is_old(sign, at_ms)}
 
     def last_sign(self, member: Member, group_type: GroupType) -> Sign | None:
-        """Return the last sign of life on record; a commit of its partitions counts too."""
+        """Return the last sign of life on record.
+
+        A commit of the member's partitions is also a sign of life.
+        """
         seen = self.last_seen(member.member_id)
         commit = self.last_commit(self.partitions_of(member, group_type)) if self.commits else None
         if seen is None or commit is None:
@@ -192,7 +201,10 @@ class GroupHistory:
         return max(seen, commit, key=_ORDER)
 
     def partitions_of(self, member: Member, group_type: GroupType) -> dict[str, tuple[int, ...]]:
-        """Return the partitions that a member owns, by topic name; topics without a known name are left out."""
+        """Return the partitions that a member owns, by topic name.
+
+        Topics without a known name are left out.
+        """
         owned = member.current.owned() if member.current is not None else {}
         return {
             name: partitions
@@ -209,7 +221,7 @@ class GroupHistory:
         return max(signs, default=None, key=_ORDER)
 
     def watch(self, events: Sequence[Event], at_ms: int | None) -> None:
-        """Remember a finished operation; called after the reason of its rebalance was inferred."""
+        """Remember a finished operation, after the reason of its rebalance was inferred."""
         for event in events:
             kind, member = event.kind, event.member
             if member is not None and kind in OWN_DOING:
@@ -230,7 +242,9 @@ class GroupHistory:
         asking: Collection[str],
         twins: Mapping[str, Sign],
     ) -> None:
-        """Note that a rebalance began with the last operation, and forget the events that explained it.
+        """Note that a rebalance began with the last operation.
+
+        Forget the events that explained this rebalance.
 
         Args:
             started_ms: time at which the rebalance began.

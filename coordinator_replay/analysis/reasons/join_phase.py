@@ -26,7 +26,7 @@ NOTICED_MS = 5_000
 
 
 def could_expire(situation: Situation, member: Member) -> bool:
-    """Return whether there was time enough for a rebalance timeout to remove a member."""
+    """Return whether there was enough time for a rebalance timeout to remove a member."""
     if situation.group_type is GroupType.CLASSIC:
         since = situation.history.synced
         can_be_removed = True
@@ -63,7 +63,7 @@ def least_timeout_ms(situation: Situation, member: Member) -> int:
 
 @lru_cache(maxsize=1)
 def _least_of_stayers(situation: Situation) -> int:
-    """Return the largest timeout of the members that were there the whole time.
+    """Return the largest timeout of the members that were in the group the whole time.
 
     Cached, because several members need it.
     """
@@ -78,7 +78,10 @@ def _least_of_stayers(situation: Situation) -> int:
 
 @lru_cache(maxsize=1)
 def longest_timeout_ms(situation: Situation) -> int | None:
-    """Return the largest rebalance timeout of a classic group's members; None if it is not on record."""
+    """Return the largest rebalance timeout of a classic group's members.
+
+    Return None if it is not on record.
+    """
     subscriptions = [member.subscription_or_empty for member in _members(situation)]
     if any(subscription.rebalance_timeout_ms is None for subscription in subscriptions):
         return None
@@ -86,7 +89,9 @@ def longest_timeout_ms(situation: Situation) -> int | None:
 
 
 def longest_join_ms(situation: Situation) -> int | None:
-    """Return the longest possible duration of the join phase before a classic generation; None if unknown.
+    """Return the longest possible duration of the join phase before a classic generation.
+
+    Return None if it is unknown.
 
     A join phase from Empty lasts for the initial delay, which is not on record. If nobody has joined when the timer
     ends, the phase goes on while static members are in the group. A dynamic member that stayed had joined by then.
@@ -103,7 +108,7 @@ def longest_join_ms(situation: Situation) -> int | None:
 
 @lru_cache(maxsize=1)
 def has_no_time_to_join(situation: Situation) -> bool:
-    """Return whether the coordinator waits for no member, because it counts the timeout of each member as 0."""
+    """Return whether the coordinator counts the timeout of each member as 0, and so waits for no member."""
     subscriptions = [member.subscription_or_empty for member in _members(situation)]
     return all(
         subscription.rebalance_timeout_ms is not None and subscription.least_rebalance_ms == 0
@@ -135,7 +140,10 @@ def rebalance_timeout_ms(situation: Situation, member: Member) -> int | None:
 
 @lru_cache(maxsize=1)
 def _largest_on_record(situation: Situation) -> int | None:
-    """Return the largest rebalance timeout in records, which may be -1; None if a record lacks the field."""
+    """Return the largest rebalance timeout in records, which may be -1.
+
+    Return None if a record lacks the field.
+    """
     timeouts = [member.subscription_or_empty.rebalance_timeout_ms for member in _members(situation)]
     known = [timeout for timeout in timeouts if timeout is not None]
     return max(known) if known and len(known) == len(timeouts) else None

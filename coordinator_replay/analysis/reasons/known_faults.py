@@ -44,7 +44,7 @@ def _possibly(fault: Fault) -> Sentence:
 
 
 def _crowd(situation: Situation) -> list[Sentence]:
-    """Return a sentence if very many members with the same client id and host joined at once."""
+    """Return a sentence if very many members with the same client id and host joined at the same time."""
     subscriptions = [member.subscription_or_empty for member, _ in situation.joined]
     clients = Counter(
         (subscription.client_id, subscription.client_host)

@@ -93,7 +93,7 @@ def converted_before(situation: Situation) -> Explanation | None:
 
 
 def _conversion_here(situation: Situation) -> Conversion | None:
-    """Return the conversion in this operation, or in the same write as it."""
+    """Return the conversion that is in this operation, or in the same write as this operation."""
     converted = situation.of_kind(EventKind.GROUP_CONVERTED)
     if converted:
         return Conversion.of(converted[0], situation.at_ms)
@@ -363,7 +363,7 @@ def _removals(situation: Situation) -> list[Sentence]:
 
 
 def _replaced(situation: Situation) -> Explanation | None:
-    """Return an explanation by static members that came back during a rebalance, or began one."""
+    """Return an explanation by static members that came back during a rebalance, or whose return began it."""
     replaced = situation.of_kind(EventKind.MEMBER_REPLACED)
     if situation.group_type is not GroupType.CLASSIC or not replaced:
         return None

@@ -16,7 +16,7 @@ CONSUMER = frozenset({GroupType.CONSUMER})
 
 
 class ReasonRule(NamedTuple):
-    """One row.
+    """A row of the table of reasons.
 
     Attributes:
         cause: the cause that the rule finds; alternatives are in the finding.

@@ -198,7 +198,9 @@ def without_question(text: str) -> str:
 
 
 def lasting(milliseconds: int | None) -> str:
-    """Return a duration in words; 0 ms if time went back.
+    """Return a duration in words.
+
+    If time went back, return 0 ms.
 
     >>> [lasting(ms) for ms in (850, 4500, 300000, -1, None)]
     ['850 ms', '4.5 s', '300 s', '0 ms', 'an unknown time']
@@ -260,7 +262,10 @@ def _names(fact: Fact) -> str:
 
 
 def _timeouts(fact: Fact) -> str:
-    """Return a member's timeouts as far as they are on record; session timeouts are only on the classic protocol."""
+    """Return a member's timeouts that are on record.
+
+    Session timeouts are on record only for the classic protocol.
+    """
     timeouts = fact.timeouts
     if timeouts is None:
         return ""

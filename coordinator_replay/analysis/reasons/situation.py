@@ -14,7 +14,7 @@ from coordinator_replay.engine.model import GroupType, Member, Subscription
 
 @dataclass(eq=False)
 class Situation:
-    """A rebalance that begins: the operation that shows it, and the state before this operation.
+    """A rebalance that begins, with the operation that shows it, and the state before this operation.
 
     Attributes:
         events: the events of the operation.
@@ -61,7 +61,7 @@ class Situation:
 
     @property
     def removed_ms(self) -> int | None:
-        """Return the latest time at which its removed members can have been removed."""
+        """Return the latest time at which the members can have been removed."""
         return self.started_ms if self.group_type is GroupType.CLASSIC else self.at_ms
 
     def of_kind(self, kind: EventKind) -> Sequence[Event]:
@@ -74,7 +74,10 @@ class Situation:
         return EventKind.GROUP_DISCOVERED in self._by_kind or EventKind.GROUP_REBORN in self._by_kind
 
     def is_of_this_operation(self, departed: Departed) -> bool:
-        """Return whether this operation removed a member; False if an earlier operation did."""
+        """Return whether this operation removed a member.
+
+        Return False if an earlier operation did.
+        """
         return any((event.partition, event.offset) == (departed.partition, departed.offset) for event in self.left)
 
     def _joined(self) -> list[tuple[Member, int]]:
@@ -90,7 +93,10 @@ class Situation:
         return [*changes, *((Subscription(), *resolved) for resolved in self._resolved_now(has_joined=False))]
 
     def _resolved_now(self, *, has_joined: bool) -> list[tuple[Member, int]]:
-        """Return the members whose regex this operation resolves; their topics count from now on."""
+        """Return the members whose regex this operation resolves.
+
+        Their topics count from now on.
+        """
         if not self.resolved or not self.history.waiting:
             return []
         regexes = {event.changes["regex"] for event in self.resolved}
@@ -130,7 +136,7 @@ class Situation:
 
     @cached_property
     def covered_after(self) -> dict[str, set[int]]:
-        """Return the partitions that its new generation assigns, by topic."""
+        """Return the partitions that the new generation assigns, by topic."""
         return coverage(self.opening.members)
 
     @cached_property
@@ -139,12 +145,15 @@ class Situation:
         return self.history.synced.at_ms if self.history.synced is not None else self.history.rebalanced_ms
 
     def changes_since(self, topics: set[str]) -> list[tuple[str, DatedTopicChange]]:
-        """Return changes of topics between the rebalance before this one and this one."""
+        """Return the changes of topics between the previous rebalance and this rebalance."""
         after_ms = self.last_sync_ms if self.group_type is GroupType.CLASSIC else self.history.rebalanced_ms
         return between(self.topic_changes, sorted(topics), after_ms, self.started_ms)
 
     def place(self, offset: int | None = None, partition: int | None = None) -> Place:
-        """Return a position in the log: by default the position of the record that opens the rebalance."""
+        """Return a position in the log.
+
+        By default, this is the position of the record that opens the rebalance.
+        """
         return Place(
             self.opening.partition if partition is None else partition,
             self.opening.offset if offset is None else offset,

@@ -121,7 +121,7 @@ def with_unknown_conversion(reason: Reason) -> Reason:
 
 
 def _beside(other: Cause, group_type: GroupType) -> Confidence:
-    """Return how sure a cause can be if there is another cause.
+    """Return how sure a cause can be beside another cause.
 
     A join phase includes all changes until it ends, and no record shows which of several causes came first. A member
     that did not join in time is removed when the phase ends, so this removal did not begin the phase.
@@ -150,7 +150,10 @@ def _side_facts(situation: Situation, cause: Cause) -> list[Sentence]:
 
 
 def _limited(situation: Situation, confidence: Confidence, evidence: list[Sentence]) -> Confidence:
-    """Return the confidence that the log allows; add to the evidence what limits it."""
+    """Return the confidence that the log allows.
+
+    Add the limiting facts to the evidence.
+    """
     opening = situation.opening
     if not opening.is_exact:
         evidence.append((Fact(FactKind.STEPS_MISSING),))
@@ -169,7 +172,7 @@ def _join_reason(situation: Situation, cause: Cause) -> JoinReason:
 
 
 def _delay_ms(situation: Situation, topics: Sequence[str]) -> int | None:
-    """Return the time from the change of some topics to the rebalance that it caused."""
+    """Return the time from the change of some topics to the rebalance that this change caused."""
     changes = situation.changes_since(set(topics))
     if not changes and situation.group_type is GroupType.CLASSIC:
         changes = between(situation.topic_changes, topics, None, situation.started_ms)[-1:]

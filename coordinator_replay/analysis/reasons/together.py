@@ -27,7 +27,7 @@ def together(of_members: Iterable[Evidence]) -> list[Sentence]:
     Members with the same client id and host share a sentence that is true of each.
 
     Args:
-        of_members: the evidence about each member; its first sentence is about the member.
+        of_members: the evidence about each member; the first sentence is about the member.
     """
     alike: dict[tuple[object, ...], list[Evidence]] = {}
     for evidence in of_members:
@@ -46,7 +46,7 @@ def together(of_members: Iterable[Evidence]) -> list[Sentence]:
 
 
 def _shape(fact: Fact) -> Fact:
-    """Return a fact without the members and the client that it is about."""
+    """Return a fact without its members and its client."""
     others = () if fact.kind in OF_RETURNS else fact.others
     return fact._replace(members=(), client=None, others=others)
 
@@ -63,7 +63,10 @@ def _merged(facts: Sequence[Fact]) -> Fact:
 
 
 def _client(fact: Fact) -> tuple[str | None, ...]:
-    """Return the values that members must have in common to share a sentence; static members share no sentence."""
+    """Return the values that members must have in common to share a sentence.
+
+    Static members do not share a sentence.
+    """
     client = fact.client
     if client is None or client.instance_id is not None or client.client_id is None:
         return None, *fact.members

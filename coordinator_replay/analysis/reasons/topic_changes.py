@@ -15,7 +15,7 @@ _KINDS = {
 
 
 class DatedTopicChange(NamedTuple):
-    """A change of a topic: it was created, got partitions, or was removed.
+    """A change of a topic, which was created, got partitions, or was removed.
 
     Attributes:
         at_ms: time at which the controller recorded the change.
@@ -54,7 +54,9 @@ def change_fact(changes: TopicChanges, topic: str, change: DatedTopicChange) -> 
 def between(
     changes: TopicChanges, topics: Iterable[str], after_ms: int | None, until_ms: int | None
 ) -> list[tuple[str, DatedTopicChange]]:
-    """Return changes of some topics later than one time and not later than another, oldest first.
+    """Return changes of some topics in a time range, oldest first.
+
+    The begin of the range is excluded, and its end included.
 
     A moment that is not on record is before all changes.
 
@@ -71,7 +73,9 @@ def between(
 
 
 def partition_count(changes: Sequence[DatedTopicChange], at_ms: int | None) -> int | None:
-    """Return how many partitions a topic has at a time: 0 if it does not exist, None if that is not on record.
+    """Return the partition count of a topic at a time.
+
+    It is 0 if the topic does not exist, and None if it is not on record.
 
     >>> orders = [DatedTopicChange(5, "created", 3), DatedTopicChange(9, "removed", 0)]
     >>> [partition_count(orders, at_ms) for at_ms in (4, 5, 9)], partition_count([], 5), partition_count(orders, None)

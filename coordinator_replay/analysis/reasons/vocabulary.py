@@ -103,7 +103,7 @@ class Explanation(NamedTuple):
     """Result of one row of the decision table.
 
     Attributes:
-        confidence: how sure its cause is.
+        confidence: how sure the cause is.
         evidence: the evidence for the cause.
         alternatives: causes that leave the same records.
         triggers: the members that caused the rebalance.

@@ -25,7 +25,10 @@ _GZIP = b"\x1f\x8b"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLog:
-    """A part of a file that a run has read, identified by its content: see column ``broker_logs`` of ``audit_runs``."""
+    """A part of a file that a run has read, identified by a hash of its content.
+
+    See column ``broker_logs`` of ``audit_runs``.
+    """
 
     head: str
     head_bytes: int
@@ -81,21 +84,27 @@ class BrokerLogFile:
         return None
 
     def _is_there(self, read_log: ReadLog) -> bool:
-        """Return whether the file has the part that a run read; if so, read on after that part."""
+        """Return whether the file still begins with the part that a run read.
+
+        If so, read on after that part.
+        """
         length = min(read_log.position, _TAIL_BYTES)
         self._stream.seek(read_log.position - length)
         self._tail = self._stream.read(length)
         return len(self._tail) == length and _hash(self._tail) == read_log.tail
 
     def read(self) -> ReadLog | None:
-        """Return how far the file is read; None if it has no whole line."""
+        """Return the part of the file that is read; None if the file has no whole line."""
         if not self._position:
             return None
         head = self._head[: self._position]
         return ReadLog(head=_hash(head), head_bytes=len(head), position=self._position, tail=_hash(self._tail))
 
     def marked_lines(self) -> Iterator[bytes]:
-        """Yield whole lines that have a mark of a coordinator, except lines too long to be one of its lines."""
+        """Yield whole lines that have a mark of a coordinator.
+
+        Lines that are too long for a coordinator are left out.
+        """
         pending, before, is_cut, total = b"", self._tail, False, self._position
         count(IoMetrics(files_read=1))
         while chunk := self._stream.read(_CHUNK_BYTES):

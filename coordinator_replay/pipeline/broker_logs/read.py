@@ -80,7 +80,7 @@ class LogResult:
 
 @dataclass(slots=True)
 class _Parsed:
-    """Parsed lines of a file, in its order."""
+    """Parsed lines of a file, in the order of the file."""
 
     lines: int = 0
     events: list[tuple[LogLine, BrokerEvent]] = field(default_factory=list)
@@ -138,7 +138,7 @@ def ledger_rows(results: Iterable[LogResult]) -> list[dict[str, Any]]:
 
 
 def notes(results: Sequence[LogResult], new: int) -> Iterator[str]:
-    """Yield the notes of a run on the logs that it was given.
+    """Yield the notes of a run on the logs that the user gave.
 
     Args:
         results: the results of all files.
@@ -168,7 +168,7 @@ def notes(results: Sequence[LogResult], new: int) -> Iterator[str]:
 
 
 def read_log(file: DumpFile, context: LogContext) -> LogResult:
-    """Read one file, as a stage of the run."""
+    """Read one file, as a stage of a run."""
     parsed = _Parsed()
     try:
         with BrokerLogFile(file.uri) as content:

@@ -175,7 +175,7 @@ def _last_begun(uris: Iterable[str], partitions: Mapping[str, int], where: pc.Ex
 
 
 def _last_records(files: BucketFiles, groups: Iterable[str]) -> Iterator[tuple[Any, ...]]:
-    """Yield groups with their last record, if it is a record of a classic group."""
+    """Yield groups with their last record, if this record is of a classic group."""
     is_wanted = pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
     schema = table(_TIMELINE).file_schema().remove_metadata()
     timeline = reader_of(read_paths(files.uris(_TIMELINE), schema.names, is_wanted), schema)
@@ -185,7 +185,10 @@ def _last_records(files: BucketFiles, groups: Iterable[str]) -> Iterator[tuple[A
 def _changed(
     file: TableFile, since: Mapping[str, int], lines: Sequence[str], partitions: Mapping[str, int]
 ) -> pa.Table | None:
-    """Return a file's rows if new lines change one of them, else None."""
+    """Return a file's rows with new lines added.
+
+    Return None if the new lines change no row.
+    """
     first = moment_of_ms(max(min(since.values()) - SLACK_MS, 0))
     where = pc.field("group_id").isin(pa.array(sorted(since), pa.string())) & (pc.field("completed_at") >= first)
     if not any(batch.num_rows for batch in read_paths([file.uri], ["group_id", "completed_at"], where)):
@@ -200,7 +203,10 @@ def _changed(
 
 
 def _with_lines(rows: pa.Table, chosen: Bools, uris: Sequence[str], partitions: Mapping[str, int]) -> pa.Table:
-    """Return the rows. The chosen rows get the additions of the lines about them."""
+    """Return the rows.
+
+    For the chosen rows, add the lines about them.
+    """
     chosen_rows = [row for batch in rows.filter(pa.array(chosen)).to_batches() for row in plain_rows(batch)]
     lines = _lines_of(uris, chosen_rows, partitions)
     made = batch_of([with_broker_log(row, lines.get(row["group_id"], ())) for row in chosen_rows], _SCHEMA)

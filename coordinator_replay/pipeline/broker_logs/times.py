@@ -57,7 +57,9 @@ def utc_times(
 
 
 def other_offset_ms(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: Sequence[str], zone: str) -> int | None:
-    """Return the offset from UTC that records show, if it never agrees with the named zone; else None.
+    """Return the offset from UTC that records show.
+
+    Return None if it agrees with the named zone at any time of the file.
 
     Args:
         events: lines with their events, in the order of the file.

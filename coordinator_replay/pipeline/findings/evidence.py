@@ -68,7 +68,10 @@ Chunk = Mapping[str, pa.Table]
 
 
 class EvidenceRow(NamedTuple):
-    """A row of evidence; rows sort in the order that rules need."""
+    """A row of evidence.
+
+    Rows sort in the order that the rules need.
+    """
 
     tag: Evidence
     at: int
@@ -129,7 +132,10 @@ class _Current(TypedDict):
 
 
 class _Expiring(TypedDict):
-    """An offset that retention removed or will remove; times in microseconds."""
+    """An offset that expired or will expire.
+
+    Times are in microseconds.
+    """
 
     topic: str
     partition: int
@@ -144,7 +150,10 @@ class _Expiring(TypedDict):
 
 
 class _Removed(TypedDict):
-    """A tombstone; the time in microseconds."""
+    """A tombstone.
+
+    Its time is in microseconds.
+    """
 
     ended_by: str
     valid_to: int | None
@@ -152,7 +161,7 @@ class _Removed(TypedDict):
 
 @dataclass(slots=True, kw_only=True)
 class GroupEvidence:
-    """Rows about one group, each list by the name of its source."""
+    """Rows about one group, in lists by the name of their source."""
 
     group_evidence: list[_Tagged] = field(default_factory=list)
     group_sums: list[Row] = field(default_factory=list)
@@ -169,7 +178,7 @@ class GroupEvidence:
     removed_offsets: list[_Removed] = field(default_factory=list)
 
     def totals(self, limits: Thresholds) -> Totals:
-        """Return the sums of its commits.
+        """Return the sums of the group's commits.
 
         Args:
             limits: the thresholds, such as the shortest pause.
@@ -343,12 +352,18 @@ def _past(totals: Totals) -> Iterator[EvidenceRow]:
 
 
 def _place(row: EvidenceRow) -> tuple[Any, ...]:
-    """Return the sort key of a row: tag, time, name, number, then its position in the log."""
+    """Return the sort key of a row.
+
+    It is tag, time, name and number, then the row's position in the log.
+    """
     return (*row[:4], _number(row.content.get("log_partition")), _number(row.content.get("log_offset")))
 
 
 def _in_order(rows: list[EvidenceRow]) -> list[EvidenceRow]:
-    """Return rows by position, and rows of one position by content, so that the order of files has no effect."""
+    """Return rows by position.
+
+    Rows of one position are sorted by content, so that the order of files has no effect.
+    """
     placed = sorted(((_place(row), row) for row in rows), key=itemgetter(0))
     ordered: list[EvidenceRow] = []
     for _, same in groupby(placed, itemgetter(0)):
@@ -362,12 +377,15 @@ def _number(value: Any) -> int:
 
 
 def _key(row: Row) -> Key:
-    """Return the partition that a row is about, and remove it from the row."""
+    """Remove from a row the partition that the row is about, and return the partition."""
     return row.pop("topic"), row.pop("partition")
 
 
 def chunks(tables: Chunk) -> Iterator[Chunk]:
-    """Yield rows of whole groups in parts of about equal size; a part is larger if a group is."""
+    """Yield rows of whole groups in parts of about equal size.
+
+    A part is larger if one group is larger.
+    """
     columns = [rows.column("group_id") for rows in tables.values()]
     groups = pc.unique(pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string()))
     parts = max(ceil(sum(map(len, columns)) / _CHUNK_ROWS), 1)

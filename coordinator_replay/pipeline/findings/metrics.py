@@ -147,7 +147,7 @@ class MetricsResult:
 
 
 def write_metrics(share: MetricsShare) -> MetricsResult:
-    """Write table ``group_metrics``: a row for each minute with a record in the log, and each type and state.
+    """Write table ``group_metrics``, with a row for each minute with a record in the log, and for each type and state.
 
     Minutes without a record have no row, because the time between two timestamps may be of any length. The counts of a
     minute hold until the next row.

@@ -31,7 +31,10 @@ class News:
     earlier: Sequence[str]
 
     def first_runs(self) -> dict[str, str | None]:
-        """Return the run that first stored each finding, by id; None if a release without this column stored it."""
+        """Return the run that first stored each finding, by the finding's id.
+
+        None if a release without this column stored it.
+        """
         schema = table(FINDINGS).arrow_schema(["finding_id", FOUND_IN_RUN])
         runs: dict[str, str | None] = {}
         for batch in read_paths(self.earlier, schema.names):
@@ -58,7 +61,7 @@ def news_of(stored: Iterable[TableFile], run: Run, earlier: Sequence[Run]) -> Ne
 
     Args:
         stored: files of the findings that are stored.
-        run: this run, its records counted.
+        run: the present run, after its records were counted.
         earlier: runs that are done, the newest first.
     """
     since = last_reading(run, earlier).run_id
@@ -66,5 +69,8 @@ def news_of(stored: Iterable[TableFile], run: Run, earlier: Sequence[Run]) -> Ne
 
 
 def last_reading(run: Run, earlier: Sequence[Run]) -> Run:
-    """Return the last run that read new records: this run, or an earlier run if this one read nothing new."""
+    """Return the last run that read new records.
+
+    This is the present run, or an earlier run if this run read nothing new.
+    """
     return next((candidate for candidate in (run, *earlier) if candidate.has_new_records), run)

@@ -138,7 +138,7 @@ class EvaluationContext:
     def evaluator(
         self, group_id: str, commits: GroupCommits | None = None, spans: Sequence[ExactSpan] = ()
     ) -> Evaluator:
-        """Return the rules for a group, with the sum of its commits."""
+        """Return the evaluation of the rules for a group, with the sum of the group's commits."""
         return Evaluator(self.place.cluster, group_id, milliseconds(self.end), self.limits, commits, spans)
 
 
@@ -164,7 +164,10 @@ class EvaluationResult:
 
 
 def text_counts(batches: Iterable[pa.RecordBatch | pa.Table], column: str) -> Counter[str]:
-    """Return how often each text occurs in a column; nulls are not counted."""
+    """Return how often each text occurs in a column.
+
+    Nulls do not count.
+    """
     counts: Counter[str] = Counter()
     for batch in batches:
         for count in pc.value_counts(batch.column(column).cast(pa.string())).to_pylist():
@@ -174,7 +177,10 @@ def text_counts(batches: Iterable[pa.RecordBatch | pa.Table], column: str) -> Co
 
 
 def _schema(name: str) -> pa.Schema:
-    """Return the schema of the columns that are read from a table; timestamps are integers, in microseconds."""
+    """Return the schema of the columns that are read from a table.
+
+    Timestamps are integers, in microseconds.
+    """
     columns = table(name).arrow_schema(_READ[name]).remove_metadata()
     return pa.schema(
         [column.with_type(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in columns]
@@ -182,7 +188,7 @@ def _schema(name: str) -> pa.Schema:
 
 
 class Evaluation:
-    """Evaluates one bucket.
+    """An evaluation of one bucket.
 
     Args:
         files: the files of the bucket after the stages so far.
@@ -283,7 +289,10 @@ class Evaluation:
         return rows_of(read_paths(self.files.uris(name), schema.names), schema)
 
     def _evaluate_chunk(self, chunk: Chunk) -> Iterator[tuple[str, int, str]]:
-        """Evaluate the rules for whole groups; yield the groups' events, with the columns of HAPPENED."""
+        """Evaluate the rules for whole groups.
+
+        Yield the groups' events, with the columns of HAPPENED.
+        """
         kept: list[tuple[str | int | None, ...]] = []
         for group_id, evidence in by_group(chunk).items():
             totals = evidence.totals(self.context.limits)
@@ -300,7 +309,10 @@ class Evaluation:
         self._keep(kept)
 
     def _evaluate_group(self, group_id: str, evidence: GroupEvidence, totals: Totals) -> list[int]:
-        """Evaluate the rules for a group; return the times of its rebalances in milliseconds."""
+        """Evaluate the rules for a group.
+
+        Return the times of the group's rebalances in milliseconds.
+        """
         guard, rebalances, is_replayed = GroupGuard("evaluating findings"), list[int](), True
         findings: list[FindingRow] = []
         with guard:

@@ -70,7 +70,9 @@ def _snapshots(
 
 
 def groups_not_to_continue(files: BucketFiles, names: Mapping[str, str], renamed: Collection[str]) -> list[str]:
-    """Return why the groups of a bucket can't continue from their snapshots; no reasons if they can.
+    """Return the reasons why groups of a bucket can't continue from their snapshots.
+
+    If they can, return no reasons.
 
     Args:
         files: the bucket's files.
@@ -110,7 +112,10 @@ def _names_are_old(files: BucketFiles, names: Mapping[str, str], renamed: Collec
 
 
 def _shown_topics(files: BucketFiles) -> Iterator[pa.Table]:
-    """Yield ids and names of topics in rows of the bucket: owned, assigned, or only in a target."""
+    """Yield ids and names of topics in rows of the bucket.
+
+    A topic may be owned, assigned, or only in a target assignment.
+    """
     texts = ["topic_id", "topic"]
     for batch in read_paths([file.uri for file in files.old("partition_ownership")], texts, dictionaries=texts):
         yield pa.table({name: batch.column(name).cast(pa.string()) for name in texts})
@@ -192,7 +197,9 @@ class GroupStep:
         return LastCommits(records)
 
     def _copy_rebalances(self, groups: Collection[str], writer: TableWriter) -> None:
-        """Stage open rebalances of all other groups again; ended rebalances are written with their pause.
+        """Stage open rebalances of all other groups again.
+
+        Ended rebalances are written with their pause.
 
         A rebalance without an epoch is known only from a broker's log.
         """
@@ -216,7 +223,9 @@ class GroupStep:
 
 
 def write_rows(rows: Iterator[Row], writer: TableWriter) -> None:
-    """Write the rows of a replay; rows that a later record may change are open.
+    """Write the rows of a replay.
+
+    Rows that a later record may change are written as open.
 
     Rebalances are written later, with their pause, when the commits around them are known.
     """

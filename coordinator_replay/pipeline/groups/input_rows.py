@@ -98,7 +98,9 @@ def unreadable_records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 @contextmanager
 def group_records(batches: Iterable[pa.RecordBatch]) -> Iterator[DuckDBPyConnection]:
-    """Yield a DuckDB connection with the table ``records``; rows that do not fit into memory go to disk.
+    """Yield a DuckDB connection with the table ``records``.
+
+    Rows that do not fit into memory go to disk.
 
     Args:
         batches: rows of ``group_records`` and ``unreadable_records``, which are read once.
@@ -116,7 +118,10 @@ def groups_of(connection: DuckDBPyConnection) -> list[str]:
 
 
 def records_in_order(connection: DuckDBPyConnection) -> Iterator[InputRow]:
-    """Yield the rows of ``records`` by group, log partition and log offset; the connection can't be used meanwhile."""
+    """Yield the rows of ``records`` by group, log partition and log offset.
+
+    Nothing else can use the connection meanwhile.
+    """
     rows = connection.sql(f"{AS_INPUT} ORDER BY group_id, log_partition, log_offset")
     for batch in rows.to_arrow_reader(BATCH_ROWS):
         yield from input_rows(batch)

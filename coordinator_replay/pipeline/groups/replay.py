@@ -140,7 +140,7 @@ class _GroupRun:
             self.breaks = [gap for gap in self.breaks if snapshot is None and gap.offset < self.left.end_offset]
 
     def _begins(self, first_offset: int) -> list[Break]:
-        """Return the beginning of the group's history, and its breaks after the first record."""
+        """Return the beginning of the group's history, and the breaks after the group's first record."""
         if not self.context.is_rebuild:
             return self.proofs.after(self.key[1], first_offset)
         breaks = self.proofs.breaks(*self.key)
@@ -183,7 +183,9 @@ class _GroupRun:
             yield from self._find_complete(row.log_offset)
 
     def feed(self, row: InputRow, signs: LastCommits | None) -> list[Row]:
-        """Take the group's next record; if an earlier record failed, it has no effect.
+        """Replay the group's next record.
+
+        If an earlier record failed, do nothing.
 
         Raises:
             RuntimeError: records are not in log order; this is a fault of the sorting, not of the log.
@@ -210,7 +212,10 @@ class _GroupRun:
         return rows
 
     def finish(self) -> list[Row]:
-        """Return the group's state and its open rows; for a failed group, the failure."""
+        """Return the group's state and its open rows.
+
+        For a failed group, return the failure.
+        """
         rows: list[Row] = []
         if self.guard.failure is None:
             with self.guard:
@@ -300,7 +305,10 @@ def replay_groups(
 
 
 def _json(snapshot: Mapping[str, Any]) -> str:
-    """Return a snapshot as text; its keys may be numbers."""
+    """Return a snapshot as text.
+
+    Keys of the snapshot may be numbers.
+    """
     try:
         return orjson.dumps(snapshot, option=orjson.OPT_NON_STR_KEYS).decode()
     except TypeError:

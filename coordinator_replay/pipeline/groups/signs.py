@@ -84,7 +84,7 @@ def find_departures(connection: DuckDBPyConnection) -> datetime | None:
 
 
 class LastCommits:
-    """The last commit of each partition between a record that may show a departure and the one before it.
+    """The last commit of each partition between two records that may show a departure.
 
     Args:
         connection: DuckDB with ``departures``, and with ``commits`` in the columns of COMMITS.
@@ -102,7 +102,7 @@ class LastCommits:
                 yield (group_id, log_partition, departed_at), (topic, partition, at_ms, log_partition, offset)
 
     def before(self, record: RecordKey) -> Iterator[LastCommit] | None:
-        """Return the last commits before a record, ordered by topic and partition; None if there are none.
+        """Return the last commits before a record, ordered by topic and partition; None if there are no commits.
 
         Args:
             record: a record that comes later, in the order of ``records_in_order``, than all records of earlier calls.

@@ -29,7 +29,9 @@ SOURCES = ("file", "cluster_metadata", "record", "commit")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTopic:
-    """Facts of one source on a topic, in the columns of table ``topics``; times in milliseconds.
+    """Facts on a topic from one source, in the columns of table ``topics``.
+
+    Times are in milliseconds.
 
     Attributes:
         changes: changes of the topic, oldest first; None if the source does not have them.
@@ -77,7 +79,7 @@ class ClusterTopics:
         return {topic_id: topic.topic for topic_id, topic in self.topics.items()}
 
     def partition_count(self, topic: str) -> int | None:
-        """Return the partition count of a topic; None if no source has it."""
+        """Return the partition count of a topic; None if no source has the count."""
         counts = [
             topic_change.partition_count
             for topic_change in self.topics.values()
@@ -87,7 +89,10 @@ class ClusterTopics:
 
     @property
     def changes(self) -> dict[str, list[DatedTopicChange]]:
-        """Return changes of topics by name, oldest first; a topic created again has another id and the same name."""
+        """Return changes of topics by name, oldest first.
+
+        A topic that was created again has another id and the same name.
+        """
         changes: dict[str, list[DatedTopicChange]] = {}
         for topic in self.topics.values():
             if topic.changes:
@@ -130,7 +135,7 @@ def from_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[ClusterTopic]:
 
 
 def from_tally(tally: Tally) -> Iterator[ClusterTopic]:
-    """Yield topics that records of the dump name: group records and, since 4.1, commits."""
+    """Yield the topics that group records of the dump name and, since Kafka 4.1, commits."""
     for source, topics in (("record", tally.named), ("commit", tally.names)):
         for topic_id, named in topics.items():
             yield ClusterTopic(
@@ -230,7 +235,10 @@ def _changes(records: Iterable[TopicRecord]) -> tuple[DatedTopicChange, ...] | N
 
 
 def best_topics(sources: Iterable[ClusterTopic]) -> ClusterTopics:
-    """Return one topic for each id: from the best source, with the longest list of changes that any source has."""
+    """Return one topic for each id.
+
+    Take it from the best source, with the longest list of changes that any source has.
+    """
     by_id: dict[str, list[ClusterTopic]] = defaultdict(list)
     for topic in sources:
         by_id[topic.topic_id].append(topic)

@@ -29,7 +29,10 @@ spark.stop()
 
 
 def java_options() -> tuple[str, ...]:
-    """Return the JVM options of a session that name the archive; none if there is no archive."""
+    """Return the JVM options of a session that name the archive.
+
+    Without an archive, return no options.
+    """
     if _MAKE in os.environ:
         return (f"-XX:ArchiveClassesAtExit={os.environ[_MAKE]}",)
     if not PATH.exists():
@@ -38,7 +41,9 @@ def java_options() -> tuple[str, ...]:
 
 
 def make_archive() -> None:
-    """Write the archive from a session that runs one job; this takes some ten seconds.
+    """Write the archive from a session that runs one job.
+
+    This takes about ten seconds.
 
     Raises:
         OSError: it can't be written there.

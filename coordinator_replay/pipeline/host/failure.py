@@ -42,7 +42,10 @@ def leave_it_to_the_run() -> None:
 
 
 def is_interrupted(problem: BaseException | None) -> bool:
-    """Return whether Ctrl-C caused a failure: it cuts the connection to Java, which cleanup then can't use."""
+    """Return whether Ctrl-C caused a failure.
+
+    Ctrl-C cuts the connection to Java, and cleanup then can't use it.
+    """
     while problem is not None and not isinstance(problem, KeyboardInterrupt):
         problem = problem.__cause__ or problem.__context__
     return problem is not None
@@ -68,7 +71,7 @@ def reason(problem: BaseException) -> str:
 
 @contextmanager
 def failing_in_a_sentence(what: str, then: str) -> Iterator[None]:
-    """Turn a failure in the block, from the start of Spark on, into one sentence.
+    """Turn a failure of Spark in the block, its start included, into an error with one sentence.
 
     Args:
         what: the work that could not be finished.

@@ -121,7 +121,9 @@ def kafka_source() -> Library:
 
 
 def cache_folder(library: Library) -> Path:
-    """Return where a library's jars are kept: a folder of the user's cache, or of ``COORDINATOR_REPLAY_JARS``.
+    """Return the folder for a library's jars.
+
+    It is in the user's cache, or in ``COORDINATOR_REPLAY_JARS``.
 
     Delta's jars are directly in the folder that the variable names; other libraries have subfolders of it.
     """
@@ -133,7 +135,9 @@ def cache_folder(library: Library) -> Path:
 
 
 def jars_of(library: Library) -> list[Path]:
-    """Return a library's jars, fetched if they are not there yet.
+    """Return a library's jars.
+
+    Fetch the jars that are not there yet.
 
     Raises:
         PrerequisiteError: they are missing and can't be fetched.

@@ -19,7 +19,7 @@ _WAY = (
 
 
 def check_java() -> None:
-    """Make sure that Spark will find a Java it can run on.
+    """Check that Spark will find a version of Java that Spark can run on.
 
     Raises:
         PrerequisiteError: there is none, or it is too old.

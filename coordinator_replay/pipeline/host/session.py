@@ -77,7 +77,9 @@ compiler, the code cache would be a fifth of its usual size, and once it is full
 
 @contextmanager
 def _java_output_to_a_file() -> Iterator[None]:
-    """Send what the JVM and the Python workers print to a file; they inherit this process's standard error.
+    """Send the output of the JVM and the Python workers to a file.
+
+    They inherit this process's standard error.
 
     The file has no name; it is removed when the last of these processes ends.
 
@@ -101,7 +103,7 @@ def _java_output_to_a_file() -> Iterator[None]:
 
 @contextmanager
 def _same_interrupts() -> Iterator[None]:
-    """Keep the handler of Ctrl-C as it was.
+    """Keep the handler of Ctrl-C unchanged through the block.
 
     PySpark's handler asks Java to cancel all jobs. If it runs in the middle of an answer from Java, the request
     corrupts the answer, and both end in a traceback.
@@ -184,7 +186,9 @@ def open_session(
     with_catalog: bool = False,
     with_kafka: bool = False,
 ) -> SparkSession:
-    """Return the running session, or the one that ``spark-submit`` or ``SPARK_REMOTE`` names, or start one here.
+    """Return the running session, or the session that ``spark-submit`` or ``SPARK_REMOTE`` names.
+
+    Else start a session here.
 
     Args:
         app_name: name on the cluster's own pages.

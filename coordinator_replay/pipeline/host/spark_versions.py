@@ -22,7 +22,10 @@ OLDEST: Version = (3, 5)
 
 
 class Feature(Enum):
-    """A feature that not every Spark has: the beginning of a sentence about it, and its first version."""
+    """A feature that not every Spark has.
+
+    It has the beginning of a sentence, and the first version with the feature.
+    """
 
     DATA_SOURCE = ("the data source consumer_offsets needs", (4, 0))
     SQL_FUNCTIONS = ("the SQL functions decode_record, decode_key and consumer_protocol need", (4, 1))
@@ -85,7 +88,10 @@ def check_has(feature: Feature) -> None:
 
 
 def kafka_source() -> KafkaSource:
-    """Return the versions that this Spark's Kafka source was built with; for a newer Spark, the newest known ones."""
+    """Return the versions that this Spark's Kafka source was built with.
+
+    For a newer Spark, return the newest known versions.
+    """
     known = [since for since in _KAFKA_SOURCES if since <= version()]
     return _KAFKA_SOURCES[max(known, default=OLDEST)]
 
@@ -106,7 +112,10 @@ def wants_remote() -> bool:
 
 
 def is_local(spark: SparkSession) -> bool:
-    """Return whether a session runs on one machine, without executors; False if it does not say."""
+    """Return whether a session runs on one machine, without executors.
+
+    Return False if the session does not say so.
+    """
     master = str(spark.conf.get("spark.master", ""))
     return master == "local" or master.startswith("local[")
 

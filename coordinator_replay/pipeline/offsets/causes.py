@@ -201,13 +201,19 @@ def _retention(share: CausesShare, removed: pa.Table) -> Retention:
 
 
 def _texts(*texts: str) -> str:
-    """Return SQL for a list of sentences; a column in braces is replaced by its value."""
+    """Return SQL for a list of sentences.
+
+    A column in braces is replaced by its value.
+    """
     parts = (text.replace("'", "''").replace("{", "' || ").replace("}", " || '") for text in texts)
     return "[" + ", ".join(f"'{part}'" for part in parts) + "]"
 
 
 def _cause(ended_by: str, confidence: str, evidence: str, alternatives: str) -> str:
-    """Return SQL for a cause; its evidence is SQL for a list of sentences."""
+    """Return SQL for a cause.
+
+    The evidence is SQL for a list of sentences.
+    """
     return (
         f"{{'ended_by': '{ended_by}', 'ended_confidence': {confidence}, "
         f"'ended_alternatives': CAST({alternatives} AS VARCHAR[]), 'ended_evidence': {evidence}}}"
@@ -215,7 +221,10 @@ def _cause(ended_by: str, confidence: str, evidence: str, alternatives: str) -> 
 
 
 def _case(ended_by: str, confidence: str, evidence: Sequence[str], alternatives: str) -> str:
-    """Return SQL for a cause; its evidence is a list of sentences, see ``_texts``."""
+    """Return SQL for a cause.
+
+    The evidence is a list of sentences, see ``_texts``.
+    """
     return _cause(ended_by, confidence, _texts(*evidence), alternatives)
 
 
@@ -474,7 +483,7 @@ def tombstone_causes(
     coordinators: Sequence[tuple[int, int, int, bool]] = (),
     rebalanced: pa.Table | None = None,
 ) -> Batches:
-    """Yield the cause of each tombstone that removed an offset, with its alternatives, in the columns of CAUSES.
+    """Yield the cause and the alternatives of each tombstone that removed an offset, in the columns of CAUSES.
 
     Args:
         removed: removed offsets, with the columns of STAGED.
@@ -579,7 +588,10 @@ def _expired_rows(causes: pa.RecordBatch, as_of: datetime | None, retention: Ret
 
 
 def _by_bucket(rows: pa.RecordBatch, share: CausesShare) -> Iterator[tuple[int, bool, pa.RecordBatch]]:
-    """Yield rows by bucket and by whether their cause may still change."""
+    """Yield rows by bucket.
+
+    Rows whose cause may still change are separate.
+    """
     buckets = numbers_of(rows.column("log_partition"), 0) % share.buckets
     is_open = np.ones(rows.num_rows, np.bool_)
     if share.end is not None and share.as_of is None:

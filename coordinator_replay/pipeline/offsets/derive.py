@@ -92,7 +92,9 @@ class Chunk(NamedTuple):
 
 
 def chunks(sources: Sources, most: int = CHUNK_ROWS) -> list[Chunk | None]:
-    """Return the log of a bucket in chunks of a limited number of commits; a single None means all of it.
+    """Return the log of a bucket in chunks of a limited number of commits.
+
+    A single None stands for the whole log.
 
     Args:
         sources: the files.
@@ -235,7 +237,10 @@ class Derivation:
         return [*rows, *self._context_of(groups, before)] if len(groups) else []
 
     def _before_moves(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return events without events after a move of their group; other events end at the move at the latest."""
+        """Return events without the events after a move of their group.
+
+        Other events end at the move at the latest.
+        """
         rows = some(batch, ~self.moves.are_over(batch, "at_offset", "log_offset"))
         ends = self.moves.ends_of(rows)
         place = rows.schema.get_field_index("lost_at")
@@ -260,7 +265,10 @@ class Derivation:
         ]
 
     def _with_open(self, staged: pa.RecordBatch) -> pa.RecordBatch:
-        """Return staged rows, not exact if they begin while brokers with the old partition count also wrote."""
+        """Return staged rows.
+
+        A row is not exact if it begins while brokers with the old partition count also wrote.
+        """
         is_open = self.moves.are_open(staged, "from_offset") if self.moves.begins else None
         if is_open is None or not is_open.any():
             return staged
@@ -278,7 +286,10 @@ class Derivation:
                 yield some(batch, is_wanted)
 
     def _without_marker(self, waiting: pa.Table) -> list[pa.RecordBatch]:
-        """Return commits without a marker in any dump that the cleaner would have removed if they were aborted."""
+        """Return commits whose marker is in no dump and which must have been committed.
+
+        The cleaner would have removed aborted commits.
+        """
         partitions = waiting.column("log_partition").to_pylist() if self.proofs.times else []
         if not self.proofs.ranges.keys() & set(partitions):
             return []

@@ -185,7 +185,9 @@ def open_offsets(history: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
-    """Return ownerships of partitions as events; topics without a name are left out, because they have no commits.
+    """Return ownerships of partitions as events.
+
+    Topics without a name are left out, because they have no commits.
 
     If the log does not prove the owner, the event has no name.
 
@@ -263,7 +265,9 @@ def lost_keys(
     ended_by: str = RECORDS_MISSING,
     group_id: str | None = None,
 ) -> pa.RecordBatch:
-    """Return an event that ends the offset of each key of a log partition, if the key has a record before it.
+    """Return an event for each key of a log partition that has a record before it.
+
+    The event ends the key's offset.
 
     Args:
         events: rows with the columns of UNSORTED.
@@ -327,7 +331,9 @@ ORDER BY row
 
 
 def ended_commits(waiting: pa.Table, markers: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Yield the end of pending commits: the next marker of their producer and partition commits or aborts them.
+    """Yield the ends of pending commits.
+
+    The next marker of the producer in the partition commits or aborts them.
 
     The producer's epoch is ignored: with KIP-890, the marker's epoch is newer.
 
@@ -350,20 +356,26 @@ def ended_commits(waiting: pa.Table, markers: pa.Table) -> Iterator[pa.RecordBat
 
 
 def _ranks(column: pa.DictionaryArray) -> Numbers:
-    """Return the rank of each value; null ranks first."""
+    """Return the rank of each value.
+
+    Null ranks first.
+    """
     ranks = np.zeros(len(column.dictionary) + 1, np.int64)
     ranks[pc.sort_indices(column.dictionary).to_numpy()] = np.arange(1, len(column.dictionary) + 1)
     return ranks[codes_of(column)]
 
 
 def _from_null(column: pa.Array) -> Numbers:
-    """Return numbers, with a number below all of them for null."""
+    """Return numbers, with a number for null that is below all of them."""
     present = numbers_of(column.drop_null())
     return numbers_of(column, int(present.min()) - 1 if len(present) else 0)
 
 
 def _order(events: pa.Table) -> Numbers:
-    """Return indices that sort events by key and then within the key; null comes first."""
+    """Return indices that sort events by key and then within the key.
+
+    Null comes first.
+    """
     columns = {name: events.column(name).chunk(0) for name in events.column_names}
     group, topic = (_ranks(columns[name]) for name in _TEXTS)
     partition, log_partition = (_from_null(columns[name]) for name in ("partition", "log_partition"))
@@ -373,7 +385,10 @@ def _order(events: pa.Table) -> Numbers:
 
 
 def _within_keys(kinds: Numbers, within: Sequence[Numbers]) -> Numbers:
-    """Return indices that sort the events of each key; most commits are sorted in their files already."""
+    """Return indices that sort the events of each key.
+
+    Most commits are sorted in their files already.
+    """
     order: list[Numbers] = []
     is_commit = kinds > OffsetEvent.OWNER
     is_state = kinds == OffsetEvent.STATE

@@ -38,13 +38,19 @@ _EMPTY = "Empty"
 
 
 def _rows(indices: Numbers) -> pa.Array:
-    """Return indices for ``take``; null for NOWHERE."""
+    """Return indices for ``take``.
+
+    NOWHERE becomes null.
+    """
     is_nowhere = indices < 0
     return pa.array(indices, pa.int64(), mask=is_nowhere if is_nowhere.any() else None)
 
 
 def _words(codes: Numbers, words: dict[Any, str]) -> pa.Array:
-    """Return words for codes; null for a code without a word."""
+    """Return words for codes.
+
+    A code without a word becomes null.
+    """
     names = pa.array([words.get(code) for code in range(int(max(*words, codes.max(initial=0))) + 1)], pa.string())
     return names.take(pa.array(codes))
 
@@ -86,7 +92,10 @@ class _Batch:
         self.replaced[self.outcome[Outcome.BY, by_commit]] = by_commit
 
     def _begins(self) -> Bools:
-        """Return the rows at which keys begin: groups, and within them topics with their partition."""
+        """Return the rows at which keys begin.
+
+        Keys sort by group, then by topic with partition.
+        """
         begins = np.ones(self.events.num_rows, np.bool_)
         partitions, topics = self.events.column("partition"), self.topics.indices
         begins[1:] = self.groups[1:] != self.groups[:-1]
@@ -122,12 +131,18 @@ class _Batch:
         return Context(self.keys, self.fields[EventField.AT_OFFSET], is_owner)
 
     def _are_looked_up(self, rows: Numbers) -> Bools:
-        """Return, for each commit, whether to look it up: not if an earlier run left it open and looked it up."""
+        """Return, for each commit, whether to look it up.
+
+        A commit that an earlier run left open was looked up already.
+        """
         are_new: Bools = self.fields[EventField.KIND, rows] > OffsetEvent.WAITING
         return are_new
 
     def _owners(self, rows: Numbers) -> Numbers:
-        """Return, for each commit, the row of the partition's owner; NOWHERE if the partition had no owner then."""
+        """Return, for each commit, the row of the partition's owner.
+
+        If the partition had no owner then, it is NOWHERE.
+        """
         offsets = self.fields[EventField.LOG_OFFSET, rows]
         owners = self._owner_rows.last_at(self.keys[rows], offsets)
         is_over = self.fields[EventField.UNTIL, owners] <= offsets
@@ -138,7 +153,7 @@ class _Batch:
         return self.events.column(name).take(at)
 
     def carry(self) -> pa.RecordBatch:
-        """Return rows for the front of the next batch: the state of the last key of this batch."""
+        """Return rows for the front of the next batch, with the state of the last key of this batch."""
         rows = np.concatenate([self.current, self.waiting])
         kinds = self.fields[EventField.KIND, rows]
         # A commit becomes a plain commit when its marker has committed it; a waiting commit keeps its begin.
@@ -192,7 +207,9 @@ class _Batch:
 
     @cached_property
     def _first_states(self) -> tuple[Numbers, npt.NDArray[np.bool_]]:
-        """Return for each row the log offset of its group's first recorded state; LARGEST_INT64 if there is none.
+        """Return for each row the log offset of its group's first recorded state.
+
+        If there is none, it is LARGEST_INT64.
 
         Returns:
             The offsets, and whether the group may have existed before.
@@ -219,7 +236,7 @@ class _Batch:
 
     @cached_property
     def _hides_previous(self) -> npt.NDArray[np.bool_]:
-        """Return, for each commit, whether it may have replaced another offset than the previous recorded one.
+        """Return, for each commit, whether it may have replaced an offset other than the previous offset on record.
 
         There may be other commits in a gap between the two, a commit of an export may have been aborted, and a commit
         that can't be read has no offset.
@@ -233,7 +250,7 @@ class _Batch:
         return is_hidden
 
     def _are_exact(self, rows: Numbers, following: Numbers) -> pa.Array:
-        """Return, for each offset, whether it is proven in the whole interval.
+        """Return, for each offset, whether the offset is proven in the whole interval.
 
         An offset is proven if no gap lies between its record and its end: the cleaner removes a commit only because of
         a later record of its key. For a transactional commit, the part before its marker counts too: an earlier marker
@@ -244,12 +261,18 @@ class _Batch:
         return pa.array(self.is_readable[rows] & ~self.proofs.have_gap(partitions, begins, ends))
 
     def _replaced_offsets(self, rows: Numbers) -> pa.Array:
-        """Return the offsets that commits replaced; null if they are not on record."""
+        """Return the offsets that commits replaced.
+
+        An offset that is not on record is null.
+        """
         shown = np.where(self._hides_previous[rows], NOWHERE, self.replaced[rows])
         return pc.coalesce(self.take("committed_offset", _rows(shown)), self.take("replaced_offset", _rows(rows)))
 
     def _previous(self, rows: Numbers) -> pa.Array:
-        """Return the offsets that commits replaced; null if they can't be compared with the commit's own offset."""
+        """Return the offsets that commits replaced.
+
+        An offset is null if it can't be compared with the commit's own offset.
+        """
         is_hidden = self._hides_previous[rows] | ~self._are_comparable[rows]
         compared = self.take("committed_offset", _rows(np.where(is_hidden, NOWHERE, self.replaced[rows])))
         return pc.coalesce(compared, self.take("previous_offset", _rows(rows)))
@@ -264,12 +287,15 @@ class _Batch:
 
     @cached_property
     def _are_comparable(self) -> Bools:
-        """Return whether commits can be compared with the offset that they replaced; a negative offset can't."""
+        """Return whether commits can be compared with the offsets that they replaced.
+
+        A negative offset can't be compared.
+        """
         offsets = numbers_of(self.events.column("committed_offset"), -1)
         return (offsets >= 0) & (offsets[self.replaced] >= 0) & ~self._are_of_other_topics
 
     def _commit_columns(self, rows: Numbers) -> dict[str, pa.Array]:
-        """Return columns of commits: their own fields, the owner of the partition, and the group's state."""
+        """Return columns of commits, which are their own fields, the owner of the partition, and the group's state."""
         at = _rows(rows)
         as_written = {name: self.take(name, at) for name in HISTORY.names if name in _AS_WRITTEN}
         return as_written | {
@@ -281,7 +307,10 @@ class _Batch:
         }
 
     def history(self) -> Iterator[pa.RecordBatch]:
-        """Yield staged rows of intervals: first intervals that a commit ended, then others with columns on expiry."""
+        """Yield staged rows of intervals.
+
+        Intervals that a commit ended come first, then others with columns on expiry.
+        """
         is_closed = np.isin(self.outcome[Outcome.END, self.intervals], (End.COMMIT, End.LOST))
         closed, others = self.intervals[is_closed], self.intervals[~is_closed]
         for intervals in (closed, others):

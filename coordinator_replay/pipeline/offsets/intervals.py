@@ -15,7 +15,10 @@ from coordinator_replay.compiled import compiled, inlined
 
 
 class OffsetEvent(IntEnum):
-    """Kinds of rows; a key's context comes before its events."""
+    """Kinds of rows.
+
+    The context of a key comes before the events of the key.
+    """
 
     STATE = 0
     RULE = 1
@@ -52,7 +55,10 @@ class EventField(IntEnum):
 
 
 class End(IntEnum):
-    """Ends of offsets that were current, and of commits that waited for a marker; OPEN if there is no end yet."""
+    """Ends of offsets that were current, and of commits that waited for a marker.
+
+    OPEN means that there is no end yet.
+    """
 
     OPEN = 0
     COMMIT = 1
@@ -92,7 +98,10 @@ UNKNOWN = np.iinfo(np.int64).min
 
 @inlined
 def _first(events: Any, outcome: Any, waiting: Any, count: Any, row: Any) -> Any:
-    """Return the position of the first record of a key without an offset in force: a commit or a pending commit."""
+    """Return the position of the first record of a key without an offset in force.
+
+    It is a commit or a pending commit.
+    """
     first = min(events[EventField.LOG_OFFSET, row], events[EventField.AT_OFFSET, row])
     for place in range(count):
         first = min(first, outcome[Outcome.SINCE_OFFSET, waiting[place]])
@@ -101,7 +110,10 @@ def _first(events: Any, outcome: Any, waiting: Any, count: Any, row: Any) -> Any
 
 @inlined
 def _end_of_current(events: Any, waiting: Any, count: Any, stored: Any, row: Any) -> Any:
-    """Return how a row ends the current offset, even if no offset is current; NOWHERE if the row does not end it."""
+    """Return how a row ends the current offset, even if no offset is current.
+
+    If the row does not end it, return NOWHERE.
+    """
     kind = events[EventField.KIND, row]
     if kind == OffsetEvent.PLAIN or kind == OffsetEvent.OPEN_OFFSET:
         return End.COMMIT
@@ -123,7 +135,9 @@ def _end_of_current(events: Any, waiting: Any, count: Any, stored: Any, row: Any
 
 @inlined
 def _end_of_waiting(events: Any, other: Any, stored: Any, row: Any) -> Any:
-    """Return how a row ends a commit that waits for its marker; NOWHERE if the row does not end it.
+    """Return how a row ends a commit that waits for its marker.
+
+    If the row does not end the commit, return NOWHERE.
 
     Args:
         events: the events.

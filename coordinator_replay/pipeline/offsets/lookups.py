@@ -25,7 +25,10 @@ class Context:
         self.keys, self.offsets = keys[self.rows], offsets[self.rows]
 
     def last_at(self, keys: Numbers, offsets: Numbers) -> Numbers:
-        """Return the last context row of each key at or before an offset; NOWHERE if the key has no such row."""
+        """Return the last context row of each key at or before an offset.
+
+        If the key has no such row, return NOWHERE.
+        """
         count = len(self.rows)
         if not count or not len(keys):
             return np.full(len(keys), NOWHERE, np.int64)

@@ -102,7 +102,7 @@ class OffsetStep:
         self.lives = TopicLives(self.context.topic_lives)
 
     def run(self, writer: TableWriter) -> None:
-        """Derive and write: history, pending commits, staged rows and sums."""
+        """Derive and write history, pending commits, staged rows and sums."""
         derivation = Derivation(self._sources(), proofs=self.proofs, lives=self.lives, moves=self.moves)
         tombstones = self._group_tombstones()
         every_ms = self.context.history_every_ms
@@ -196,7 +196,10 @@ class OffsetStep:
             writer.stage(REMOVED_ROWS, conform(_with_group_tombstones(removed, tombstones), STAGED))
 
     def _stage_interval_sums(self, rows: pa.RecordBatch, writer: TableWriter) -> None:
-        """Add up intervals that began in this run; earlier intervals are in the tables' sums."""
+        """Add up the intervals that began in this run.
+
+        Earlier intervals are in the tables' sums.
+        """
         if self.context.sums is None:
             return
         begun = rows if self.share.is_rebuild else some(rows, _at_least(rows, self.share.ends, "from_offset"))
@@ -214,7 +217,7 @@ class OffsetStep:
         return last.rename_columns([*keys, "deleted_at"])
 
     def _keep_removed(self, writer: TableWriter, tombstones: pa.Table) -> None:
-        """Stage again offsets that earlier runs saw removed, as long as their causes may still change."""
+        """Stage again the removed offsets of earlier runs, as long as the causes of the removals may still change."""
         if self.share.is_rebuild:
             return
         files = self.files.old(REMOVED, is_open=None if self.context.as_of is not None else True)
@@ -236,7 +239,10 @@ class OffsetStep:
             writer.stage(OPEN_ROWS, rows)
 
     def _as_of(self, moment: datetime) -> list[pa.RecordBatch]:
-        """Return offsets that were current at a time, as if the log ended there."""
+        """Return the offsets that were current at a time.
+
+        They are shown as in a log that ends at that time.
+        """
         before = self._ends_at(moment)
         derivation = Derivation(
             self._all_sources(), before=before, proofs=self.proofs, lives=self.lives, moves=self.moves
@@ -280,7 +286,10 @@ class OffsetStep:
 
 
 def _readable(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return offsets of readable commits; the expiry of unreadable commits is unknown."""
+    """Return offsets of readable commits.
+
+    The expiry of unreadable commits is unknown.
+    """
     return some(rows, as_bools(rows.column("committed_offset").is_valid()))
 
 
@@ -290,7 +299,7 @@ def _with_merged(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _at_least(rows: pa.RecordBatch, ends: Mapping[int, int], column: str) -> Bools:
-    """Return, for each row, whether it lies at or after the end of its log partition."""
+    """Return, for each row, whether the row lies at or after the end of its log partition."""
     partitions, offsets = (numbers_of(rows.column(name), -1) for name in ("log_partition", column))
     is_after = np.ones(rows.num_rows, np.bool_)
     for partition, end in ends.items():

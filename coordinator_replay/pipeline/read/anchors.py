@@ -16,7 +16,9 @@ _NO_NUMBER = -1
 
 
 def record_hash(key: bytes | None, value: bytes | None) -> str:
-    """Return the hash of a record's key and value; null and empty bytes have different hashes.
+    """Return the hash of a record's key and value.
+
+    Null and empty bytes have different hashes.
 
     >>> record_hash(b"k", None), record_hash(b"k", b"")
     ('577c57769ccf9a9d', '6d7ac64c1578d975')
@@ -35,7 +37,7 @@ def candidates(records: pa.RecordBatch) -> Iterator[tuple[int, list[Anchor]]]:
     control records.
 
     Args:
-        records: records in ``LOG_RECORD``; the records of one log partition are mostly in the order of offsets.
+        records: records in ``LOG_RECORD``; most records of a log partition are in the order of offsets.
     """
     partitions = numbers_of(records.column("log_partition"), _NO_NUMBER)
     is_record = records.column("error_class").is_null().to_numpy(zero_copy_only=False)

@@ -29,7 +29,10 @@ class UnreadFiles:
     unopened: list[tuple[DumpFile, Extent]]
 
     def note(self, opened: Iterable[Extent]) -> str | None:
-        """Return a sentence about skipped records, including those in opened files; None if nothing was skipped."""
+        """Return a sentence about skipped records, including those in opened files.
+
+        Return None if no record was skipped.
+        """
         hopped = sum(extent.skipped for extent in opened)
         parts = []
         if self.unopened:
@@ -69,7 +72,10 @@ def _covers(ranges: SkipRanges, start: int, end: int) -> bool:
 
 
 def _extent(file: DumpFile, start: int, end: int) -> Extent:
-    """Return the extent of a file that was not opened. The number of its records is not known, and not needed."""
+    """Return the extent of a file that was not opened.
+
+    The number of its records is not known, and nothing needs it.
+    """
     return Extent(
         log_partition=file.log_partition,
         first_offset=start,

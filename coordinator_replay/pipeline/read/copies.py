@@ -38,24 +38,27 @@ class DumpCopy:
     has_last_batch: bool = True
 
     def lacks_new_offsets(self, end: int | None) -> bool:
-        """Return whether it lacks offsets after the end of earlier runs: the cleaner has removed records there."""
+        """Return whether the cleaner has removed records of the copy after the end of earlier runs."""
         return end is not None and self.bounds.end > end and self.unread < self.bounds.end - end
 
     def is_older(self, end: int | None) -> bool:
-        """Return whether it ends before the end of earlier runs.
+        """Return whether the copy ends before the end of earlier runs.
 
         Then it may have records that newer copies have lost.
         """
         return end is not None and self.bounds.end < end
 
     def may_have_below(self, end: int | None) -> bool:
-        """Return whether it may have records below an end of earlier runs, or show that records are missing there."""
+        """Return whether the copy may have records below an end of earlier runs, or lack records there."""
         if end is None or self.bounds.covered_from >= end:
             return False
         return self.lacks_new_offsets(end) or self.is_older(end) or self.is_late
 
     def below(self, limit: int | None) -> "DumpCopy":
-        """Return the copy cut off at an offset from which it is not part of the log; unchanged if None."""
+        """Return the copy cut off at an offset from which the copy is not part of the log.
+
+        If the offset is None, return the copy unchanged.
+        """
         if limit is None:
             return self
         bounds = self.bounds
@@ -80,17 +83,23 @@ class DumpCopy:
         return end is None or self.unread > 0 or (self.bounds.end != end and not is_passed_over)
 
     def as_read_whole(self) -> "DumpCopy":
-        """Return the copy as if its skipped parts had been read."""
+        """Return the copy in the state that it has after all its parts are read, without skipping."""
         return replace(self, skipped=0, bounds=replace(self.bounds, covered_from=_first_offset(self.files, ())))
 
 
 def _base_offsets(files: Sequence[DumpFile]) -> list[int]:
-    """Return the base offsets in file names, at most LARGEST_INT64; a name may have a larger number."""
+    """Return the base offsets in file names, at most LARGEST_INT64.
+
+    A name may have a larger number.
+    """
     return [min(base, LARGEST_INT64) for file in files if (base := base_offset(file)) is not None]
 
 
 def _first_offset(files: Sequence[DumpFile], extents: Sequence[Extent]) -> int:
-    """Return the lowest offset that files cover, by their names, or else by their first batches."""
+    """Return the lowest offset that files cover.
+
+    It comes from file names, or else from the first batches of the files.
+    """
     named = _base_offsets(files)
     return min([*named, *(extent.first_offset for extent in extents if not named)], default=0)
 
@@ -173,7 +182,9 @@ def _segment_copy(
 
 
 def export_copies(tally: Tally, ends: Mapping[int, int]) -> list[DumpCopy]:
-    """Return the copies in an export through a consumer: one for each log partition.
+    """Return the copies in an export through a consumer.
+
+    There is a copy for each log partition.
 
     Args:
         tally: counts of all records of the export.

@@ -172,7 +172,9 @@ def _with_source(records: pa.RecordBatch, decoded: Decoded) -> list[pa.Array]:
 
 
 def decode_batch(records: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Decode a batch of log records into staged rows: each record of the batch becomes exactly one row.
+    """Decode a batch of log records into staged rows.
+
+    Each record of the batch becomes exactly one row.
 
     Args:
         records: a batch in ``LOG_RECORD``.
@@ -215,7 +217,7 @@ class _Stager:
         self.done = DecodedFile()
 
     def add(self, records: pa.RecordBatch) -> None:
-        """Decode log records and write them by sort."""
+        """Decode log records and write their rows by sort."""
         for partition, anchors in candidates(records):
             self.done.anchors[partition] = choose([*self.done.anchors.get(partition, ()), *anchors])
         for what, rows in decode_batch(records):
@@ -237,7 +239,10 @@ class _Stager:
 
 
 def _unread(records: pa.RecordBatch, audited: Audited) -> int:
-    """Return the number of records at offsets that no earlier run has read; damage is no record."""
+    """Return the number of records at offsets that no earlier run has read.
+
+    Damage does not count as a record.
+    """
     is_record = records.column("error_class").is_null().to_numpy(zero_copy_only=False)
     return int((is_record & ~is_audited(records, audited)).sum())
 
@@ -280,12 +285,18 @@ def _cover(done: DecodedFile, covered: SegmentCoverage, share: FileShare, counts
 
 
 def copy_name(file: DumpFile) -> str:
-    """Return the copy that a file belongs to: its folder, or the file itself if it is no longer in the log."""
+    """Return the copy that a file belongs to.
+
+    This is the file's folder, or the file itself if it is no longer in the log.
+    """
     return file.uri.rpartition("/")[0] if file.is_current else file.uri
 
 
 def _are_within(records: pa.RecordBatch, offsets: Numbers, ranges: SkipRanges) -> Bools:
-    """Return, for each record, whether it lies in the ranges of offsets; a damaged record counts as outside."""
+    """Return, for each record, whether the record lies in the ranges of offsets.
+
+    A damaged record counts as outside.
+    """
     is_within: Bools = ranges.have(offsets)
     if is_within.any():
         is_within &= records.column("error_class").is_null().to_numpy(zero_copy_only=False)
@@ -298,7 +309,7 @@ def _read(
     """Read the records of a segment file that count, and compare records with anchors.
 
     Args:
-        share: the file.
+        share: the file with the ranges to skip.
         passed_over: ranges that need not be read.
         hops: the same ranges without the anchors in them, which are looked up.
         audited: offsets that earlier runs have read.

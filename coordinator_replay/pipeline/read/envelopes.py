@@ -87,7 +87,10 @@ def kafka_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _whole_numbers(column: pa.Array) -> pa.Array:
-    """Return a column as 64-bit integers; null if the value is no integer."""
+    """Return a column as 64-bit integers.
+
+    A value that is no integer becomes null.
+    """
     if pa.types.is_integer(column.type):
         return column.cast(pa.int64(), safe=False)
     return pa.array(map(_whole_number, column.to_pylist()), pa.int64())
@@ -140,7 +143,7 @@ def _row(line: bytes) -> dict[str, Any]:
 
 
 def _first(raw: Mapping[str, Any], kind: type, *names: str) -> Any:
-    """Return the first value among some fields; None if none has a value.
+    """Return the first value among some fields; None if no field has a value.
 
     Raises:
         ValueError: the value is of another type.

@@ -78,13 +78,18 @@ def folder_of(file: DumpFile) -> str:
 
 
 def read_topic_id(uri: str) -> str | None:
-    """Return the topic's id in a file ``partition.metadata``; None if it can't be read (``PartitionMetadataFile``)."""
+    """Return the topic's id in a file ``partition.metadata`` (``PartitionMetadataFile``).
+
+    Return None if the file can't be read.
+    """
     match = _TOPIC_ID.search(_text(uri))
     return None if match is None else match.group(1)
 
 
 def read_epochs(uri: str) -> list[tuple[int, int]]:
-    """Return leader epochs and their first offsets in a ``leader-epoch-checkpoint``; none if it can't be read.
+    """Return leader epochs and their first offsets in a ``leader-epoch-checkpoint``.
+
+    If the file can't be read, return none.
 
     The file has a version, the number of entries, and a line with epoch and offset for each entry
     (``LeaderEpochCheckpointFile``).

@@ -59,7 +59,7 @@ def _json_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 @contextmanager
 def _failing_without_connector(dump: Dump) -> Iterator[None]:
-    """Turn the error of a missing Spark connector into a sentence; pyarrow lists files without that connector."""
+    """Turn the error of a missing Spark connector into a sentence. pyarrow lists files without the connector."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as problem:

@@ -76,7 +76,7 @@ class Count:
     end: datetime | None
 
     def add(self, other: "Count") -> None:
-        """Add another count to this one."""
+        """Add another count to this count."""
 
         def best(choose: Callable[..., Any], name: str) -> Any:
             values = [value for tally in (self, other) if (value := getattr(tally, name)) is not None]
@@ -88,7 +88,9 @@ class Count:
 
 
 class NamedTopic(NamedTuple):
-    """Name of a topic in a record. Names sort by the record's position in the log: the last one counts.
+    """Name of a topic in a record.
+
+    Names sort by the record's position in the log, and the last name counts.
 
     Attributes:
         log_offset: log offset of the record; -1 if the record has no offset.
@@ -190,7 +192,10 @@ class Tally:
         return sum(count.records for count in self.counts.values())
 
     def end(self) -> datetime | None:
-        """Return the latest time of any record, quarantined or not; None if no record has a time."""
+        """Return the latest time of any record, quarantined or not.
+
+        Return None if no record has a time.
+        """
         return max((count.end for count in self.counts.values() if count.end is not None), default=None)
 
     def _begin_epochs(self, rows: pa.RecordBatch) -> None:
@@ -260,7 +265,7 @@ def kinds_of(what: str, rows: pa.RecordBatch) -> pa.Array:
 
 
 def is_audited(rows: pa.RecordBatch, audited: Audited) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return, for each row, whether it lies at an offset that earlier runs have read."""
+    """Return, for each row, whether the row lies at an offset that earlier runs have read."""
     partitions, offsets = (numbers_of(rows.column(name), -1) for name in ("log_partition", "log_offset"))
     is_in = np.zeros(rows.num_rows, np.bool_)
     for partition, ranges in audited.items():
