@@ -31,6 +31,16 @@ name the return. UNKNOWN claims nothing. A fact of the evidence is not true if s
 or client, or another timer that removed the member.
 """
 
+LONG_RUN = """### Many more lives
+
+On 27 November 2026, 24,279 rebalances of *uniform* (seeds 2,001,352 to 2,003,065) and 18,185 of *fleet* (seeds
+2,500,753 to 2,501,944) were judged. Nobody had looked at these lives; one (2,001,370) then showed a fault of the judge,
+which is mended. `certain`: all 10,262 are right. `likely`: 96.7 %
+and 98.9 % are right. Cause and alternatives always name the truth, and none of 126,992 facts is untrue. Alternatives on
+average: 1.01 and 1.66. Since then, a member that only fell silent is a `possible` SESSION_TIMEOUT: in *fleet* only two
+of three had timed out.
+"""
+
 
 def table(name: str, tally: Tally) -> list[str]:
     """Return the tables of a mix, as lines."""
@@ -104,7 +114,7 @@ def pages() -> list[str]:
     lines = PAGE.splitlines()
     for mix in MIXES.values():
         lines += ["", *table(mix.name, Tally(judge_lives(HELD_OUT, mix, PAGE_REBALANCES)))]
-    return lines
+    return [*lines, *LONG_RUN.splitlines(), ""]
 
 
 def judge_many(seeds: Iterable[int], mix: Mix, most: int) -> Iterator[Tally]:

@@ -3,11 +3,12 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from coordinator_replay.analysis.reasons.vocabulary import Cause
 from coordinator_replay.engine.model import Record
-from coordinator_replay.records.blobs import BlobError, read_assignment
+from coordinator_replay.records.blobs import BlobError, read_assignment, subscribed_topics
 from coordinator_replay.simulation.coordinator import BatchWritten, EpochBumped, RebalanceStarted
 from coordinator_replay.simulation.coordinator.truth import TriggerKind
 from scripts.world.consumers import LEFT_BY_POLL_TIMEOUT
@@ -74,13 +75,13 @@ class _Phases:
     Attributes:
         found: what set off each generation.
         waiting: what set off the phases since the last recorded generation.
-        covered: topics that this generation assigns, with the highest partition of each.
+        last: this generation, as its record has it.
     """
 
     def __init__(self, found: Truths) -> None:
         self.found = found
         self.waiting: list[TrueCause] = []
-        self.covered: Mapping[str, int] = {}
+        self.last: Mapping[str, Any] = {"members": []}
 
     def started(self, event: RebalanceStarted, sender: Sender | None) -> None:
         """Note that a phase began."""
@@ -92,10 +93,10 @@ class _Phases:
         for record in batch:
             if record.kind != "GroupMetadata" or not record.value:
                 continue
-            self.covered, before = _covered(record.value), self.covered
+            self.last, before = record.value, self.last
             # The record of a group that was just created has no generation yet.
             if record.value["generation"] and self.waiting:
-                are_other = _have_changed(before, self.covered)
+                are_other = _have_topics_changed(before, record.value)
                 causes = [
                     cause.accepting(*_without_trace(cause, record.value, have_topics_changed=are_other))
                     for cause in self.waiting
@@ -132,9 +133,22 @@ def _covered(generation: Mapping[str, Any]) -> dict[str, int]:
     return highest
 
 
-def _have_changed(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
-    """Return whether topics grew, came or went from one generation to the next."""
-    return bool(before.keys() - after.keys()) or any(after[topic] > before.get(topic, -1) for topic in after)
+def _read(generation: Mapping[str, Any]) -> set[str]:
+    """Return the topics that members of a recorded generation subscribe to."""
+    read: set[str] = set()
+    for member in generation["members"]:
+        with suppress(BlobError):
+            read |= subscribed_topics(member["subscription"])
+    return read
+
+
+def _have_topics_changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Return whether topics that both generations read grew, came or went. No others are assigned anyway."""
+    old, new = _covered(before), _covered(after)
+    return any(
+        (topic in old) is not (topic in new) or new.get(topic, -1) > old.get(topic, -1)
+        for topic in _read(before) & _read(after)
+    )
 
 
 class _Epochs:

@@ -114,6 +114,12 @@ def test_lives_whose_truth_was_not_named_name_it(seed: int) -> None:
     assert all(verdict.is_among for verdict in judge(HELD_OUT[seed], UNIFORM))
 
 
+@pytest.mark.parametrize("seed", [311, 319, 679, 1_130, 1_370])
+def test_lives_of_a_long_run_whose_truth_was_not_named_name_it(seed: int) -> None:
+    """A group that begins again, topics that a leader saw, a follow-up, a leader that left, a reader that left."""
+    assert all(verdict.is_among for verdict in judge(LONG_RUN[seed], UNIFORM))
+
+
 @pytest.mark.parametrize("is_modern", [False, True])
 def test_a_group_that_was_forgotten_is_not_called_converted(is_modern: bool) -> None:
     """A classic member with an id of its own is refused by an empty consumer group; the group is forgotten by that."""

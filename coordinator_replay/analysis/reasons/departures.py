@@ -248,7 +248,8 @@ def _fell_silent(situation: Situation, member: Member, fact: Fact) -> Departure 
     why = _since(FactKind.FELL_SILENT, situation, member, own, place=place, timeouts=limits)
     timeouts = timeouts_of(situation, member)
     alternatives = (Cause.MEMBER_LEAVE, *(cause for cause in timeouts if cause is not Cause.SESSION_TIMEOUT))
-    return Departure(member, Cause.SESSION_TIMEOUT, Confidence.LIKELY, ((fact,), (why,)), alternatives)
+    # A consumer that works slowly, or has nothing to commit, is silent, too, and may have left.
+    return Departure(member, Cause.SESSION_TIMEOUT, Confidence.POSSIBLE, ((fact,), (why,)), alternatives)
 
 
 def _was_back(situation: Situation, member: Member, fact: Fact) -> Departure | None:

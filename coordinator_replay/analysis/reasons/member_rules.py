@@ -461,7 +461,7 @@ def session_timeout(situation: Situation) -> Explanation | None:
     Footprint: a member was removed that had left temporarily or is static. Or its client had joined again before, and
         only the new member was alive since. Or its partitions had no commits for a session timeout, while other
         partitions had.
-    Confidence: likely.
+    Confidence: likely; possible if only commits are missing.
     Look-alikes: MEMBER_LEAVE (an admin can remove any member).
     """
     return _departure(situation, Cause.SESSION_TIMEOUT)
