@@ -47,7 +47,9 @@ def time_order(at_ms: int | None) -> int:
 
 
 def latest_ms(one_ms: int | None, other_ms: int | None) -> int | None:
-    """Return the later of two times; if only one is on record, that time; None if neither is.
+    """Return the later of two times.
+
+    If only one is on record, return that time; None if neither is.
 
     >>> latest_ms(3, 5), latest_ms(None, 5), latest_ms(None, None)
     (5, 5, None)
@@ -58,7 +60,10 @@ def latest_ms(one_ms: int | None, other_ms: int | None) -> int | None:
 
 
 def in_utc(moment: datetime) -> datetime:
-    """Return a moment in UTC; a moment without a zone is taken as UTC."""
+    """Return a time in UTC.
+
+    A time without a zone is taken as UTC.
+    """
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 

@@ -171,7 +171,9 @@ def _scan(
     *,
     whole: bool = True,
 ) -> tuple[Records, np.ndarray]:
-    """Read some records of each batch; return them and where each batch stopped.
+    """Read some records of each batch.
+
+    Return the records, and where each batch stopped.
 
     Args:
         run: the run that has the batches.
@@ -192,7 +194,10 @@ def _scan(
 
 
 def _cuts(counts: np.ndarray) -> Iterator[slice]:
-    """Yield ranges of batches with at most ``MOST_RECORDS`` records together; a larger batch is a range of its own."""
+    """Yield ranges of batches with at most ``MOST_RECORDS`` records together.
+
+    A larger batch is a range of its own.
+    """
     totals = np.cumsum(np.maximum(counts, 0))
     first, before = 0, 0
     while first < len(totals):

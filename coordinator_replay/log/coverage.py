@@ -89,7 +89,10 @@ class SegmentCoverage:
 
     @property
     def epochs(self) -> list[EpochStart]:
-        """Return the beginnings of leader epochs, by the headers of batches; old messages (magic 0 and 1) have none."""
+        """Return the beginnings of leader epochs, by the headers of batches.
+
+        Old messages (magic 0 and 1) have no leader epoch.
+        """
         return [epoch for epoch in self._epochs if epoch.leader_epoch > _NO_EPOCH]
 
     def see(self, firsts: np.ndarray, lasts: np.ndarray, positions: np.ndarray) -> None:

@@ -181,13 +181,19 @@ def _list(uri: str) -> Iterator[_Listed]:
 
 
 def _base(path: str) -> str:
-    """Return the folder in which a glob begins; return a path without wildcards as it is."""
+    """Return the folder in which a glob begins.
+
+    Return a path without wildcards unchanged.
+    """
     wildcard = _WILDCARD.search(path)
     return path[: path.rfind("/", 0, wildcard.start()) + 1] or "." if wildcard else path
 
 
 def _list_local(uri: str, prefix: str, path: str) -> Iterator[_Listed]:
-    """Yield the files of this machine that a path or glob names; an existing name is never read as a glob."""
+    """Yield the files of this machine that a path or glob names.
+
+    An existing name is never read as a glob.
+    """
     is_glob = _WILDCARD.search(path) is not None and not os.path.lexists(path)
     roots = [path]
     if is_glob:
@@ -395,7 +401,10 @@ def find_dump(inputs: Sequence[str], *, form: Format | None = None, include_dele
 
 
 def _unread_exports(listed: Sequence[_Listed]) -> dict[str, str]:
-    """Return folders of exports that are not read, each with the reason; empty if another folder has all of it."""
+    """Return folders of exports that are not read, each with the reason.
+
+    The reason is an empty text if another folder has all records of the folder.
+    """
     folders: dict[str, set[str]] = {}
     for file in listed:
         folders.setdefault(_folder(file.uri), set()).add(file.name)

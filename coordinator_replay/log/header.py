@@ -34,7 +34,10 @@ class Stop(IntEnum):
 
 @inlined
 def _number(data: Any, at: Any, size: Any) -> Any:
-    """Return an unsigned big-endian number; a number of eight bytes is signed."""
+    """Return an unsigned big-endian number.
+
+    A number of eight bytes is signed.
+    """
     # Unsigned positions spare the check for negative indices, which count from the end.
     place, number = np.uint64(at), np.uint64(0)
     for step in range(np.uint64(size)):
@@ -109,7 +112,9 @@ def hop(data: Any, position: Any, end: Any, headers: Any, limit: Any) -> Any:
 
 
 def is_plausible(view: memoryview, position: int) -> bool:
-    """Return whether an entry may begin here, by its header; used to look for the next entry after damage.
+    """Return whether an entry may begin here, by its header.
+
+    The search for the next entry after damage uses this.
 
     Bytes that are cut off before the end of the header count as plausible.
     """

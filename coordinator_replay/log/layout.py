@@ -48,7 +48,10 @@ class HeaderField(IntEnum):
 
 
 class Attribute(IntEnum):
-    """Bits of the attributes; only the first four exist below magic 2."""
+    """Bits of the attributes.
+
+    Only the first four exist below magic 2.
+    """
 
     CODEC = 0x07
     LOG_APPEND_TIME = 0x08

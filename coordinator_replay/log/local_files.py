@@ -49,7 +49,10 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 
 def _is_below(path: str, folder: str) -> bool:
-    """Return whether the target of a path is a folder, or lies in it; the folder's path must have no links."""
+    """Return whether the target of a path is a folder, or lies in the folder.
+
+    The folder's path must have no links.
+    """
     real = os.path.realpath(path)
     return real == folder or real.startswith(folder if folder.endswith(os.sep) else f"{folder}{os.sep}")
 
@@ -66,7 +69,9 @@ def _file(path: str, status: os.stat_result, root: str) -> LocalFile:
 
 
 def files_below(path: str, within: str | None = None) -> Iterator[LocalFile]:
-    """Yield a file, or every file below a folder; no file comes twice.
+    """Yield a file, or every file below a folder.
+
+    No file comes twice.
 
     Paths without links come first, so that a file is listed by such a path if it has one.
 

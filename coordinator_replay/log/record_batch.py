@@ -99,7 +99,10 @@ def _record(data: Any, position: Any, end: Any) -> Any:
 
 @inlined
 def _copy(data: Any, source: Any, target: Any, at: Any, size: Any) -> None:
-    """Copy bytes from one array to another; all numbers are unsigned, which makes the loop ten times as fast."""
+    """Copy bytes from one array to another.
+
+    All numbers are unsigned, which makes the loop ten times as fast.
+    """
     for step in range(size):
         target[at + step] = data[source + step]
 
@@ -165,7 +168,9 @@ def scan(
 
 
 def scan_records(data: np.ndarray, batches: np.ndarray) -> tuple[Records, np.ndarray]:
-    """Read records of batches into Arrow arrays; a malformed batch yields none and stops at -1.
+    """Read records of batches into Arrow arrays.
+
+    A malformed batch yields no records and stops at -1.
 
     The caller must check that the counts are possible (``SHORTEST_RECORD``), because they decide how much memory is
     reserved.

@@ -6,7 +6,10 @@ import pyarrow as pa
 
 
 class ControlType(StrEnum):
-    """Types of control records; types that this package does not need are ``OTHER``."""
+    """Types of control records.
+
+    Types that this package does not need are ``OTHER``.
+    """
 
     COMMIT = "COMMIT"
     ABORT = "ABORT"

@@ -54,7 +54,9 @@ def read_segment(
     max_plain_bytes: int = DEFAULT_LIMIT_BYTES,
     skip: SkipRanges = NOTHING_SKIPPED,
 ) -> Iterator[SegmentPart]:
-    """Read the records of a segment file, plain or gzip'ed; bytes that can't be read become rows of damage.
+    """Read the records of a segment file, plain or gzip'ed.
+
+    Bytes that can't be read become rows of damage.
 
     Args:
         file: anything with ``readinto``; it is read from its current position to its end.
@@ -101,7 +103,9 @@ def read_segment(
 
 
 def looks_like_segment(first_bytes: bytes) -> bool:
-    """Return whether a file whose plain form begins like this looks like a segment; an empty file is an empty segment.
+    """Return whether a file whose plain form begins like this looks like a segment.
+
+    An empty file is an empty segment.
 
     A hundred bytes are enough for the check.
     """

@@ -46,7 +46,9 @@ _CHECKSUM_BYTES_PER_BYTE = 32
 
 @dataclass(frozen=True, slots=True)
 class EntryRun:
-    """Entries that follow each other without damage, all batches or all messages; valid until the walk goes on.
+    """Entries that follow each other without damage, all batches or all messages.
+
+    A run is valid until the walk goes on.
 
     Attributes:
         headers: ``HeaderField`` by entry; positions count from the first byte of the window.
@@ -96,7 +98,10 @@ class Walk:
         self._checksum_bytes = 0
 
     def __iter__(self) -> Iterator[EntryRun | Damage | str]:
-        """Yield everything in the file, in order; notes are texts."""
+        """Yield everything in the file, in order.
+
+        Notes are texts.
+        """
         window = self._window
         matrix = np.empty((len(HeaderField), _MOST_ENTRIES), np.int64)
         limit = _MOST_ENTRIES
@@ -160,7 +165,10 @@ class Walk:
         return covered
 
     def _load(self, at: int) -> bool:
-        """Load the rest of the entry at ``at`` into the window, which then begins there; return False if that fails."""
+        """Load the rest of the entry at ``at`` into the window, which then begins at the entry.
+
+        Return False if that fails.
+        """
         window = self._window
         if window.at_end:
             return False
@@ -198,7 +206,10 @@ class Walk:
         )
 
     def _find_footing(self, at: int, fault: _Fault) -> Generator[Damage | str, None, int | None]:
-        """Look for the next entry after a faulty one; return its position in the window, or None at the end."""
+        """Look for the next entry after a faulty entry.
+
+        Return its position in the window, or None at the end.
+        """
         window = self._window
         near = fault.size if fault.size is not None and fault.size <= self._max_batch_bytes else 0
         wanted = max(near, DAMAGE_VALUE_LIMIT) + BATCH_OVERHEAD
@@ -282,7 +293,9 @@ class Walk:
 
 
 class _Search:
-    """The search for the next entry, block by block; the window moves on when all of it has been searched.
+    """The search for the next entry, block by block.
+
+    The window moves on when all of it has been searched.
 
     Attributes:
         is_zero: whether all bytes so far were zeros.

@@ -18,7 +18,10 @@ class Readable(Protocol):
     """The interface that a file must have: local, pyarrow's or fsspec's."""
 
     def readinto(self, memory: memoryview, /) -> int | None:
-        """Fill memory from its begin; return the number of bytes read, 0 at the end of the file."""
+        """Fill memory from its begin.
+
+        Return the number of bytes read, which is 0 at the end of the file.
+        """
 
 
 class _Gunzipped:
@@ -71,7 +74,10 @@ class _Gunzipped:
 
 
 def _up_to_failure(member: "zlib._Decompress", packed: bytes, size: int) -> bytes:
-    """Return the bytes that a stream yields before its damage; the failed call did not return them."""
+    """Return the bytes that a stream yields before its damage.
+
+    The failed call did not return them.
+    """
     plain = bytearray()
     try:
         for at in range(len(packed)):

@@ -46,7 +46,10 @@ def write_records(
 
 
 def write_control(*, offset: int, control_type: int, producer_id: int, producer_epoch: int, timestamp_ms: int) -> bytes:
-    """Write a control batch; type 0 aborts and 1 commits the producer's transaction."""
+    """Write a control batch.
+
+    Type 0 aborts the producer's transaction, and type 1 commits it.
+    """
     key, value = struct.pack(">hh", 0, control_type), struct.pack(">hi", 0, 0)
     marker = LogEntry(key=key, value=value, timestamp_ms=timestamp_ms, offset=offset)
     return write_records([marker], producer_id=producer_id, producer_epoch=producer_epoch, control=Attribute.CONTROL)
@@ -69,7 +72,10 @@ def batch_bytes(base_offset: int, leader_epoch: int, fields: tuple[int, ...], bo
 def record_bytes(
     key: bytes | None, value: bytes | None, timestamp_delta: int, offset_delta: int, headers: bytes = b"\0"
 ) -> bytes:
-    """Return a record; ``headers`` begins with their number."""
+    """Return a record as bytes.
+
+    ``headers`` begins with the number of headers.
+    """
     body = b"\0" + varint(timestamp_delta) + varint(offset_delta) + sized_bytes(key) + sized_bytes(value) + headers
     return varint(len(body)) + body
 

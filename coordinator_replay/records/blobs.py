@@ -199,7 +199,10 @@ def write_subscription(fields: Mapping[str, Any]) -> str:
 
 
 def write_assignment(partitions: Mapping[str, Sequence[int]], version: int) -> str:
-    """Return the bytes of an assignment without user data; the highest known version replaces a higher version."""
+    """Return the bytes of an assignment without user data.
+
+    A version above the highest known version is replaced by that one.
+    """
     struct = blob(_ASSIGNMENT)
     by_topic = [{"topic": topic, "partitions": numbers} for topic, numbers in partitions.items()]
     fields = {"assignedPartitions": by_topic, "userData": None}

@@ -93,7 +93,10 @@ def _read_runs(at: Any, ends: Any, where: Any, sizes: Any, first: Any, length: A
 
 @compiled
 def _gather(data: Any, first: Any, bounds: Any, out: Any) -> None:
-    """Copy runs of bytes, one after the other; ``bounds`` has the position at which each run begins."""
+    """Copy runs of bytes, one after the other.
+
+    ``bounds`` has the position at which each run begins.
+    """
     for row in range(len(first)):
         source, target = np.uint64(first[row]), np.uint64(bounds[row])
         for step in range(np.uint64(bounds[row + 1]) - target):
@@ -165,7 +168,10 @@ class Columns:
         return numbers
 
     def _read_tagged_fields(self) -> None:
-        """Read the tagged fields of rows; a row with an unknown or repeated tagged field is not well-formed."""
+        """Read the tagged fields of rows.
+
+        A row with an unknown or repeated tagged field is not well-formed.
+        """
         left = self._uvarints(self._is_flexible)
         while (where := (left > 0) & (self._at >= 0)).any():
             tags, sizes = self._uvarints(where), self._uvarints(where)
@@ -232,7 +238,10 @@ def _id_text(raw: bytes) -> str | None:
 
 
 def lengths_of(array: pa.BinaryArray) -> npt.NDArray[np.int32]:
-    """Return how many bytes each row of a column has; 0 for a null."""
+    """Return how many bytes each row of a column has.
+
+    A null has 0 bytes.
+    """
     lengths: npt.NDArray[np.int32] = np.diff(_bounds_of(array))
     return lengths
 

@@ -81,7 +81,9 @@ def _open(data: bytes) -> dict[str, Any] | None:
 
 
 def open_protocol_blobs(blobs: pa.Array) -> pa.Array:
-    """Open a column of blobs; each distinct one is read once.
+    """Open a column of blobs.
+
+    Equal blobs are read once.
 
     Returns:
         As many values of PROTOCOL; null for null, and for bytes that are neither subscription nor assignment.

@@ -56,7 +56,9 @@ _RECORD, _ERROR = ("key", "value"), ("error_class", "error_message")
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A decoded batch; each of its rows is in exactly one of the row arrays.
+    """A decoded batch.
+
+    Each of its rows is in exactly one of the row arrays.
 
     Attributes:
         commits: offset commits, with COMMIT_COLUMNS, and on request also with JSON_COLUMNS.
@@ -140,7 +142,10 @@ def _commit_columns(key: Columns, value: Columns) -> dict[str, pa.Array]:
 
 
 def _values_one_by_one(kind: RecordDefinition, values: pa.BinaryArray) -> tuple[pa.StringArray, Flags]:
-    """Return the JSON form of values with lists, and which values could be read; equal values are read once."""
+    """Return the JSON form of values with lists, and which values could be read.
+
+    Equal values are read once.
+    """
     distinct = values.dictionary_encode()
     texts = list[bytes | None]()
     for value in distinct.dictionary.to_pylist():
@@ -227,7 +232,10 @@ def _flags(array: pa.BooleanArray) -> Flags:
 
 
 def in_log_order(parts: Sequence[tuple[Rows, pa.Table]]) -> tuple[Rows, pa.Table]:
-    """Return parts of a batch put together in the order of the batch; columns that a part lacks are null."""
+    """Return parts of a batch put together in the order of the batch.
+
+    Columns that a part lacks are null.
+    """
     rows = np.concatenate([part_rows for part_rows, _ in parts])
     whole = pa.concat_tables([part for _, part in parts], promote_options="default")
     if (np.diff(rows) > 0).all():
@@ -242,7 +250,10 @@ def one_batch(rows: pa.Table) -> pa.RecordBatch:
 
 
 def _in_one(parts: Sequence[_Part]) -> _Part:
-    """Return the parts of a batch as one; nothing is copied if only one part has rows."""
+    """Join the parts of a batch.
+
+    If only one part has rows, copy nothing.
+    """
     some = [part for part in parts if len(part[0])] or parts[:1]
     if len(some) == 1:
         return some[0]
@@ -257,7 +268,10 @@ def _bytes(column: pa.BinaryArray, row: int, most: int | None = None) -> bytes |
 
 
 def _readable_key(key: bytes | None) -> dict[str, Any]:
-    """Return the readable fields of the key of an unreadable record; for an unknown kind, only the group."""
+    """Return the readable fields of the key of an unreadable record.
+
+    For an unknown kind, return only the group.
+    """
     try:
         _, row = _decode(key, None)
     except RecordError as problem:

@@ -10,7 +10,10 @@ _NEEDS_ESCAPE = r'["\\\x00-\x1f]'
 
 
 def quote(strings: pa.StringArray) -> pa.StringArray:
-    """Return each string as a JSON string; nulls stay null."""
+    """Return each string as a JSON string.
+
+    Nulls stay null.
+    """
     quoted = pc.binary_join_element_wise('"', strings, '"', "")
     special = pc.fill_null(pc.match_substring_regex(strings, _NEEDS_ESCAPE), False)
     if not pc.any(special).as_py():
@@ -20,7 +23,10 @@ def quote(strings: pa.StringArray) -> pa.StringArray:
 
 
 def _encode_base64(values: pa.BinaryArray) -> pa.StringArray:
-    """Return each run of bytes as a JSON string in base64; nulls stay null."""
+    """Return each run of bytes as a JSON string in base64.
+
+    Nulls stay null.
+    """
     return pa.array(
         [None if value is None else f'"{base64.b64encode(value).decode()}"' for value in values.to_pylist()],
         pa.string(),
@@ -28,7 +34,10 @@ def _encode_base64(values: pa.BinaryArray) -> pa.StringArray:
 
 
 def _text(column: pa.Array) -> pa.StringArray:
-    """Return a column of a table as JSON texts; nulls stay null."""
+    """Return a column of a table as JSON texts.
+
+    Nulls stay null.
+    """
     if pa.types.is_string(column.type):
         return quote(column)
     if pa.types.is_binary(column.type):
@@ -40,7 +49,10 @@ def _text(column: pa.Array) -> pa.StringArray:
 
 
 def render_rows(rows: pa.RecordBatch) -> pa.StringArray:
-    """Return each row of a table as a JSON object; columns named ``…_json`` are inserted as JSON."""
+    """Return each row of a table as a JSON object.
+
+    Columns named ``…_json`` are inserted as JSON.
+    """
     pieces: list[pa.StringArray | str] = []
     for place, (field, column) in enumerate(zip(rows.schema, rows.columns, strict=True)):
         opening = "," if place else "{"

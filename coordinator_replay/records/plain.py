@@ -29,7 +29,10 @@ _INTEGERS = {"int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "int64"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedRecord:
-    """A key and a value in Kafka's JSON form; ``value`` is None for a tombstone."""
+    """A key and a value in Kafka's JSON form.
+
+    The ``value`` of a tombstone is None.
+    """
 
     kind: str
     key_version: int
@@ -44,7 +47,10 @@ class DecodedRecord:
 
 
 class _Source:
-    """A position in a run of bytes; every read checks that enough bytes are left."""
+    """A position in a run of bytes.
+
+    Every read checks that enough bytes are left.
+    """
 
     __slots__ = ("at", "data", "malformed")
 
@@ -110,13 +116,19 @@ def _integers(type_: str) -> _Read:
 
 
 def _lengths(plain: str, flexible: bool) -> tuple[_Read, int]:
-    """Return a reader of lengths and counts, and the number to subtract from them; a negative result means null."""
+    """Return a reader of lengths and counts, and the number to subtract from them.
+
+    A negative result means null.
+    """
     return (_Source.uvarint, 1) if flexible else (_integers(plain), 0)
 
 
 @lru_cache(1024)
 def _uuid_text(data: bytes) -> str:
-    """Return an id in text form; cached, because nearly all records have the same few ids."""
+    """Return an id in text form.
+
+    The text is cached, because nearly all records have the same few ids.
+    """
     return base64.urlsafe_b64encode(data)[:22].decode()
 
 
@@ -470,7 +482,9 @@ def read_uvarints(data: bytes, count: int) -> tuple[tuple[int, ...], int]:
 
 
 def read_leading_fields(struct: Struct, version: int, data: bytes, position: int) -> dict[str, Any]:
-    """Return the fields of a struct from a position on; later bytes are ignored.
+    """Return the fields of a struct from a position on.
+
+    Later bytes are ignored.
 
     Tagged fields are read if the struct defines some; then its other fields must be complete.
 

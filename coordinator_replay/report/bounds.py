@@ -28,12 +28,18 @@ def time_heading(rebalances: Iterable[Rebalance]) -> str:
 
 
 def shown_time(rebalance: Rebalance) -> datetime | None:
-    """Return the time at which a rebalance began; if its start is not on record, the time by which it was over."""
+    """Return the time at which a rebalance began.
+
+    If its start is not on record, return the time by which it was over.
+    """
     return rebalance.started_at or rebalance.completed_at
 
 
 def shown_bound(rebalance: Rebalance, clock: Clock) -> str:
-    """Return the meaning of a rebalance's shown time; empty if that time is the start."""
+    """Return the meaning of a rebalance's shown time.
+
+    Return an empty text if that time is the start.
+    """
     if rebalance.started_at is not None or rebalance.completed_at is None:
         return ""
     ended = "ended by then" if rebalance.is_end_open else "its end"

@@ -51,11 +51,16 @@ class Clock:
         return {"start": self.start_ms, "end": end_ms, "zone": {"name": f"{self.zone}", "offsets": offsets}}
 
     def since_start(self, moment: datetime) -> int:
-        """Return a time as milliseconds since the start; it may be outside of the range."""
+        """Return a time as milliseconds since the start of the range.
+
+        The time may be outside of the range.
+        """
         return milliseconds(moment) - self.start_ms
 
     def left(self, moment: datetime | int | None) -> int:
-        """Return the left edge of a time range; a range without a known beginning begins with the page.
+        """Return the left edge of a time range.
+
+        A range without a known beginning begins with the page.
 
         Args:
             moment: a time, or milliseconds since 1970.

@@ -121,7 +121,10 @@ def time_figure(name: str, axis: Axis, *, height: int, **options: Any) -> figure
 
 
 def rows_figure(name: str, axis: Axis, **options: Any) -> figure:
-    """Return an empty figure over time with named rows; the page's script adds the rows that it needs."""
+    """Return an empty figure over time with named rows.
+
+    The page's script adds the rows that it needs.
+    """
     drawn = time_figure(name, axis, height=100, y_range=Range1d(start=0.6, end=-0.6), **options)
     drawn.yaxis.ticker = FixedTicker(ticks=[])
     # Names without room are hidden until there is room.
@@ -168,7 +171,9 @@ def unowned_bars(drawn: figure, name: str, names: Sequence[str], *, fill_alpha: 
 
 
 def add_hover(drawn: figure, renderers: Sequence[Any], rows: Sequence[tuple[str, str]], times: Sequence[str]) -> None:
-    """Show a tooltip for marks; the value of ``@column`` is shown as text, never as markup.
+    """Show a tooltip for marks.
+
+    The value of ``@column`` is shown as text, never as markup.
 
     Args:
         drawn: the figure.

@@ -109,7 +109,10 @@ def _kind(life: GroupLife) -> str:
 
 
 def _left(rebalance: Rebalance, *, members: MemberIdentities, departed: Mapping[Any, str]) -> list[str]:
-    """Return the members that a rebalance removed; if a broker's log shows it, with how they left."""
+    """Return the members that a rebalance removed.
+
+    If a broker's log shows how they left, add that.
+    """
     at = rebalance.completed_at if rebalance.group_type == "classic" else rebalance.started_at
     left = rebalance.members_left or ()
     words = {member_id: said for member_id in left if (said := departed.get((member_id, at))) is not None}

@@ -96,7 +96,10 @@ def _owners_by_partition(axis: Axis) -> figure:
 
 
 def _owners_by_member(axis: Axis) -> figure:
-    """Return a row for each member: a bar as high as its share of partitions; members with none are a thin line."""
+    """Return a row for each member, with a bar as high as its share of partitions.
+
+    Members without partitions are a thin line.
+    """
     drawn = rows_figure("owners-by-member", axis, visible=False)
     members = bars(drawn, "members", owner_marks.MEMBERS, height="height", color="colour")
     bars(drawn, "revoking", owner_marks.REVOKING, height=0.86, **HATCHED)

@@ -45,13 +45,18 @@ STATE, PAUSED, ROLLOUT, FINDINGS_ROW = "state", "commits paused", "rollouts", "f
 
 
 def state_rows(life: GroupLife) -> list[str]:
-    """Return the names of the rows in the first figure, from top to bottom; rows without marks are left out."""
+    """Return the names of the rows in the first figure, from top to bottom.
+
+    Rows without marks are left out.
+    """
     rows = ((PAUSED, life.pauses), (ROLLOUT, life.rollouts), (FINDINGS_ROW, life.findings))
     return [STATE, *(name for name, marks in rows if marks)]
 
 
 def state_columns(life: GroupLife, clock: Clock) -> Mapping[str, Columns]:
-    """Return the group's state over time; join phases come from a broker's log.
+    """Return the group's state over time.
+
+    Join phases come from a broker's log.
 
     States are hatched if the log has gaps before them.
     """
@@ -130,7 +135,10 @@ def causes_of(life: GroupLife) -> list[str]:
 
 
 def began(rebalance: Rebalance) -> datetime | None:
-    """Return when a rebalance began, as far as the log shows it; else when it was over."""
+    """Return when a rebalance began, as far as the log shows it.
+
+    Otherwise return when the rebalance was over.
+    """
     return rebalance.began_by or rebalance.completed_at
 
 
@@ -176,7 +184,10 @@ def _rebalance(
 
 
 def _began(rebalance: Rebalance, clock: Clock) -> str:
-    """Return in words when it began; if no log shows that, the bounds of that time."""
+    """Return in words when the rebalance began.
+
+    If no log shows that, return the bounds of that time.
+    """
     if rebalance.started_at is not None:
         return clock.text(rebalance.started_at)
     if rebalance.began_by is None:

@@ -168,7 +168,9 @@ def lives_of(
     detail: Detail = Detail.OFFSETS,
     limits: Limits = MANY_GROUPS,
 ) -> Iterator[GroupLife]:
-    """Yield the lives of several groups, by name; many groups are read at a time.
+    """Yield the lives of several groups, by name.
+
+    Many groups are read at a time.
 
     Args:
         warehouse: the tables to read.

@@ -50,12 +50,17 @@ class MemberIdentities:
         self._labels = {identity: _label(identity, clients.get(identity), named) for identity in order}
 
     def label(self, member_id: str) -> str:
-        """Return the client id; if several members share it, with the end of the member id."""
+        """Return the client id.
+
+        If several members share it, add the end of the member id.
+        """
         identity = self._identities.get(member_id)
         return neutral(shortened(member_id)) if identity is None else self._labels[identity]
 
     def labels(self, member_ids: Iterable[str], words: Mapping[str, str] = {}) -> list[str]:
-        """Return the labels of members; members with the same client id, host and words share a label.
+        """Return the labels of members.
+
+        Members with the same client id, host and words share a label.
 
         Args:
             member_ids: the members.

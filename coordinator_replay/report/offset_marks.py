@@ -61,7 +61,10 @@ def _note(line: OffsetLine) -> str:
 
 
 def _points(line: OffsetLine) -> tuple[list[int], list[int | None]]:
-    """Return times and offsets; if no commit follows, the line goes on to the end of its offset."""
+    """Return times and offsets.
+
+    If no commit follows an offset, the line goes on to the end of the offset.
+    """
     times: list[int] = []
     offsets: list[int | None] = []
     drawn = 0

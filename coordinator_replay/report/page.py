@@ -105,7 +105,10 @@ def _script() -> str:
 
 @cache
 def _figures_script(make: Figures) -> str:
-    """Return figures as a script; it is the same for all pages of a kind and has no text from a dump."""
+    """Return figures as a script.
+
+    The script is the same for all pages of a kind and has no text from a dump.
+    """
     drawn = make()
     document = Document()
     for model in drawn:

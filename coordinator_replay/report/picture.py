@@ -108,7 +108,10 @@ class _Sheet:
             self._line(line, 12, _SOFT)
 
     def _marks(self) -> None:
-        """Draw the reader's marks; texts that would overlap go into different rows."""
+        """Draw the reader's marks.
+
+        Texts that would overlap go into different rows.
+        """
         drawing, rows = self._drawing, Lanes()
         shown = [(drawing.clock.since_start(mark.at), mark) for mark in sorted(drawing.marks, key=lambda mark: mark.at)]
         upper = self._y + 8

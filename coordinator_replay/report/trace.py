@@ -162,7 +162,10 @@ def _rebalances(life: GroupLife, clock: Clock) -> dict[str, list[Span]]:
 
 
 def _counter(name: str, steps: Iterable[tuple[int, int]]) -> Iterator[Event]:
-    """Yield a number over time from its steps up and down; steps that cancel out within a microsecond do not show."""
+    """Yield a number over time from its steps up and down.
+
+    Steps that cancel out within a microsecond do not show.
+    """
     changes: dict[int, int] = defaultdict(int)
     for at, step in steps:
         changes[at] += step

@@ -59,7 +59,9 @@ class SourceOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> "SourceOptions":
-        """Read the options of ``spark.read``; their names may be written with hyphens, underscores or neither.
+        """Read the options of ``spark.read``.
+
+        Their names may be written with hyphens, with underscores, or without either.
 
         Raises:
             UsageError: an option is not known or can't be read, or no path was given.
@@ -190,7 +192,9 @@ class SegmentReader(DataSourceReader):
         return [Segments(task) for task in together(segments, lambda segment: segment.file.size)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a task's segments; no rows if filters left no segment.
+        """Yield the rows of a task's segments.
+
+        If filters left no segment, yield no rows.
 
         Raises:
             InputError: the file can't be read.

@@ -90,7 +90,10 @@ class Replay:
     rows: DataFrame
 
     def persist(self) -> "Replay":
-        """Keep the rows, in memory and on disk, once they are made; all four DataFrames read them."""
+        """Keep the rows, in memory and on disk, after they are made.
+
+        All four DataFrames read these rows.
+        """
         self.rows.persist()
         return self
 
@@ -106,7 +109,9 @@ def replay_groups(
     topic_names: Mapping[str, str] | None = None,
     tasks: int | None = None,
 ) -> Replay:
-    """Replay all groups of some decoded records; nothing runs until a result is used.
+    """Replay all groups of some decoded records.
+
+    Nothing runs until a result is used.
 
     Args:
         records: rows with group_id, kind, key_json, value_json, log_partition and log_offset, as in the data source,

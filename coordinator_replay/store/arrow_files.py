@@ -20,7 +20,10 @@ _UNCHANGED = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class _Readable(Protocol):
-    """An open file that threads may read at the same time; files of pyarrow are such files."""
+    """An open file that threads may read at the same time.
+
+    Files of pyarrow are such files.
+    """
 
     def read_at(self, nbytes: int, offset: int) -> bytes:
         """Return the bytes at an offset of the file."""
@@ -72,7 +75,10 @@ class ReadHandle:
         return self._places.get(get_ident(), 0)
 
     def read(self, count: int) -> bytes:
-        """Read bytes; fewer than asked for at the end of the file."""
+        """Read bytes.
+
+        At the end of the file, return fewer bytes than asked for.
+        """
         place = self.tell()
         found = self._file.read_at(count, place)
         self.seek(place + len(found))
@@ -90,7 +96,10 @@ class ArrowFiles(AbstractFileSystem):  # type: ignore[misc]
     cachable = False
 
     def glob(self, path: str, **_options: Any) -> list[str]:
-        """Return the file of exactly that name; no character in it is a pattern."""
+        """Return the file of exactly this name.
+
+        No character in the name is a pattern.
+        """
         return [path]
 
     def open(self, path: str, mode: str = "rb", **_options: Any) -> ReadHandle:

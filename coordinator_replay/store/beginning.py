@@ -75,7 +75,9 @@ def _states(store: Store, last: Finished, *, is_ledger_there: bool) -> list[Tabl
 
 
 def begin(store: Store, *, except_derived: bool = False, undoes: bool = True) -> Begun:
-    """Make sure that the tables are as finished runs left them; undo the changes of a killed run.
+    """Check that the tables are as finished runs left them.
+
+    Undo the changes of a killed run.
 
     The caller must hold the lock of the warehouse.
 

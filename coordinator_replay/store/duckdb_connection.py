@@ -70,7 +70,9 @@ def _database(process: int, threads: int | None) -> _Database:
 
 @contextmanager
 def connected(*, threads: int | None = 1) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a cursor that knows no table yet; its time zone is UTC.
+    """Open a cursor that knows no table yet.
+
+    Its time zone is UTC.
 
     Args:
         threads: largest number of threads; None for the number of cores.

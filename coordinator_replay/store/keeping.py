@@ -48,6 +48,9 @@ def purge_of(snapshot: Snapshot) -> Purge | None:
 
 
 def may_have_purged_rows(file: TableFile, purge: Purge) -> bool:
-    """Return whether a file may have rows to purge; open rows and rows that ended later stay."""
+    """Return whether a file may have rows to purge.
+
+    Open rows and rows that ended later stay.
+    """
     lowest = file.lowest.get(purge.over)
     return not file.is_open and (lowest is None or lowest < purge.before)

@@ -65,7 +65,10 @@ class Holder:
 
     @staticmethod
     def read(written: Mapping[str, Any]) -> "Holder":
-        """Return a holder as it was written; missing parts are empty."""
+        """Return a holder from its written form.
+
+        Missing parts are empty.
+        """
         return Holder(**{field.name: written.get(field.name, "") for field in fields(Holder)})
 
     def __str__(self) -> str:
@@ -138,7 +141,10 @@ class Lease:
         self._renewing = threading.Thread(target=self._renew, daemon=True)
 
     def try_to_take(self) -> bool:
-        """Take the lease, if nobody has it; renew it from then on."""
+        """Take the lease, if nobody has it.
+
+        Renew the lease from then on.
+        """
         if self.holder() is not None:
             return False
         self._write()
@@ -162,7 +168,10 @@ class Lease:
             self._filesystem.delete_file(self._path)
 
     def _read(self) -> dict[str, Any] | None:
-        """Return the lease in the store; a lease that is still being written has no holder yet, and counts as valid."""
+        """Return the lease in the store.
+
+        A lease that is still being written has no holder yet, and counts as valid.
+        """
         if self._filesystem.get_file_info(self._path).type == fs.FileType.NotFound:
             return None
         try:

@@ -23,7 +23,9 @@ def read_paths(
     where: ds.Expression | None = None,
     dictionaries: Sequence[str] = (),
 ) -> Batches:
-    """Yield rows of Parquet files, file by file in their order; a column that a file lacks is left out.
+    """Yield rows of Parquet files, file by file in their order.
+
+    A column that a file lacks is left out.
 
     Args:
         uris: the files, as paths or URIs.
@@ -69,7 +71,10 @@ def read_table(
 
 
 def rows_of(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    """Return batches as one table in the columns of a schema; columns that a batch lacks are null."""
+    """Return batches as one table in the columns of a schema.
+
+    Columns that a batch lacks are null.
+    """
     return pa.Table.from_batches((conform(batch, schema) for batch in batches), schema)
 
 

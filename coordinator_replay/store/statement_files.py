@@ -24,7 +24,10 @@ _SPILLED = "duckdb_temp_"
 
 
 class TableFiles(ArrowFiles):
-    """Files of tables, for reading; an engine can open only files that were named for it."""
+    """Files of tables, for reading.
+
+    An engine can open only files that were named for it.
+    """
 
     protocol = TABLES
 
@@ -116,7 +119,9 @@ class ScratchFiles(AbstractFileSystem):  # type: ignore[misc]
         self._files: dict[str, _ScratchFile] = {}
 
     def open(self, path: str, mode: str = "rb", **_options: Any) -> _ScratchHandle:
-        """Open a file; create it if the mode is for writing.
+        """Open a file.
+
+        If the mode is for writing, create the file.
 
         Raises:
             FileNotFoundError: there is no file of this name to read.

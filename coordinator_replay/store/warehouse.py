@@ -45,7 +45,10 @@ class Store:
         return f"{self.uri}/{name}"
 
     def staging(self, run_id: str) -> str:
-        """Return the folder for a run's intermediate files; the run removes it at its end."""
+        """Return the folder for a run's intermediate files.
+
+        The run removes the folder at its end.
+        """
         return f"{self.uri}/{STAGING}/{run_id}"
 
     def open(self, name: str, version: int | None = None) -> DeltaTable | None:
@@ -62,7 +65,9 @@ class Store:
         return None if opened is None else Snapshot.of(name, self.path(name), opened)
 
     def create(self, name: str, buckets: int) -> Snapshot:
-        """Create a table by its definition; an existing table gets the new columns of the contract.
+        """Create a table by its definition.
+
+        An existing table gets the columns that are new in the definition.
 
         Args:
             name: name of a defined table.

@@ -202,7 +202,10 @@ def _in_milliseconds(type_: pa.DataType) -> pa.DataType:
 
 
 def _columns(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> list[pa.Array]:
-    """Return values column by column; a value that no column of the type can hold becomes null."""
+    """Return values column by column.
+
+    A value that no column of the type can hold becomes null.
+    """
     plain = [pa.field(field.name, _plain(field.type)) for field in schema]
     try:
         columns: list[pa.Array] = pa.array(rows, pa.struct(plain)).flatten()
@@ -212,7 +215,9 @@ def _columns(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> list[pa.Ar
 
 
 def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """Return rows of plain values, times in milliseconds, as a batch; a column that a row does not name is null.
+    """Return rows of plain values as a batch, with times in milliseconds.
+
+    A column that a row does not name is null.
 
     A value that no column of the type can hold is also null, and so is a time that can't be shown, see ``times``.
     """
@@ -327,7 +332,10 @@ class _OpenFile:
 
 
 class FileWriter:
-    """Writer of rows of several parts, each to its own files; a task has one writer."""
+    """A writer of rows of several parts, each to its own files.
+
+    A task has one writer.
+    """
 
     def __init__(self) -> None:
         self._open: dict[str, _OpenFile] = {}
@@ -339,14 +347,20 @@ class FileWriter:
         return self._open[part.name]
 
     def add(self, part: Part, batch: pa.RecordBatch) -> None:
-        """Add rows to a part, in the part's columns; rows that its table has purged are left out."""
+        """Add rows to a part, in the part's columns.
+
+        Rows that its table has purged are left out.
+        """
         file = self._file(part)
         file.add(batch if part.purge is None else part.purge.out_of(batch))
         if file.rows >= _FILE_ROWS:
             self._end(file)
 
     def add_rows(self, part: Part, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Add rows of plain values to a part, see ``batch_of``; they wait until there are many."""
+        """Add rows of plain values to a part, see ``batch_of``.
+
+        The rows wait until there are many.
+        """
         file = self._file(part)
         file.plain.extend(rows)
         if len(file.plain) >= _PLAIN_ROWS:
