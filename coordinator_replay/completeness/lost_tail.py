@@ -133,7 +133,9 @@ class SegmentCopy:
     checkpoint: Sequence[tuple[int, int]] = ()
 
     def last_offset_of(self, leader_epoch: int, below: int = LARGEST_INT64) -> int:
-        """Return the last offset below a limit that certainly has a leader epoch.
+        """Return the last offset below a limit that is certainly of this leader epoch.
+
+        Return -1 if there is none.
 
         Return -1 if there is none.
         """
