@@ -1,7 +1,8 @@
 -- Groups that commit most often: commits per minute, on average over the time that the log covers (since from), and in their busiest minute. With is_at_least there may be more.
 -- param from time: commits from this time on
 WITH minutes AS (
-    SELECT group_id, log_partition, date_trunc('minute', log_timestamp) AS minute, count(*) AS commits, sum(record_bytes) AS bytes
+    SELECT group_id, log_partition, date_trunc('minute', log_timestamp) AS minute, count(*) FILTER (is_tombstone IS NOT TRUE) AS commits,
+           coalesce(sum(record_bytes) FILTER (is_tombstone IS NOT TRUE), 0) AS bytes
     FROM offset_commits WHERE cluster = $cluster AND coalesce(log_timestamp >= $from, true) GROUP BY ALL
 ),
 covered AS (

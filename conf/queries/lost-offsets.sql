@@ -10,5 +10,6 @@ WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(
   AND (ended_by <> 'RECORDS_MISSING' OR (group_id, topic, partition, log_partition, from_offset) IN (
       SELECT group_id, topic, partition, log_partition, max(from_offset) FROM offset_history
       WHERE cluster = $cluster GROUP BY group_id, topic, partition, log_partition))
-ORDER BY "at" DESC, group_id, topic, partition
+-- Rare kinds of ends come first, so that a screen has all kinds.
+ORDER BY count(*) OVER (PARTITION BY ended_by), "at" DESC, group_id, topic, partition
 LIMIT 500

@@ -1,8 +1,8 @@
 -- Rebalances that a change of a topic caused, by how long the group took to notice the new partitions. With is_exact the row is proven. The times of topic changes need audit --cluster-metadata.
 -- param group text: only this group
 -- then sql --query never-owned-partitions shows which partitions still have no owner.
-SELECT group_id, coalesce(started_at, completed_at) AS at, metadata_delay_ms, duration_ms, duration_ms_max,
-       partitions_added, confidence, evidence, coalesce(is_exact, false) AS is_exact
+SELECT group_id, coalesce(started_at, completed_at) AS at, metadata_delay_ms, partitions_added, evidence,
+       duration_ms, duration_ms_max, confidence, coalesce(is_exact, false) AS is_exact
 FROM rebalances
 WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
   AND (metadata_delay_ms IS NOT NULL OR join_reason = 'topic_metadata_change')

@@ -177,8 +177,8 @@ def offsets(
 def expired(common: Common, **asked: Any) -> None:
     """Show offsets of GROUP, or of all groups, that expired, are past retention, or expire next.
 
-    If the log ends before the time up to which offsets are looked for, a note says so: later commits are not in the
-    log.
+    Commits behind the end of the log are not known. If the time up to which offsets are looked for is over, a note says
+    so.
     """
     answer = open_warehouse(common).expired(**asked)
     caveats = []

@@ -32,6 +32,7 @@ class Basis:
         is_complete: whether no record is missing from the time of the question on.
         of_one_group: whether the answer is about one group.
         moved: a clause on moves of groups to another log partition; empty if there are no moves.
+        log_begin: the first timestamp in the log, if the time range of the question begins earlier; None otherwise.
     """
 
     cluster: str
@@ -40,6 +41,7 @@ class Basis:
     is_complete: bool
     of_one_group: bool = False
     moved: str = ""
+    log_begin: datetime | None = None
 
     def __str__(self) -> str:
         return self.line()
@@ -50,7 +52,8 @@ class Basis:
         Args:
             now: the time at which the log's age is computed; None leaves out the age.
         """
-        end = "log without times" if self.log_end is None else f"log up to {shown_second(self.log_end)}"
+        begin = "" if self.log_begin is None else f" from {shown_second(self.log_begin)}"
+        end = "log without times" if self.log_end is None else f"log{begin} up to {shown_second(self.log_end)}"
         age = "" if now is None or self.log_end is None else _age(self.log_end, now)
         return f"cluster {self.cluster}, {end}{age}{self._past()}{self.moved}"
 
@@ -74,7 +77,7 @@ def basis_at(warehouse: Tables, at: datetime, *, group: str | None = None) -> Ba
     chosen = _chosen(warehouse, group)
     is_complete = history.is_whole or all(partition.is_complete_at(at) for partition in history.some(chosen))
     is_complete &= not any(move.is_open_at(at) for move in moves_of(warehouse.moves, group))
-    return _basis(warehouse, history.since(chosen), group, is_complete=is_complete)
+    return _basis(warehouse, history.since(chosen), group, None, is_complete=is_complete)
 
 
 def basis_from(warehouse: Tables, start: datetime | None = None, *, group: str | None = None) -> Basis:
@@ -86,13 +89,13 @@ def basis_from(warehouse: Tables, start: datetime | None = None, *, group: str |
         group: the group that the answer is about; None if it is about all groups.
     """
     since = warehouse.completeness.since(_chosen(warehouse, group))
-    return _basis(warehouse, since, group, is_complete=_has_all_from(warehouse, since, group, start))
+    return _basis(warehouse, since, group, start, is_complete=_has_all_from(warehouse, since, group, start))
 
 
 def basis_of_group(warehouse: Tables, start: datetime | None, group: str, log_partition: int | None) -> Basis:
     """Return the basis of an answer about a group whose log partition is known, see ``basis_from``."""
     since = warehouse.completeness.since(None if log_partition is None else [log_partition])
-    return _basis(warehouse, since, group, is_complete=_has_all_from(warehouse, since, group, start))
+    return _basis(warehouse, since, group, start, is_complete=_has_all_from(warehouse, since, group, start))
 
 
 def _chosen(warehouse: Tables, group: str | None) -> list[int] | None:
@@ -113,7 +116,17 @@ def _open_until(warehouse: Tables, group: str | None) -> datetime | None:
     return max((move.overlaps_until for move in moves_of(warehouse.moves, group) if move.overlaps_until), default=None)
 
 
-def _basis(warehouse: Tables, since: CompleteSince, group: str | None, *, is_complete: bool) -> Basis:
+def _log_begin(warehouse: Tables, start: datetime | None) -> datetime | None:
+    """Return the first timestamp in the log if a time range begins earlier; None otherwise."""
+    if start is None or warehouse.completeness.log_end is None:
+        return None
+    first = warehouse.coverage.first
+    return first if start < first else None
+
+
+def _basis(
+    warehouse: Tables, since: CompleteSince, group: str | None, start: datetime | None, *, is_complete: bool
+) -> Basis:
     complete_since = since.since
     if since.is_whole or complete_since is not None:
         open_until = _open_until(warehouse, group)
@@ -125,4 +138,5 @@ def _basis(warehouse: Tables, since: CompleteSince, group: str | None, *, is_com
         is_complete=is_complete,
         of_one_group=group is not None,
         moved=moves_line(warehouse.moves, group),
+        log_begin=_log_begin(warehouse, start),
     )

@@ -91,17 +91,19 @@ def looked_until(warehouse: Tables, within: timedelta | None) -> datetime | None
     return None if horizon_ms is None else later(warehouse.coverage.last, horizon_ms)
 
 
-def looked_note(until: datetime | None, *, is_chosen: bool) -> str | None:
+def looked_note(until: datetime | None, *, is_chosen: bool, has_none: bool) -> str | None:
     """Return a note on how far ahead offsets were looked for.
 
     Args:
         until: the time, see ``looked_until``.
         is_chosen: whether the question named that time.
+        has_none: whether the answer has no such offset although the question asked for them.
     """
     if until is None:
         return None
     further = "" if is_chosen else "; --within and --until look further"
-    return f"Offsets that expire up to {moment_text(until)} were looked for{further}."
+    found = ": the answer has none" if has_none else ""
+    return f"Offsets that expire up to {moment_text(until)} were looked for{found}{further}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -373,7 +373,7 @@ def check_group(warehouse: Tables, group: str) -> None:
     if any(sign in group for sign in "*?["):
         raise UsageError(f"no group is called {group!r}: {_PATTERN_HINT}")
     similar = did_you_mean(group, group_names(warehouse))
-    hint = similar and f"; {similar}"
+    hint = f"; {similar}" if similar else "; groups lists the names"
     if (unaudited := unaudited_reason(warehouse, group)) is not None:
         raise UsageError(
             f"group {group!r} is not in this warehouse: {unaudited}; "

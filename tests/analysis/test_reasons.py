@@ -299,6 +299,21 @@ def test_a_commit_of_long_ago_is_not_called_the_last_one(late_ms: int) -> None:
     assert not {"FELL_SILENT", "OTHERS_WAITED"} & {fact["kind"] for fact in row["facts"]}
 
 
+def test_the_last_record_that_shows_a_member_alive_may_be_a_commit() -> None:
+    """The evidence said "last record showing it alive" of an older record of the group, beside the commit."""
+    log = ClassicLog()
+    log.sync(1_000, member("a", [0]), member("b", [1]))
+    log.sync(1_900_000, member("a", [0, 1]))
+    life, rows = GroupReplay("test", GROUP), []
+    heeded = {1_900_000: [("orders", 1, 1_600_000, 0, 90)]}
+    for record in log.records:
+        life.heed_commits(record.offset, heeded.get(record.timestamp_ms or 0, []))
+        rows += life.feed(record)
+    row = [row for table, row in [*rows, *life.finish()] if table == "rebalances"][-1]
+    (seen,) = [fact for fact in row["facts"] if fact["kind"] == "LAST_SEEN"]
+    assert (seen["members"], seen["since_offset"], seen["elapsed_ms"]) == (["b"], 90, 299_995)
+
+
 def test_commits_after_the_operation_at_hand_do_not_count_for_it() -> None:
     coordinator = Coordinator()
     first = coordinator.join(None, at_once=True)

@@ -132,4 +132,9 @@ def test_expiry_says_how_far_it_looked_and_that_the_log_is_older(ask):
     told = ask("expired", "--until", "2026-11-21", "--json").stderr
     assert "Offsets that expire up to 2026-11-22T00:00:00.000Z were looked for." in told
     assert told.startswith("The log ended before 2026-11-22T00:00:00.000Z")
+    assert (
+        "were looked for: the answer has none."
+        in ask("expired", "--until", "2026-11-21", "--status", "due", "--json").stderr
+    )
+    assert "has none" not in ask("expired", "--until", "2026-11-21", "--status", "expired", "--json").stderr
     assert "The log ended before" not in ask("expired", "--within", "5000w", "--json").stderr

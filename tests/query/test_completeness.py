@@ -306,6 +306,16 @@ def test_what_an_answer_stands_on(warehouse: Warehouse):
     assert str(warehouse.timeline("payments", start=at("02:11")).basis).endswith("02:20:00Z")
 
 
+def test_a_range_that_begins_before_the_log_is_told_where_the_log_begins(warehouse: Warehouse):
+    begin = warehouse.coverage.first
+    for answer in (warehouse.rebalances, warehouse.timeline):
+        basis = str(answer("payments", start=begin - timedelta(days=30)).basis)
+        assert basis.startswith(
+            f"cluster default, log from {begin:%Y-%m-%dT%H:%M:%SZ} up to 2026-11-20T02:20:00Z; its past"
+        )
+        assert " from " not in str(answer("payments", start=begin).basis)
+
+
 def test_the_age_of_a_log_needs_a_clock():
     basis = Basis(cluster="prod", log_end=at("02:20"), complete_since=None, is_complete=True)
     ages = {"2 d": timedelta(days=2, hours=5), "3 h": timedelta(hours=3), "1 min": timedelta(seconds=61)}

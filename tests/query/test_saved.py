@@ -352,8 +352,9 @@ def test_rates_are_of_the_time_that_the_log_covers(tmp_path: Path):
     folder = write_small_warehouse(tmp_path)
     burst = [
         {"cluster": "default", "group_id": "burst", "topic": "orders", "partition": 0, "log_partition": 41,
-         "log_offset": place, "log_timestamp": at("02:03") + timedelta(seconds=place), "record_bytes": 100}
-        for place in range(12)
+         "log_offset": place, "log_timestamp": at("02:03") + timedelta(seconds=place), "record_bytes": 100,
+         "is_tombstone": place == 12}
+        for place in range(13)
     ]  # fmt: skip
     write_rows(folder, "offset_commits", burst)
     warehouse = Tables(str(folder))

@@ -78,12 +78,16 @@ def _departure(situation: Situation, event: Event, member: Member) -> Departure:
         departure = look(situation, member, fact)
         if departure is not None:
             return departure
-    sign = situation.history.last_seen(member.member_id)
-    alive = about(FactKind.NEVER_SEEN, member) if sign is None else _since(FactKind.LAST_SEEN, situation, member, sign)
     alternatives = (Cause.MEMBER_LEAVE, *timeouts_of(situation, member))
     limits = about(FactKind.TIMEOUTS, member, timeouts=_limits(situation, member))
-    why = (alive, limits, about(FactKind.UNDECIDED, member, causes=alternatives))
+    why = (_alive(situation, member), limits, about(FactKind.UNDECIDED, member, causes=alternatives))
     return Departure(member, Cause.LEAVE_OR_TIMEOUT, Confidence.POSSIBLE, ((fact,), why), alternatives)
+
+
+def _alive(situation: Situation, member: Member) -> Fact:
+    """Return the fact about the last record that shows a member alive; a commit of its partitions is such a record."""
+    sign = situation.history.last_sign(member, situation.group_type)
+    return about(FactKind.NEVER_SEEN, member) if sign is None else _since(FactKind.LAST_SEEN, situation, member, sign)
 
 
 def _since(kind: FactKind, situation: Situation, member: Member, sign: Sign, **fields: Any) -> Fact:
@@ -141,7 +145,7 @@ def _had_no_time(situation: Situation, member: Member, fact: Fact) -> Departure 
     alive_ms = None if sign is None else elapsed_ms(sign.at_ms, situation.removed_ms)
     if sign is None or alive_ms is None:
         return None
-    alive, limits = _since(FactKind.LAST_SEEN, situation, member, sign), _limits(situation, member)
+    alive, limits = _alive(situation, member), _limits(situation, member)
     if _session_ms(member) is not None:
         if timeouts_of(situation, member):
             return None

@@ -64,11 +64,18 @@ def expired(
     limit = looked_until(warehouse, within)
     notes = [
         _retention_note(warehouse, shown),
-        looked_note(limit, is_chosen=within is not None),
+        looked_note(limit, is_chosen=within is not None, has_none=_has_none(shown, wanted)),
         nothing_note(warehouse, "expired or expiring offset", shown, group),
         unexpiring_note(unread_at_end(warehouse, group)),
     ]
     return Answered(content=Expiry(shown, limit), notes=notes, basis=basis_from(warehouse, group=group))
+
+
+def _has_none(shown: Sequence[ExpiredOffset], wanted: Sequence[str]) -> bool:
+    """Return whether no offset in force is among the rows although the wanted statuses allow them; empty allows all."""
+    return (not wanted or any(status != "EXPIRED" for status in wanted)) and all(
+        offset.status == "EXPIRED" for offset in shown
+    )
 
 
 def _retention_note(warehouse: Tables, shown: Sequence[ExpiredOffset]) -> str | None:
