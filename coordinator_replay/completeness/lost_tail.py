@@ -136,8 +136,6 @@ class SegmentCopy:
         """Return the last offset below a limit that is certainly of this leader epoch.
 
         Return -1 if there is none.
-
-        Return -1 if there is none.
         """
         records = self.records
         is_of_epoch = (records.lowest_epochs == leader_epoch) & (records.highest_epochs == leader_epoch)

@@ -156,8 +156,6 @@ class Tables:
         """Close the connection.
 
         A later question opens another connection.
-
-        A later question opens another engine.
         """
         opened = self.__dict__.pop("connection", None)
         if opened is not None:
