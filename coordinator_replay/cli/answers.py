@@ -49,7 +49,8 @@ _to_option = click.option(
     "--until",
     "end",
     type=END_TIME,
-    help="Up to this time, not included (of a date, up to its end); default (and now): the end of the log, included.",
+    help="End of the range, not included; a date means the end of that day. Default, and now: the end of the log, "
+    "included.",
 )
 
 

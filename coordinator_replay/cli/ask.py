@@ -295,7 +295,7 @@ def owner(common: Common, group: str, topic: str, partition: int | None, **asked
     "--new",
     "is_new",
     is_flag=True,
-    help="Only findings that no audit had stored before the last one that read new records. If missing records may "
+    help="Only findings that the last audit that read new records stored first. If missing records may "
     "hide an earlier beginning of a finding, the finding says so.",
 )
 @click.option("--since", type=TIME, help="Only findings first stored by an audit that began at this time or later.")

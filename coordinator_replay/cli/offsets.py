@@ -177,8 +177,8 @@ def offsets(
 def expired(common: Common, **asked: Any) -> None:
     """Show offsets of GROUP, or of all groups, that expired, are past retention, or expire next.
 
-    Commits behind the end of the log are not known. If the time up to which offsets are looked for is over, a note says
-    so.
+    Commits after the end of the log are not known. If offsets were looked for up to a time that is already past, a note
+    says so.
     """
     answer = open_warehouse(common).expired(**asked)
     caveats = []

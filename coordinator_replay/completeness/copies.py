@@ -20,7 +20,7 @@ class CopyBounds:
         name: folder of the copy, or the input if the copy is an export.
         is_export: whether the copy was read through a consumer, which sees no control records.
         covered_from: the lowest offset that the run read in the copy.
-        cleaned_to: the cleaner may have worked below this offset, because of records after the copy's end.
+        cleaned_to: below this offset the cleaner may have removed records that records after the copy's end replaced.
         end: the offset after the last offset that the copy covers.
         gaps: half-open ranges below the end that none of the copy's files covers.
     """

@@ -2,8 +2,8 @@
 
 A group is proven at an offset if none of its keys is open there. After the last missing offset, a key is open until its
 first record, because the cleaner may have removed an earlier record of the key. So a group is proven from the higher of
-two offsets on. The first is the offset after the last missing one. The second comes after the first record of the last
-key that appears in the part where the cleaner may have worked.
+two offsets. One is the offset after the last missing one. For the other, take the first record of each key in the part
+where the cleaner may have worked: it is the offset after the latest of these records.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

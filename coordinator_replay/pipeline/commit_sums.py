@@ -302,7 +302,7 @@ class IntervalSums:
 def pauses(rows: pa.RecordBatch, pause_ms: int, end: datetime | None = None) -> pa.RecordBatch:
     """Return the offsets that were not replaced for at least ``pause_ms``, as rows of ``PAUSE``.
 
-    Only offsets that have an owner and are exact count.
+    Offsets without an owner and offsets that are not exact are left out.
 
     Args:
         rows: rows of the history.

@@ -26,11 +26,11 @@ class Change:
         what: ``group``. ``type``, ``state``, ``protocol``, ``assignor``: a property of the group. ``member``: by client
             and host. ``subscription``: of a client. ``owner``, ``offset``: of a partition. ``rebalance``, ``finding``:
             an event between the times.
-        change: ``added``, ``removed`` or ``changed``. Offsets: ``advanced``, ``rewound``, or ``not moved`` if others of
-            the topic advanced. ``changed`` if the topic may have been created again in the meantime. Rebalances:
-            ``between``. Findings: ``new``. ``found`` if first seen between the times, though it may have begun before.
-            ``over`` if seen at the first time and ended before the second. Between two audits, a finding is new if the
-            second audit had stored it and the first had not.
+        change: ``added``, ``removed`` or ``changed`` for most things. An offset has ``advanced``, ``rewound``,
+            ``not moved`` (others of the topic advanced) or ``changed`` (the topic may have been created again). A
+            rebalance has ``between``. A finding has ``new`` (it began between the times), ``found`` (first seen between
+            the times, but it may have begun earlier) or ``over`` (seen at the first time, ended before the second).
+            Between two audits, ``new`` means that only the second audit has stored the finding.
         name: name of the client, partition, cause or rule that changed.
         before: the value at the first time; None if the thing did not exist.
         after: the value at the second time; None if the thing did not exist.

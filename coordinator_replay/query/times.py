@@ -26,10 +26,10 @@ ABSOLUTE_RULE = (
 """Forms of an absolute time."""
 
 _FORMS = (
-    "2026-11-20T02:13:00Z or 20.11.2026 02:13 (without a zone in that of --zone, else UTC; "
-    '"2026-11-20 02:13 Europe/Berlin" and "… CET" name one), 2026-11-20 ({day}) or epoch milliseconds '
-    '(12 digits or more). Counted from the end of the log: -6h, -1d12h, "6 hours ago", now (the end itself). '
-    'On its last day: 08:34, 08:34:05, today; on the day before: yesterday, "yesterday 08:34".'
+    '2026-11-20T02:13:00Z, 20.11.2026 02:13, "2026-11-20 02:13 Europe/Berlin" or "… CET" (a time without a zone has '
+    "that of --zone, or UTC), 2026-11-20 ({day}) or epoch milliseconds (12 digits or more). Counted from the end of "
+    'the log: -6h, -1d12h, "6 hours ago", now (the end itself). On its last day: 08:34, 08:34:05, today; on the day '
+    'before: yesterday, "yesterday 08:34".'
 )
 
 RULE = _FORMS.format(day="its start")

@@ -104,7 +104,10 @@ def _clients_text(member_ids: Iterable[str] | None, by_member: Mapping[str, str]
 
 
 def places_of(answer: WhatIf) -> list[Place]:
-    """Return the rows of owners: for each life, the same first partitions, up to the number that fits."""
+    """Return the rows of the figure of owners.
+
+    Each life has the same partitions: the first ones, as many as fit.
+    """
     partitions = sorted({(row["topic"] or "", row["partition"]) for life in answer.lives for row in _ownerships(life)})
     most = max(MOST_ROWS // len(answer.lives), 1)
     return [(number, *partition) for number in range(len(answer.lives)) for partition in partitions[:most]]

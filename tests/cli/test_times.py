@@ -102,7 +102,7 @@ def test_a_configuration_file_can_hold_times(ask, tmp_path: Path):
 @pytest.mark.parametrize("name", ["groups", "describe", "offsets", "timeline", "why", "report"])
 def test_the_rule_is_told_in_the_help_of_every_command_that_takes_a_time(ask, name: str):
     told = " ".join(ask(name, "--help").output.split())
-    assert "Times: 2026-11-20T02:13:00Z or 20.11.2026 02:13 (without a zone in that of --zone, else UTC;" in told
+    assert 'Times: 2026-11-20T02:13:00Z, 20.11.2026 02:13, "2026-11-20 02:13 Europe/Berlin"' in told
     assert "Counted from the end of the log: -6h" in told
 
 

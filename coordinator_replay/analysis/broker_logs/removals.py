@@ -159,12 +159,14 @@ def _read(text: str) -> tuple[Removal, tuple[str, ...], int] | None:
 def logged_removals(
     removals: Iterable[Removed], writes: Mapping[Write, Tombstones], named: Named
 ) -> list[LoggedRemoval]:
-    """Return the writes of tombstones to which lines belong, unless several writes or several lines fit.
+    """Match lines of brokers' logs with the writes of tombstones that they report.
+
+    Leave out a line that fits several writes, and a write that several lines fit.
 
     Args:
-        removals: the facts of lines.
+        removals: the facts of the lines.
         writes: all writes around these times.
-        named: writes of the names in lines without a log partition.
+        named: for lines without a log partition, the writes for each group or topic that the line names.
     """
     by_partition: dict[int, list[Write]] = defaultdict(list)
     for write in writes:

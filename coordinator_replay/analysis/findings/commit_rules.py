@@ -183,12 +183,12 @@ def position_lost(context: GroupContext, row: PositionLosses) -> Iterator[Observ
 def look_for_reset(context: GroupContext, topic: "TopicCommits", row: PartitionCommits) -> None:
     """Look for a reset.
 
-    A reset commits a partition to a group without members that has members at other times.
+    A reset is an offset commit to a group that has no members at that time, but has members at other times.
 
-    There are two kinds. The group is Empty after it has had members. Or the group's first member has not joined yet, if
-    the log has the group's beginning. A group that never had members is left out: its commits forward are normal
-    progress, and rule ``offset_rewind`` has its commits that went back. A tool, a restore and a consumer that uses
-    ``assign()`` leave the same records.
+    Two cases count. The group is Empty after it has had members. Or its first member has not joined yet, and the log
+    has the group's beginning. A group that never had members is left out: its commits forward are normal
+    progress, and rule ``offset_rewind`` has its commits that went back. The records do not show whether a tool, a
+    restore or a consumer that uses ``assign()`` wrote the commit.
     """
     status, last_ms = context.status, row["empty_valid_from"]
     last_offset, committed = row["empty_from_offset"], row["empty_committed_offset"]

@@ -43,7 +43,9 @@ class PartitionOwner(NamedTuple):
 class ExpiringOffsets:
     """Offsets of one topic that one rule expires, in partitions that had an owner lately.
 
-    If they no longer have the status, ``since_ms`` and ``until_ms`` are its begin and end.
+    Attributes:
+        since_ms: time at which the offsets became past retention, or about to expire; None if they still are.
+        until_ms: time at which they no longer were; None if they still are.
     """
 
     first_ms: int

@@ -324,7 +324,7 @@ class GroupHistory:
     def _seen_of_static(self, event: Event) -> Iterator[tuple[str, tuple[int | None, int, int]]]:
         """Yield the last sign of life of each static member of a generation.
 
-        It may not have joined again for the generation.
+        A member of the generation need not have joined again for it.
         """
         for member in event.members:
             if member.instance_id is not None:

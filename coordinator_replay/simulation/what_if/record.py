@@ -101,8 +101,9 @@ def _append(operations: list[RecordedOperation], events: Sequence[Event], first_
 def assigned_partitions(operations: Sequence[RecordedOperation]) -> dict[str, list[DatedTopicChange]]:
     """Return the least partition count that the records prove for each topic, by the topic's name or id.
 
-    The number follows from the highest assigned partition. A topic counts as older than the group. A higher partition
-    counts as added when the rebalance that first assigned it began.
+    The number follows from the highest assigned partition. The records do not show when partitions were created, so two
+    things are assumed. Each topic is older than the group. If a later rebalance assigns a partition above the highest
+    so far, the partition was added at the start of that rebalance.
     """
     by_topic: dict[str, list[DatedTopicChange]] = {}
     for operation in operations:

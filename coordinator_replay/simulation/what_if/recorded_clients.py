@@ -262,10 +262,10 @@ class ClientLives:
     def _silent_departures(self, operation: RecordedOperation) -> Iterable[str]:
         """Return dynamic classic members that departed without a LeaveGroup, so that their sessions timed out.
 
-        Cooperative librdkafka consumers without partitions do so (``ClassicConsumer.leaves``). If a client left and
-        joined in the same generation, its return waited for the end of its session. Otherwise it would have been back
-        within a heartbeat of the other members, unless that is long. Without other members, the group would have been
-        empty.
+        Cooperative librdkafka consumers without partitions do so (``ClassicConsumer.leaves``). Another sign is a client
+        that leaves and joins in the same generation. With a LeaveGroup, the others would have rebalanced within a
+        heartbeat, without this client; a group without others would have become empty. Either leaves a record. If
+        heartbeats are far apart, this proves nothing.
         """
         if not operation.is_classic:
             return
