@@ -32,7 +32,10 @@ lines AS (
     SELECT logged.group_id, logged.logged_at, logged.member_id, client_reason, reason, logged.broker,
            coalesce(logged.instance_id, instances.instance_id) AS instance_id,
            CASE WHEN event = 'MEMBER_LEFT'
-                 AND (client_reason = 'member was removed by an admin' OR unnamed.member_id IS NOT NULL)
+                 AND (client_reason = 'member was removed by an admin'
+                      -- Only a static member can be named by its group.instance.id. A reason of the consumer's own shows that it left.
+                      OR (unnamed.member_id IS NOT NULL AND coalesce(logged.instance_id, instances.instance_id) IS NOT NULL
+                          AND NOT contains(coalesce(client_reason, ''), 'consumer')))
                 THEN 'REMOVED_BY_ADMIN' ELSE event END AS event
     FROM broker_log AS logged LEFT JOIN instances USING (group_id, member_id) LEFT JOIN unnamed
       ON unnamed.group_id = logged.group_id AND unnamed.member_id = logged.member_id

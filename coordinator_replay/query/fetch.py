@@ -184,8 +184,9 @@ def fetch_rows(
 ) -> list[tuple[Any, ...]]:
     """Return the rows that answer one of our own questions, see ``fetch``.
 
-    DuckDB must plan a statement to tell the types of its columns. Over small tables this takes as long as the answer.
-    The tables have the types of the contract, so a process asks once for each statement and types of parameters.
+    DuckDB plans a statement once to tell the types of its columns, and again for the columns that are selected from it.
+    Over small tables planning takes as long as the answer. The tables have the types of the contract, so a process asks
+    for the types once for each statement and types of parameters.
 
     Args:
         connection: the engine, which knows the tables that the statement names.
@@ -197,10 +198,13 @@ def fetch_rows(
         key = (select, *((name, type(value)) for name, value in sorted(parameters.items())))
         shape = _shapes.get(key)
         if shape is None:
-            shape = _Shape.of(connection.sql(select, params=values))
+            relation = connection.sql(select, params=values)
+            shape = _Shape.of(relation)
             if len(_shapes) >= _MOST_SHAPES:
                 _shapes.clear()
             _shapes[key] = shape
+            # With parameters, DuckDB has the answer already.
+            return shape.rows((relation.project(shape.selected) if shape.moments else relation).fetchall())
         # The statement is ours, and has its line ends because a comment may end it.
         asked = f"SELECT {shape.selected} FROM (\n{select}\n)" if shape.moments else select  # noqa: S608
         return shape.rows(connection.execute(asked, values).fetchall())

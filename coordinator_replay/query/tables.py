@@ -4,14 +4,12 @@
 that a finished run left. They don't see files of an audit that is still running or was killed.
 """
 
-import atexit
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -88,35 +86,6 @@ def _no_rows(name: str) -> Any:
     return table(name).arrow_schema().empty_table()
 
 
-def _new_engine() -> duckdb.DuckDBPyConnection:
-    engine = duckdb.connect()
-    engine.execute("SET GLOBAL TimeZone = 'UTC'; SET GLOBAL parquet_metadata_cache = true")
-    return engine
-
-
-@cache
-def _shared_engine(_process: int) -> duckdb.DuckDBPyConnection:
-    """Return the engine of a process: to open one costs some 40 ms of CPU, as much as an answer; a cursor costs none.
-
-    A forked process must not use the engine of its parent.
-    """
-    engine = _new_engine()
-    atexit.register(engine.close)
-    return engine
-
-
-def _cursor() -> duckdb.DuckDBPyConnection:
-    """Return a connection of its own to the shared engine: no other one sees the tables that it is offered."""
-    cursor = _shared_engine(os.getpid()).cursor()
-    try:
-        cursor.execute("SELECT 1")
-    except duckdb.FatalException:
-        # DuckDB gives up a database in which one of its own checks has failed.
-        _shared_engine.cache_clear()
-        return _shared_engine(os.getpid()).cursor()
-    return cursor
-
-
 class Tables:
     """The tables under one path or object-store URI, as finished runs have left them.
 
@@ -141,22 +110,17 @@ class Tables:
 
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
-        """Return a connection to the embedded engine, which keeps nothing on disk."""
-        return self.new_cursor()
-
-    def new_cursor(self) -> duckdb.DuckDBPyConnection:
-        """Return a connection to the engine that all questions of the process share; it knows no table yet."""
-        return _cursor()
+        """Return the embedded engine, which keeps nothing on disk."""
+        return self.new_connection()
 
     def new_connection(self) -> duckdb.DuckDBPyConnection:
-        """Return a new engine, which knows no table yet and may be shut."""
-        return _new_engine()
+        """Return a new engine, which knows no table yet."""
+        connection = duckdb.connect()
+        connection.execute("SET TimeZone = 'UTC'; SET parquet_metadata_cache = true")
+        return connection
 
     def close(self) -> None:
-        """Close the connection.
-
-        A later question opens another connection.
-        """
+        """Close the engine. A later question opens another engine."""
         opened = self.__dict__.pop("connection", None)
         if opened is not None:
             self._offered.clear()

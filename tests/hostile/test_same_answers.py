@@ -107,17 +107,14 @@ def differing(
     warehouse: Path, folder: Path, times: int, monkeypatch: pytest.MonkeyPatch, groups: Sequence[str], share: int = 1
 ) -> list[tuple[str, ...]]:
     """Questions of which the answers are not all the same."""
-    opened = {name: getattr(Tables, name) for name in ("new_connection", "new_cursor")}
+    connect = Tables.new_connection
     # How long ago a log ended is said beside each answer.
     now = clock.now()
     monkeypatch.setattr(clock, "now", lambda: now)
     first: dict[tuple[str, ...], str] = {}
     wrong = []
     for threads in THREADS[:times]:
-        for name, connect in opened.items():
-            monkeypatch.setattr(
-                Tables, name, lambda self, connect=connect, threads=threads: Threaded(connect(self), threads)
-            )
+        monkeypatch.setattr(Tables, "new_connection", lambda self, threads=threads: Threaded(connect(self), threads))
         for question in list(questions(folder, groups))[::share]:
             found = answer(warehouse, question)
             if first.setdefault(tuple(question), found) != found:

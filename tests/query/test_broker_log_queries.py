@@ -134,8 +134,9 @@ def test_of_lines_that_differ_none_says_how_a_member_went() -> None:
     assert departure_of([missed], "n", at, classic=True) is None
 
 
-def _left(at_ms: int, member_id: str, reason: str = "not provided") -> dict[str, Any]:
-    return _line(at_ms, "MEMBER_LEFT", member_id=member_id, client_reason=reason)
+def _left(at_ms: int, member_id: str, reason: str = "not provided", *, is_static: bool = True) -> dict[str, Any]:
+    instance_id = f"instance of {member_id}" if is_static else None
+    return _line(at_ms, "MEMBER_LEFT", member_id=member_id, client_reason=reason, instance_id=instance_id)
 
 
 def _line(at_ms: int, event: str, broker: int | None = 1, **columns: Any) -> dict[str, Any]:
@@ -168,6 +169,9 @@ def _request(at_ms: int, names: str, epoch: int = 4, **columns: Any) -> dict[str
         ([_left(0, "m-1", "member was removed by an admin"), _request(3, "m-1")], ["m-1"]),
         ([_left(0, "m-1", "member was removed by an admin")], ["m-1"]),
         ([_left(0, "m-1", "the consumer is being closed")], []),
+        # Two consumers close in one millisecond: the group is joining already when the second one leaves.
+        ([_left(0, "c-1", is_static=False), _request(0, "c-1"), _left(0, "c-2", is_static=False)], []),
+        ([_left(0, "m-1"), _request(0, "m-1"), _left(0, "m-2", "the consumer is being closed")], []),
     ],
 )
 def test_an_admin_names_a_member_by_its_instance_id_alone(

@@ -1,13 +1,9 @@
 import shutil
-from functools import cache
 from pathlib import Path
-from typing import Any
 
-import duckdb
 import pytest
 
 from coordinator_replay.errors import UsageError, WarehouseError
-from coordinator_replay.query import tables
 from coordinator_replay.query.diff import Side
 from coordinator_replay.query.similar import nearest
 from coordinator_replay.query.tables import Tables
@@ -92,33 +88,3 @@ def test_a_table_that_no_run_has_written_yet_is_empty(tmp_path: Path):
     opened = Tables(str(folder))
     assert opened.rows("SELECT finding_id, severity FROM findings WHERE cluster = $cluster") == []
     assert opened.rows("SELECT count(*) FROM rebalances WHERE cluster = $cluster") == [(3,)]
-
-
-def test_warehouses_of_one_process_share_an_engine_and_see_no_table_of_each_other(folder: Path):
-    one, other = Tables(str(folder)), Tables(str(folder))
-    one.offer("rebalances")
-    assert one.connection.execute("SELECT count(*) FROM rebalances").fetchone()[0]
-    with pytest.raises(duckdb.CatalogException):
-        other.connection.execute("FROM rebalances")
-    settings = "SELECT current_setting('TimeZone'), current_setting('parquet_metadata_cache')"
-    other.close()
-    assert one.connection.execute(settings).fetchone() == ("UTC", True)
-    assert other.connection.execute(settings).fetchone() == ("UTC", True)
-
-
-def test_an_engine_that_gave_up_is_replaced(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    class GaveUp:
-        def cursor(self) -> "GaveUp":
-            return self
-
-        def execute(self, _: str) -> None:
-            raise duckdb.FatalException("database has been invalidated because of a previous fatal error")
-
-    @cache
-    def shared_engine(_: int) -> object:
-        return engines.pop(0)
-
-    engines: list[Any] = [GaveUp(), duckdb.connect()]
-    monkeypatch.setattr(tables, "_shared_engine", shared_engine)
-    assert Tables(str(folder), "default").rows("SELECT count(*) > 0 FROM rebalances") == [(True,)]
-    assert engines == []

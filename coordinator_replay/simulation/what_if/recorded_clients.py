@@ -21,6 +21,7 @@ from coordinator_replay.simulation.what_if.variants import RecordedPhase, roll_o
 
 TIMEOUTS = frozenset({"SESSION_TIMEOUT"})
 SURE = "certain"
+LIKELY = "likely"
 QUICK_MS = 1_000
 """Shortest time in which a client can be closed and back again."""
 SOON = 0.5
@@ -38,8 +39,8 @@ ASSUMPTIONS: Mapping[str, str] = {
         "hardly any of the {unlikely_timeouts} whose client was back within half its session timeout."
     ),
     "unsure_timeouts": (
-        "Session timeouts that may be leaves: {unsure_timeouts}. Missing commits make timeouts likely; "
-        "ranges cover leaves."
+        "Session timeouts that may be leaves: {unsure_timeouts}. Commits that stopped "
+        "speak for timeouts; ranges cover leaves."
     ),
     "crashed": (
         "Session timeouts: {crashed}. The client is simulated to stop one session timeout before it was "
@@ -198,7 +199,7 @@ class ClientLives:
                 self.phases[-1].session_ms = self._session(client.now.subscriptions[-1][1])
             elif confidence != SURE:
                 self.counts["unsure_timeouts"] += 1
-                other = Ending(max(at_ms, client.now.arrived_ms + 1), CLOSED, is_unlikely=True)
+                other = Ending(max(at_ms, client.now.arrived_ms + 1), CLOSED, is_unlikely=confidence == LIKELY)
             _close(client, departed_ms, CLOSED if is_static else CRASHED, window, other)
             if is_static:
                 place = client.visits, len(client.visits) - 1
