@@ -81,12 +81,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 
 
 @pytest.fixture(scope="session")
-def audited_once(tmp_path_factory: pytest.TempPathFactory) -> "AuditedOnce":
-    """Warehouses of recorded dumps, for tests that only ask."""
+def audited_once(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[AuditedOnce]":
+    """Warehouses of recorded dumps, for tests that only ask: a write to one of them is an error at the end."""
     from tests.pipeline.audited_once import AuditedOnce
 
     base = tmp_path_factory.getbasetemp()
-    return AuditedOnce((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "audited-once")
+    with AuditedOnce((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "audited-once") as audits:
+        yield audits
 
 
 @pytest.fixture(scope="session")

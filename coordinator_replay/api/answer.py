@@ -132,7 +132,7 @@ class Answer(Sequence[T], Generic[T]):
     def __repr__(self) -> str:
         rows = "".join(f"\n  {row!r}" for row in self._rows[:10])
         more = f"\n  … {len(self) - 10:,} more" if len(self) > 10 else ""
-        remarks = "".join(f"\n  ({note})" for note in self._remarks())
+        remarks = "".join(f"\n  ({note})" for note in plain_text.sentences(self._remarks()))
         return f"{len(self):,} × {self.row_type.__name__}{rows}{more}{remarks}"
 
     def __str__(self) -> str:
@@ -147,9 +147,13 @@ class Answer(Sequence[T], Generic[T]):
     def _is_shown(self, column: AnswerColumn) -> bool:
         """Return whether ``print`` shows a column.
 
-        A column that only some answers have is shown only if it has values.
+        A column that only some answers have is shown only if a row has a value other than the field's default.
         """
-        return column.rank < LAST and (not column.only_with or any(getattr(row, column.name) for row in self._rows))
+        if column.rank >= LAST or not column.only_with:
+            return column.rank < LAST
+        # 0 equals False, but it is a value where the default is None.
+        default = next(field.default for field in fields(self.row_type) if field.name == column.name)
+        return any(getattr(row, column.name) is not default for row in self._rows)
 
     def _remarks(self) -> tuple[str, ...]:
         """Return sentences about the rows, the basis first."""

@@ -20,11 +20,12 @@ def _cell(value: Any) -> str:
 def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
     """Return the first MOST_ROWS rows as aligned lines below a heading.
 
-    Columns that are empty in all these rows are left out.
+    Columns that are empty in all these rows are left out, unless all columns are.
     """
     shown = rows[:MOST_ROWS]
-    places = [place for place in range(len(names)) if any(row[place] is not None for row in shown)]
-    lines = [[names[place] for place in places], *([_cell(row[place]) for place in places] for row in shown)]
+    places = [place for place in range(len(names)) if any(row[place] is not None for row in shown)] or range(len(names))
+    # Names of columns may be texts that clients wrote: PIVOT makes them from values.
+    lines = [[neutral(names[place]) for place in places], *([_cell(row[place]) for place in places] for row in shown)]
     widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
     aligned = [
         _GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines

@@ -399,7 +399,8 @@ class Warehouse:
             end: the second point in time, or a run id; None for the end of the log.
 
         Raises:
-            UsageError: the second time lies before the first, or no audit has such a run id.
+            UsageError: the second time lies before the first, no audit has such a run id, or the log begins only after
+                the end that this audit had read.
         """
         return self._compared(questions.diff(self._side(start, self._time), self._side(end, self._up_to)))
 

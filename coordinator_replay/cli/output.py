@@ -126,7 +126,9 @@ def print_table(
     Returns:
         The number of printed rows.
     """
-    shown = [replace(column, heading=_heading(column)) for column in columns] if is_wide else columns
+    # PIVOT makes headings from values, which clients may have written.
+    headings = [neutral(_heading(column) if is_wide else column.heading) for column in columns]
+    shown = [replace(column, heading=heading) for column, heading in zip(columns, headings, strict=True)]
     places = [place for place, column in enumerate(shown) if column.heading]
     end_waiting()
     seen = terminal_width()
@@ -196,10 +198,9 @@ def _table_cell(value: object, column: AnswerColumn) -> Cell:
 def _print_csv(columns: Sequence[AnswerColumn], rows: Iterable[Row]) -> None:
     # Written without click, which would remove terminal sequences from files and from names.
     writer = csv.writer(sys.stdout, lineterminator="\r\n")
-    # PIVOT makes column names from values.
-    writer.writerow([_csv_cell(column.name) for column in columns])
     is_seen = sys.stdout.isatty()
-    for row in rows:
+    # PIVOT makes column names from values.
+    for row in chain([[column.name for column in columns]], rows):
         cells = [_csv_cell(value) for value in row]
         # A terminal would obey control characters in any output form, so they are escaped there; a file keeps them.
         writer.writerow([neutral(cell) if is_seen and isinstance(cell, str) else cell for cell in cells])

@@ -41,6 +41,9 @@ _GROUPS = "SELECT DISTINCT group_id FROM group_records WHERE cluster = $cluster 
 _ON_CLASSIC = "classic-protocol-groups"
 """The saved query whose column ``obstacle`` has what the log shows against a change to the consumer protocol."""
 
+_NO_OBSTACLE = "none on record"
+"""The value of that column for a group without an obstacle."""
+
 _MOST_NAMED = 10
 """Largest number of groups that a sentence names; it counts the others."""
 
@@ -178,8 +181,12 @@ def _obstacles(warehouse: Tables) -> dict[str, str]:
 
 
 def _not_predicted(obstacles: Mapping[str, str], predicted: Collection[str]) -> list[str]:
-    """Return a note on groups on the classic protocol that have no row."""
-    others = [f"{group}: {obstacle}" for group, obstacle in obstacles.items() if group not in predicted]
+    """Return a note on groups on the classic protocol that have an obstacle and no row."""
+    others = [
+        f"{group}: {obstacle}"
+        for group, obstacle in obstacles.items()
+        if group not in predicted and obstacle != _NO_OBSTACLE
+    ]
     if not others:
         return []
     return [f"Obstacles of groups not predicted: {listed(others, _MOST_NAMED, '; ')} (sql --query {_ON_CLASSIC})."]

@@ -9,7 +9,10 @@ import pytest
 
 import coordinator_replay
 from coordinator_replay import Warehouse
+from coordinator_replay.answer_columns import row_with
+from coordinator_replay.api.answer import Answer
 from coordinator_replay.errors import UsageError, WarehouseError
+from coordinator_replay.query.describe import DescribedGroup, DescribedMember
 from coordinator_replay.query.groups import Group, groups_at
 from coordinator_replay.query.offsets import offsets_at
 from coordinator_replay.query.rebalances import rebalances_of
@@ -196,6 +199,57 @@ def test_printed_reasons_have_the_evidence_of_the_notebook(warehouse):
     for rebalance in answer:
         assert f"{rebalance.group_id}  {rebalance.number}  {rebalance.cause}, {rebalance.confidence}" in printed
         assert all(f"  - {sentence}" in printed for sentence in rebalance.evidence or ())
+
+
+def headings(answer: Answer) -> set[str]:
+    """The headings that an answer has when it is printed."""
+    return set(str(answer).splitlines()[0].split())
+
+
+def test_a_printed_number_of_zero_is_a_value(tmp_path):
+    led = {"cluster": "default", "log_partition": 3, "leader_epoch": 0, "elected_at": at("02:00"), "is_exact": True}
+    asked = Warehouse(write_small_warehouse(tmp_path / "warehouse", coordinator_changes=[{**led, "broker": 0}]))
+    ends = tmp_path / "ends.csv"
+    ends.write_text("topic,partition,offset\norders,0,150\norders,1,200\n")
+    offsets = asked.offsets("payments", end_offsets=ends)
+    assert {row.lag for row in offsets} == {0}
+    assert {"LAG", "LOG-END-OFFSET"} <= headings(offsets)
+    assert not {"LAG", "LOG-END-OFFSET", "UNSTABLE"} & headings(asked.offsets("payments"))
+    described = asked.describe("payments")
+    assert described.group.coordinator == 0
+    assert "COORDINATOR" in headings(described)
+    streams = row_with(DescribedGroup, group_type="streams", topology_epoch=0)
+    assert "TOPOLOGY-EPOCH" in headings(Answer([streams], DescribedGroup))
+    assert "TOPOLOGY-EPOCH" not in headings(described)
+
+
+def test_a_printed_false_is_a_value_where_others_have_none(warehouse):
+    """UPGRADED says no of a classic member of a consumer group; UNSTABLE is false without the option."""
+    assert "UNSTABLE" in headings(warehouse.offsets("payments", require_stable=True))
+    assert "UNSTABLE" not in headings(warehouse.offsets("payments", at="02:14:30", require_stable=True))
+    member = row_with(DescribedMember, group_id="g", current_assignment=(), is_upgraded=False)
+    assert "UPGRADED" in headings(Answer([member], DescribedMember))
+    assert "UPGRADED" not in headings(Answer([row_with(DescribedMember, current_assignment=())], DescribedMember))
+
+
+def test_nulls_are_printed_below_their_headings(warehouse):
+    assert str(warehouse.sql("SELECT NULL AS x, NULL AS other")).splitlines()[:2] == ["x  other", "-  -"]
+    assert headings(warehouse.sql("SELECT NULL AS x, 1 AS other")) == {"other"}
+    assert "x" not in str(warehouse.sql("SELECT NULL AS x WHERE false")).splitlines()
+
+
+def test_names_that_clients_wrote_reach_no_terminal_as_headings_or_notes(tmp_path):
+    hostile = "a\x1b[2Jb\u202e"
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "rebalances", [
+        {"rebalance_id": "r9", "cluster": "default", "group_id": hostile, "is_exact": True},
+    ])  # fmt: skip
+    counted = Warehouse(folder).sql("PIVOT (SELECT group_id FROM rebalances) ON group_id USING count(*)")
+    assert hostile in counted.columns
+    noted = Answer([], Group, notes=[f"The group {hostile} is unknown."])
+    for text in (str(counted), str(noted), repr(noted)):
+        assert "a\\x1b[2Jb\\u202e" in text
+        assert all(line.isprintable() for line in text.splitlines())
 
 
 def test_missing_numbers_stay_numbers_in_pandas(warehouse):

@@ -54,6 +54,19 @@ def test_table_shows_control_characters_and_never_obeys_them(capsys):
     assert told.splitlines()[1].startswith("\\x1b[2J\\x00\\u202eevil\\x0a[red]x[/red]\\x9b")
 
 
+@pytest.mark.parametrize("is_wide", [False, True])
+@pytest.mark.parametrize("form", ["table", "csv", "json"])
+def test_a_terminal_never_obeys_the_name_of_a_column(monkeypatch, form, is_wide):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("NO_COLOR", "1")
+    for text in ("a\x1b[2Jb", "pay\u202ements", "x\x9b31m"):
+        print_rows([AnswerColumn(text, text, 1)], [[1]], form, is_wide=is_wide)
+    shown = terminal.getvalue()
+    assert not set(shown) & {"\x1b", "\u202e", "\x9b"}
+    assert "2Jb" in shown
+
+
 @given(st.text())
 def test_neutral_text_has_nothing_a_terminal_obeys(text):
     shown = neutral(text)

@@ -52,6 +52,17 @@ def test_who_writes_to_what_others_share_is_noticed(tmp_path: Path):
         once(SEGMENTS)
 
 
+def test_a_write_that_nobody_asks_after_is_noticed_at_the_end(tmp_path: Path):
+    with AuditedOnce(tmp_path / "once") as once:
+        wanted, written = once(SEGMENTS), once(SEGMENTS, cluster="other")
+    with AuditedOnce(tmp_path / "once") as again:
+        assert again(SEGMENTS).warehouse == wanted.warehouse
+    (written.warehouse / "mine").touch()
+    # Each worker looks at the warehouses of all.
+    with pytest.raises(AssertionError, match=r"others share: .*'cluster', 'other'"), AuditedOnce(tmp_path / "once"):
+        pass
+
+
 def test_an_audit_that_was_interrupted_is_made_again(made: list[tuple[Any, ...]], tmp_path: Path):
     once = AuditedOnce(tmp_path / "once")
     audited = once(SEGMENTS)

@@ -167,6 +167,21 @@ def test_times_are_in_their_order(folder: Path):
         Warehouse(folder).diff("02:10", "02:05")
 
 
+def test_an_audit_whose_records_were_purged_is_not_replaced_by_the_begin_of_the_log(tmp_path: Path):
+    early, late = "20261120T013000.000000Z", "20261120T025500.000000Z"
+    runs = [
+        {"run_id": run, "cluster": "default", "status": "done", "started_at": at(ended), "finished_at": at(ended),
+         "log_end": at(log_end)}
+        for run, ended, log_end in ((early, "01:31", "01:30"), (late, "03:00", "02:20"))
+    ]  # fmt: skip
+    asked = Warehouse(write_small_warehouse(tmp_path, audit_runs=runs), "default")
+    for end in (None, late, "02:10"):
+        with pytest.raises(UsageError, match=r"T01:30:00\.000Z lies before the start of the log"):
+            asked.diff(early, end)
+    assert list(asked.diff(late)) == []
+    assert any("The log begins only at" in note for note in asked.diff("01:30").notes)
+
+
 def test_a_group_that_came_or_went_is_one_entry(warehouse: Tables):
     early, late = Side(warehouse, at("01:59")), Side(warehouse, at("02:21"))
     (new,) = [one for one in counted_changes(changes_between(early, late)) if one.group_id == "payments"]

@@ -31,16 +31,17 @@ def diff(first: Side, last: Side) -> Answered[Comparison]:
     """Return what changed between two points in time of a cluster, over all groups.
 
     Args:
-        first: the first point in time; if the log begins later, the log's beginning takes its place, and a note says
-            so.
+        first: the first point in time; if it is a time before the log's beginning, the beginning takes its place, and
+            a note says so.
         last: the second point in time.
 
     Raises:
-        UsageError: the second time is before the first.
+        UsageError: the second time is before the first, or an audit's end of the log lies before the log's beginning.
     """
     warehouse = last.warehouse
     begin, early = warehouse.coverage.first, None
-    if first.at is not None and first.at < begin <= last.moment:
+    # An audit whose records were purged has no substitute: its run tells which findings are new.
+    if first.run is None and first.at is not None and first.at < begin <= last.moment:
         early = f"The log begins only at {moment_text(begin)}: the changes are those since then."
         first = Side(first.warehouse, begin)
     notes = [early, warehouse.check_moment(first.at), warehouse.check_moment(last.at)]

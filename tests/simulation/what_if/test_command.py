@@ -76,7 +76,8 @@ def test_a_change_to_the_consumer_protocol_says_what_the_log_shows_against_it(tm
     folder = write_variants(tmp_path)
     classic = {"group_type": "classic", "epoch": 1, "member_count": 1}
     write_rows(folder, "group_timeline", [
-        event(group, 0, "02:00", "MEMBER_JOINED", ">Stable", **classic) for group in ("shop-v-dynamic", "workers")
+        event(group, 0, "02:00", "MEMBER_JOINED", ">Stable", **classic)
+        for group in ("shop-v-dynamic", "workers", *[f"plain-{number:02d}" for number in range(12)])
     ])  # fmt: skip
     write_rows(folder, "member_timeline", [
         member("workers", "w-1", "02:00", None, 300, group_type="classic", assignor="sessioned"),
@@ -88,6 +89,9 @@ def test_a_change_to_the_consumer_protocol_says_what_the_log_shows_against_it(tm
     assert set(by_group.values()) == {None}
     assert "Obstacles of groups not predicted: workers: assignor sessioned is none of Kafka's" in found.stderr
     assert "shop-v-dynamic: " not in found.stderr
+    # Groups without an obstacle are not named: they would crowd out those that have one.
+    assert "none on record" not in found.stderr
+    assert "plain-00: " not in found.stderr
     kept = run(folder, *asked, "--set", "session.timeout.ms=45000")
     assert {row["obstacle"] for row in map(json.loads, kept.stdout.splitlines())} == {None}
     assert "Obstacles" not in kept.stderr
