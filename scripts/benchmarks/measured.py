@@ -1,11 +1,15 @@
 """What every row of the benchmark measures with: the dump and the session they share, seconds, and turns."""
 
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+
+import psutil
 
 from coordinator_replay.log.dump import Dump, find_dump
 
@@ -66,3 +70,47 @@ def in_turns(repeat: int, ours: Callable[[], object], baseline: Callable[[], obj
     """Best times of both, after one round that warms both up."""
     times = [(seconds(ours), seconds(baseline)) for _ in range(repeat + 1)][1:]
     return min(a for a, _ in times), min(b for _, b in times)
+
+
+class MemoryWatch:
+    """Memory of a process and its children while a block runs, in bytes; pages that processes share count once.
+
+    Attributes:
+        peaks: the largest memory of the process itself (``driver``), of a ``JVM`` and of another child (``worker``).
+        largest_sum: the largest memory of all of them together.
+    """
+
+    _EVERY_SECONDS = 0.5
+
+    def __init__(self, root: psutil.Process) -> None:
+        self.peaks = Counter[str]()
+        self.largest_sum = 0
+        self._root = root
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._done.wait(self._EVERY_SECONDS):
+            try:
+                processes = [self._root, *self._root.children(recursive=True)]
+            except psutil.Error:
+                return
+            self.largest_sum = max(self.largest_sum, sum(map(self._seen, processes)))
+
+    def _seen(self, process: psutil.Process) -> int:
+        """Note the memory of a process, and return it; 0 if the process has ended."""
+        try:
+            role = "driver" if process == self._root else "JVM" if process.name() == "java" else "worker"
+            held = int(process.memory_full_info().pss)
+        except psutil.Error:
+            return 0
+        self.peaks[role] = max(self.peaks[role], held)
+        return held

@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +14,7 @@ import psutil
 
 from benchmarks.copying import copy_seconds
 from benchmarks.dump import make_dump
-from benchmarks.measured import Measured, Setting, seconds
+from benchmarks.measured import Measured, MemoryWatch, Setting, seconds
 from coordinator_replay.pipeline.host.class_archive import BARE_SESSION
 from tests.log.batch_spans import walk_batches
 
@@ -25,7 +24,6 @@ _SKEW_RECORDS = 4_000_000
 _LOG_PARTITIONS = 50
 """As many as the topic has by default."""
 _NIGHT_RECORDS = 2_000_000
-_EVERY_SECONDS = 0.5
 
 
 def cut_nights(dump: Path, into: Path, nights: int = _NIGHTS, share: float = _NIGHT_SHARE) -> list[Path]:
@@ -62,35 +60,6 @@ def cut_nights(dump: Path, into: Path, nights: int = _NIGHTS, share: float = _NI
     return folders
 
 
-class PeakMemory:
-    """Watches this process, its JVM and its Python workers: the largest sum of what each holds for itself."""
-
-    def __init__(self) -> None:
-        self.bytes = 0
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> "PeakMemory":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        me = psutil.Process()
-        while not self._done.wait(_EVERY_SECONDS):
-            held = 0
-            for process in (me, *me.children(recursive=True)):
-                try:
-                    # Shared pages of forked workers count once.
-                    held += process.memory_full_info().pss
-                except psutil.Error:
-                    continue
-            self.bytes = max(self.bytes, held)
-
-
 @dataclass(frozen=True, slots=True)
 class _First:
     """A first audit, and the copy beside it."""
@@ -106,9 +75,9 @@ def _first(dump: Path, records: int, work: Path, spark: Any) -> _First:
     copied = copy_seconds(small, dump, work / "copy")
     # Once beforehand, so that what is compiled first counts for nobody.
     _audit(spark, small, str(work / "warm"))
-    with PeakMemory() as memory:
+    with MemoryWatch(psutil.Process()) as memory:
         took = seconds(lambda: _audit(spark, dump, str(work / "first")))
-    return _First(copied, took, memory.bytes / 2**30)
+    return _First(copied, took, memory.largest_sum / 2**30)
 
 
 def _audit(spark: Any, dump: Path, warehouse: str) -> None:

@@ -32,6 +32,19 @@ _WANTED_A_SECOND = 50_000
 _WANTED_SECONDS = 25
 _BUCKETS = 10
 
+_MEMBER: dict[str, Any] = {
+    "instanceId": None,
+    "rackId": None,
+    "clientId": "client",
+    "clientHost": "/10.0.0.9",
+    "subscribedTopicNames": [TOPIC],
+    "subscribedTopicRegex": "",
+    "serverAssignor": None,
+    "rebalanceTimeoutMs": 300_000,
+    "classicMemberMetadata": None,
+}
+"""Value of the record of a member of a KIP-848 group."""
+
 Told = tuple[int, str, dict[str, Any], dict[str, Any] | None]
 
 
@@ -39,12 +52,9 @@ Told = tuple[int, str, dict[str, Any], dict[str, Any] | None]
 def _values(epoch: int) -> tuple[tuple[str, bool, dict[str, Any] | None], ...]:
     """Kind, whether the key names a member, and value of the records of a turn."""
     owned = [{"topicId": TOPIC_ID, "partitions": [0, 1, 2]}]
-    about = {"instanceId": None, "rackId": None, "clientId": "client", "clientHost": "/10.0.0.9"}
-    about |= {"subscribedTopicNames": [TOPIC], "subscribedTopicRegex": "", "serverAssignor": None}
-    about |= {"rebalanceTimeoutMs": 300_000, "classicMemberMetadata": None}
     current = {"memberEpoch": epoch, "previousMemberEpoch": 0, "state": 0, "assignedPartitions": owned}
     return (
-        ("ConsumerGroupMemberMetadata", True, about),
+        ("ConsumerGroupMemberMetadata", True, _MEMBER),
         ("ConsumerGroupMetadata", False, {"epoch": epoch, "metadataHash": 7919}),
         ("ConsumerGroupTargetAssignmentMember", True, {"topicPartitions": owned}),
         ("ConsumerGroupTargetAssignmentMetadata", False, {"assignmentEpoch": epoch}),
@@ -260,12 +270,9 @@ def _epoch(
     epoch: int, before: list[set[int]], after: list[set[int]]
 ) -> Iterator[tuple[str, int | None, dict[str, Any]]]:
     """Yield kind, member and value of the records of a KIP-848 rebalance, in the order in which they are written."""
-    about = {"instanceId": None, "rackId": None, "clientId": "client", "clientHost": "/10.0.0.9"}
-    about |= {"subscribedTopicNames": [TOPIC], "subscribedTopicRegex": "", "serverAssignor": None}
-    about |= {"rebalanceTimeoutMs": 300_000, "classicMemberMetadata": None}
     members = range(_LARGE_MEMBERS)
     if epoch == 1:
-        yield from (("ConsumerGroupMemberMetadata", member, about) for member in members)
+        yield from (("ConsumerGroupMemberMetadata", member, _MEMBER) for member in members)
     yield "ConsumerGroupMetadata", None, {"epoch": epoch, "metadataHash": 7919 + epoch}
     for member in members:
         if before[member] != after[member]:

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,7 +16,7 @@ import psutil
 
 from benchmarks.dump import make_dump
 from benchmarks.latency import ask
-from benchmarks.measured import Measured, Setting
+from benchmarks.measured import Measured, MemoryWatch, Setting
 from benchmarks.nightly import cut_nights
 from benchmarks.replay import large_modern_group
 
@@ -33,7 +32,6 @@ _LOG_PARTITIONS = 50
 """As many as the topic has by default."""
 
 _WORKER_GIBIBYTES, _DRIVER_GIBIBYTES = 2.0, 1.0
-_EVERY_SECONDS = 1.0
 
 
 class ProcessMemory:
@@ -44,34 +42,17 @@ class ProcessMemory:
 
     def run(self, arguments: Sequence[str]) -> float:
         """Run a command of the program, and return its seconds."""
+        command = [sys.executable, "-m", "coordinator_replay", *arguments]
         began = time.perf_counter()
-        with subprocess.Popen(
-            [sys.executable, "-m", "coordinator_replay", *arguments], stdout=subprocess.DEVNULL
-        ) as run:
-            done = threading.Event()
-            watch = threading.Thread(target=self._watch, args=(psutil.Process(run.pid), done), daemon=True)
-            watch.start()
+        with (
+            subprocess.Popen(command, stdout=subprocess.DEVNULL) as run,
+            MemoryWatch(psutil.Process(run.pid)) as watch,
+        ):
             code = run.wait()
-            done.set()
-            watch.join()
         if code:
             raise SystemExit(f"{' '.join(arguments)} ended with {code}")
+        self.peaks = {role: max(held, watch.peaks[role] / 2**30) for role, held in self.peaks.items()}
         return time.perf_counter() - began
-
-    def _watch(self, root: psutil.Process, done: threading.Event) -> None:
-        while not done.wait(_EVERY_SECONDS):
-            try:
-                processes = [root, *root.children(recursive=True)]
-            except psutil.Error:
-                return
-            for process in processes:
-                try:
-                    role = "driver" if process == root else "JVM" if process.name() == "java" else "worker"
-                    # Shared pages of forked workers count once.
-                    held = process.memory_full_info().pss / 2**30
-                except psutil.Error:
-                    continue
-                self.peaks[role] = max(self.peaks[role], held)
 
     def told(self) -> str:
         """Return the peaks as a text."""
