@@ -56,13 +56,19 @@ def safe(value: Any) -> str:
     return escape(neutral(cut))
 
 
+def filled_places(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Sequence[int]:
+    """Return the places of columns that have a value in some row; all places if no column has one."""
+    places = range(len(names))
+    return [place for place in places if any(row[place] is not None for row in rows)] or places
+
+
 def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Return the first MOST_ROWS rows as an HTML table.
 
     Columns that are empty in all these rows are left out.
     """
     shown = rows[:MOST_ROWS]
-    places = [place for place in range(len(names)) if any(row[place] is not None for row in shown)] or range(len(names))
+    places = filled_places(names, shown)
     head = "".join(f"<th{_CELL}>{safe(names[place])}</th>" for place in places)
     body = "".join(
         "<tr>" + "".join(f"<td{_CELL}>{safe(row[place])}</td>" for place in places) + "</tr>" for row in shown

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from coordinator_replay.api.html import MOST_ROWS, text_of
+from coordinator_replay.api.html import MOST_ROWS, filled_places, text_of
 from coordinator_replay.safe_text import neutral
 
 MOST_CHARACTERS = 60
@@ -23,7 +23,7 @@ def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
     Columns that are empty in all these rows are left out, unless all columns are.
     """
     shown = rows[:MOST_ROWS]
-    places = [place for place in range(len(names)) if any(row[place] is not None for row in shown)] or range(len(names))
+    places = filled_places(names, shown)
     # Names of columns may be texts that clients wrote: PIVOT makes them from values.
     lines = [[neutral(names[place]) for place in places], *([_cell(row[place]) for place in places] for row in shown)]
     widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
