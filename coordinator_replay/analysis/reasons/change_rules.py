@@ -1,6 +1,7 @@
 """Rows about what members ask for and what topics are, and about rebalances in which nothing visible changed."""
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from coordinator_replay.analysis.reasons.facts import Fact, FactKind, Place, Sentence, about, named
@@ -335,8 +336,12 @@ def cooperative_follow_up(situation: Situation) -> Explanation | None:
     return Explanation(CERTAIN, evidence)
 
 
-def revoked_before(situation: Situation) -> dict[str, set[int]]:
-    """Return partitions that a classic generation took from members, and assigned to nobody yet."""
+@lru_cache(maxsize=1)
+def revoked_before(situation: Situation) -> Mapping[str, set[int]]:
+    """Return partitions that a classic generation took from members, and assigned to nobody yet.
+
+    Cached, because several rules need them for the same situation.
+    """
     return _revoked(situation.before.values(), situation.covered_before)
 
 
