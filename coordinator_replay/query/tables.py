@@ -20,7 +20,7 @@ from deltalake.exceptions import DeltaError
 from coordinator_replay.answer_columns import Row, row_of, select_list
 from coordinator_replay.completeness.past import Completeness, LogPartition
 from coordinator_replay.errors import UsageError, WarehouseError
-from coordinator_replay.query.fetch import fetch_rows
+from coordinator_replay.query.fetch import fetch
 from coordinator_replay.query.group_moves import MOVES, GroupMove, Moves, by_group
 from coordinator_replay.query.table_files import Engine, select_files
 from coordinator_replay.query.times import LogTime, parse_time
@@ -251,7 +251,7 @@ class Tables:
         # Each thread holds a row group: one is enough for one group's rows, and bounds memory on a large machine.
         self.connection.execute("SET threads = 1" if "group_id" in bounds else "RESET threads")
         try:
-            return fetch_rows(self.connection, sql, used)
+            return fetch(self.connection, sql, used)[1]
         except duckdb.BinderException as problem:
             lacking = _LACKING.search(str(problem))
             what = f"lack the column {lacking[1]}" if lacking is not None else f"differ: {first_line(problem)}"
