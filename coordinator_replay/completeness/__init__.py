@@ -14,8 +14,8 @@ Four rules follow. C is the offset after the last missing offset of a copy; B is
 4. Assume that a copy has an older record of a key and lacks a newer one that another copy has. Then the newer record
    was never in the log of the first copy, or its transaction was aborted. Cleaning alone does not leave such a copy.
 
-A *copy* is the files of a log partition in one folder of a dump, or the records of it that a consumer exported. Each
-copy shows the log at its own moment. Modules, from the bottom:
+A *copy* is the files of a log partition in one folder of a dump, or the records of a log partition that a consumer
+exported. Each copy shows the log at its own moment. Modules, from the bottom:
 
 - ``copies``: the offsets that a copy has;
 - ``ranges``, ``history``: the ranges of a log partition in which nothing is missing, from all its copies;

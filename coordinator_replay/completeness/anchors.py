@@ -23,7 +23,7 @@ _NO_EPOCH = -1
 
 
 class Anchor(NamedTuple):
-    """One record.
+    """One record of a log partition.
 
     Attributes:
         log_timestamp: timestamp of the record; None if the record has none.
@@ -42,7 +42,7 @@ class Anchor(NamedTuple):
     def is_same(self, other: "Anchor") -> bool:
         """Return whether two anchors at the same offset belong to the same record.
 
-        Times are compared if both have a time.
+        Their times are compared only if both anchors have a time.
         """
         times = {self.log_timestamp, other.log_timestamp} - {None}
         return self.hash == other.hash and len(times) < 2
@@ -74,14 +74,15 @@ class Comparison(NamedTuple):
 
     @property
     def is_same(self) -> bool:
-        """Return whether both are one record."""
+        """Return whether the dump still has the record of the anchor."""
         return self.anchor.is_same(self.other)
 
 
 def choose(anchors: Iterable[Anchor], most: int = MOST) -> list[Anchor]:
     """Choose anchors of one log partition.
 
-    They are some of the newest, the oldest, and some that may survive for long.
+    Choose all if there are at most ``most``. Otherwise choose some of the newest, the two oldest and some that may
+    survive for long. Fill up with others, evenly spread.
 
     Args:
         anchors: the candidates; if several are at the same offset, the candidate with the highest leader epoch counts.
@@ -113,7 +114,7 @@ def _epoch(anchor: Anchor) -> int:
 
 
 def spread(places: Sequence[int], most: int) -> list[int]:
-    """Return at most ``most`` of some places, evenly spread."""
+    """Return at most ``most`` of the places, evenly spread."""
     if len(places) <= most:
         return list(places)
     return [places[len(places) * number // most] for number in range(most)]

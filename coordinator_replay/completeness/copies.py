@@ -20,7 +20,8 @@ class CopyBounds:
         name: folder of the copy, or the input if the copy is an export.
         is_export: whether the copy was read through a consumer, which sees no control records.
         covered_from: the lowest offset that the run read in the copy.
-        cleaned_to: below this offset the cleaner may have removed records that records after the copy's end replaced.
+        cleaned_to: the cleaner may have removed records below this offset. It is above ``end`` if it may have removed
+            them because of later records that the copy does not have.
         end: the offset after the last offset that the copy covers.
         gaps: half-open ranges below the end that none of the copy's files covers.
     """
@@ -35,11 +36,11 @@ class CopyBounds:
 
 
 class CopyOffsets(NamedTuple):
-    """Offsets of a copy's records, in any order.
+    """Offsets of a copy's records; each array is in any order.
 
     Attributes:
         records: offsets of records and control records, and of quarantined records whose key is known.
-        unreadable: offsets of records whose key can't be read: they may have been of any key.
+        unreadable: offsets of records whose key can't be read. Such a record may have had any key.
     """
 
     records: Numbers = NO_OFFSETS
@@ -72,11 +73,13 @@ class Copy:
         return has
 
     def have_gap_between(self, offsets: Numbers, later: Numbers) -> Bools:
-        """Return, for each pair of offsets, whether a gap lies between them. A hole with the later offset counts too.
+        """Return, for each pair of offsets, whether a gap lies between the two.
+
+        If the copy lacks the later offset, gaps up to the copy's next record count too.
 
         Args:
             offsets: offsets at which the copy has a record.
-            later: a higher offset for each of them.
+            later: a higher offset for each of ``offsets``.
         """
         gaps_to = np.append(0, np.cumsum(self.gap_before))
         first, last = (np.searchsorted(self.starts, of_pair, "right") for of_pair in (offsets, later))
@@ -87,7 +90,7 @@ class Copy:
     def missing(self, since: int) -> list[tuple[int, int, bool]]:
         """Return the ranges of offsets that the copy lacks from an offset on.
 
-        A range is begin, end, and whether it is a gap.
+        A range is its first offset, its end (not included), and whether a gap is in it.
         """
         begins = np.append(self.starts, self.bounds.end)
         ends = np.append(min(self.bounds.covered_from, int(begins[0])), self.stops)
@@ -111,9 +114,9 @@ def copy_of(run_id: str, bounds: CopyBounds, offsets: CopyOffsets) -> Copy:
     Args:
         run_id: the run that reads the copy.
         bounds: bounds of the copy.
-        offsets: offsets of its records.
+        offsets: offsets of the copy's records.
     """
-    # No offset comes after the largest possible one.
+    # A record at the largest offset is left out: the end after it would be no valid offset.
     records, unreadable = (
         distinct(of_kind[(of_kind >= bounds.covered_from) & (of_kind < LARGEST_INT64)]) for of_kind in offsets
     )
@@ -136,7 +139,9 @@ def copy_of(run_id: str, bounds: CopyBounds, offsets: CopyOffsets) -> Copy:
 
 
 def without(copies: Mapping[int, Sequence[Copy]], lost_from: Mapping[int, int]) -> list[Copy]:
-    """Return copies without offsets that the log has lost since.
+    """Return copies without the offsets that the log has lost since.
+
+    Leave out a copy that has no other offsets.
 
     Args:
         copies: the copies by log partition.

@@ -2,8 +2,10 @@
 
 A group is proven at an offset if none of its keys is open there. After the last missing offset, a key is open until its
 first record, because the cleaner may have removed an earlier record of the key. So a group is proven from the higher of
-two offsets. One is the offset after the last missing one. For the other, take the first record of each key in the part
-where the cleaner may have worked: it is the offset after the latest of these records.
+two offsets on:
+
+- the offset after the last missing offset;
+- the offset after the first records of all its keys that begin in the part where the cleaner may have worked.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +27,7 @@ class Break(NamedTuple):
     Attributes:
         offset: the first missing offset; 0 at the beginning of the history.
         at_ms: the time up to which no record is missing; None if no record has a time.
-        is_gap: whether no copy had the missing records: they may have been records of any key.
+        is_gap: whether no copy had the missing records. Such a record may have had any key.
         proven_from: the offset from which the group is proven; None if only its own records prove it.
         proven_ms: the time of ``proven_from``.
         number: number of the range that begins at the break.
@@ -46,11 +48,12 @@ class GroupProofs:
     Attributes:
         ranges: the history of each such log partition.
         times: for each range, the time of its beginning and the time from which nothing is missing.
-        appearances: for each group, log partition and range: the offset at which the last key appears that may have
-            existed before.
-        new: the gaps after the end of earlier runs, by log partition; a group known from earlier runs crosses them.
-        confirmed: for each group, log partition and range after missing records: the records below the range in its own
-            copy.
+        appearances: for each group, log partition and range: where the first records of keys that may have existed
+            before end. This is the offset and the time of the last of these records.
+        new: the gaps after the end of earlier runs, by log partition. They are in the history of each group that
+            earlier runs have read.
+        confirmed: for each group, log partition and range after compacted records: the records below the range that the
+            copy of the range still has.
     """
 
     ranges: Mapping[int, Sequence[CompleteRange]] = field(default_factory=dict)
@@ -62,7 +65,7 @@ class GroupProofs:
     def breaks(self, group_id: str, log_partition: int) -> list[Break]:
         """Return the beginning and the breaks of a group's history, oldest first.
 
-        Return none if no record is missing.
+        If no record of the log partition is missing, return an empty list.
         """
         breaks = []
         for number, span in enumerate(self.ranges.get(log_partition, ())):
@@ -94,15 +97,15 @@ class GroupProofs:
         return [Break(0, None, ranges[number].is_gap, proven_from, proven_ms, number), *behind]
 
     def confirmed_in(self, log_partition: int, offsets: Numbers) -> Iterator[tuple[int, Bools]]:
-        """Yield the ranges that begin with missing records, and the records with which each continues.
+        """Yield the ranges that follow compacted records, and for each the older records that its copy still has.
 
         Args:
             log_partition: number of the log partition.
-            offsets: offsets of records in it.
+            offsets: offsets of records in the log partition.
 
         Yields:
-            The number of the range. For each record: whether it lies below the range's beginning and is in its own
-            copy.
+            The number of a range, and for each record whether the record lies below the range and the copy of the range
+            still has it.
         """
         for number, span in enumerate(self.ranges.get(log_partition, ())):
             if number and not span.is_gap:

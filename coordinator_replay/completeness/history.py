@@ -1,8 +1,8 @@
 """History of a log partition: the ranges without missing records, from all its copies.
 
-A range goes on as long as newer copies have every offset after it. If a newer copy lacks some, the cleaner worked there
-in between: a new range begins, and the range before it is valid up to the first missing offset. Offsets that no file of
-a copy covers are a gap, which proves nothing.
+A range goes on as long as newer copies have every offset after the range. If a newer copy lacks some of these offsets,
+the cleaner has removed their records before the copy was made. Then a new range begins, and the range before ends at
+the first missing offset. Offsets that no file of a copy covers are a gap, which proves nothing.
 """
 
 from collections.abc import Iterable
@@ -24,14 +24,14 @@ def history_of(copies: Iterable[Copy]) -> list[CompleteRange]:
 def _age(copy: Copy) -> tuple[int, int, int, str]:
     """Return the sort key of a copy.
 
-    It is the copy's end, then the number of offsets that the copy lacks.
+    Copies are sorted by their end, then by the number of offsets that they lack.
     """
     missing = sum(high - low for low, high, _ in copy.missing(0))
     return copy.bounds.end, missing, copy.bounds.covered_from, copy.run_id
 
 
 def _add(ranges: list[CompleteRange], copy: Copy) -> None:
-    """Continue the history with a copy, after the end of the older ones."""
+    """Continue the history with a copy whose end is not before the end of the history."""
     reached = ranges[-1].to_offset if ranges else 0
     bounds = copy.bounds
     missing = copy.missing(reached)
@@ -64,7 +64,7 @@ def _add(ranges: list[CompleteRange], copy: Copy) -> None:
 
 
 def _exact_from(bounds: CopyBounds, behind: int) -> int | None:
-    """Return the offset from which on a copy proves everything.
+    """Return the offset from which a copy proves everything.
 
     Return None if no such offset exists.
 
@@ -119,7 +119,7 @@ def _continue(ranges: list[CompleteRange], copy: Copy) -> None:
     if not ranges:
         ranges.append(_range(behind, exact_from, bounds.end, copy))
     elif ranges[-1].exact_from_offset is None or ranges[-1].exact_from_offset > exact_from:
-        # This copy covers the gap of older copies and lacks the offsets as well: they were compacted away.
+        # This copy covers the gap of older copies and lacks the same offsets, so their records were compacted away.
         ranges[-1] = _range(behind, exact_from, bounds.end, copy, ranges[-1].begins_at)
     else:
         _extend(ranges, bounds.end)

@@ -2,18 +2,18 @@
 
 A leader that is elected without the newest records overwrites their offsets, and the cleaner may remove its new records
 there. Then no offset has two different records. But the cleaner removes an older record of a key in the same round as a
-newer one, or earlier. Partial rounds, full offset maps, tombstones and ``.swap`` files do not change that. Assume that
-a copy of one moment has a record q of a key and lacks a later record r of the key that another copy has. Then the copy
-never had r, or the transaction of r was aborted (``Cleaner.buildOffsetMap`` skips such records).
+newer record, or earlier. Partial rounds, full offset maps, tombstones and ``.swap`` files do not change this order.
+Assume that a copy of one moment has a record q of a key and lacks a later record r of the key that another copy has.
+Then the copy never had r, or the transaction of r was aborted (``Cleaner.buildOffsetMap`` skips such records).
 
-- If r is transactional, the other copy must have its COMMIT marker at an offset m: the logs diverged at or below m.
-  Otherwise they diverged at or below r. The lowest such offset is an upper bound of the divergence.
+- If r is transactional and the other copy has its COMMIT marker at an offset m, the logs diverged at or below m. If r
+  is not transactional, they diverged at or below r. The lowest such offset is an upper bound of the divergence.
 - Two logs with the same record at an offset are the same below it (KIP-101). So are two logs with records of the same
   leader epoch there. The highest such offset is a lower bound of the divergence.
 - An entry of ``leader-epoch-checkpoint`` says that records of lower epochs at or after its start are lost. It says
   nothing about records below: a follower that fetched a cleaned log notes too high a start.
 - The branch with the higher leader epoch counts. If an epoch is not known, it is not known which branch counts.
-- Both may have the same record, or a record of the same leader epoch, at or after r. Then the copy is not of one
+- Both copies may have the same record, or a record of the same leader epoch, at or after r. Then the copy is not of one
   moment: its files were copied one after the other, or a follower fetched during a cleaning.
 
 If the branch that counts is not known, or the copy is not of one moment, no record is certainly lost. Missing offsets
@@ -50,8 +50,8 @@ class Divergence(NamedTuple):
     Attributes:
         copy: the copy; None for the records of earlier runs.
         other: the copy with the other records; None for the records of earlier runs.
-        from_offset: both are the same below this offset.
-        until_offset: both diverged at this offset at the latest.
+        from_offset: both logs are the same below this offset.
+        until_offset: both logs diverged at this offset at the latest.
         loser: the branch whose records don't count from ``from_offset`` on. NONE if the copy is not of one moment, or
             if no leader epoch shows which branch counts.
         leader_epoch: leader epoch of the branch that counts; NO_EPOCH if no branch is known to count.
@@ -95,8 +95,8 @@ class LogRecords:
         decided: the offset from which each record counts: its own offset, or the offset of its COMMIT marker.
             LARGEST_INT64 in three cases: the log has no marker, the marker is ABORT, or it is not known whether the
             record is transactional.
-        lowest_epochs: lower bound of the leader epoch at ``decided``; at the record's own offset if that is
-            LARGEST_INT64.
+        lowest_epochs: lower bound of the leader epoch at ``decided``. If ``decided`` is LARGEST_INT64, of the leader
+            epoch at the record's own offset.
         highest_epochs: upper bound of the same leader epoch.
     """
 
@@ -118,8 +118,8 @@ class SegmentCopy:
         copy: offsets of the copy.
         records: decoded records of the copy.
         leader_epoch: leader epoch of the copy's last record.
-        is_moment: whether the copy's files were all copied at one point in time, as far as they show it; if not, only
-            the copy's checkpoint counts.
+        is_moment: whether all files of the copy were copied at one point in time, as far as they show it. If not, only
+            the copy's checkpoint can show a divergence.
         starts: the offsets at which leader epochs begin in the copy.
         checkpoint: leader epochs and their first offsets.
     """
@@ -210,7 +210,10 @@ def last_epoch(copy: Copy, records: LogRecords, named: int) -> EpochBounds:
 
 
 def losing(copy: EpochBounds, others: EpochBounds) -> tuple[Loser, int]:
-    """Return the branch whose records don't count, and the leader epoch of the other branch."""
+    """Return the branch whose records don't count, and the leader epoch of the other branch.
+
+    If the epochs do not decide it, return ``Loser.NONE`` and NO_EPOCH.
+    """
     if copy.lowest > others.highest:
         return Loser.OTHERS, copy.lowest
     if copy.highest < others.lowest:
@@ -248,7 +251,7 @@ def _covered(copy: SegmentCopy, offsets: Numbers) -> Bools:
 def _outlived(copy: SegmentCopy, others: LogRecords, match: _Match) -> Bools:
     """Return, for each record of the other copies, whether this copy lacks it but has an older record of its key.
 
-    A record does not count if a gap lies between the two.
+    A record does not count if a gap lies between it and the older record.
     """
     order = np.lexsort((others.offsets, others.keys))
     keys, offsets = others.keys[order], others.offsets[order]
@@ -265,7 +268,7 @@ def _outlived(copy: SegmentCopy, others: LogRecords, match: _Match) -> Bools:
 
 
 def _noted(copy: SegmentCopy, others: LogRecords) -> tuple[int, int] | None:
-    """Return the first entry of the copy's checkpoint that says that some of the other records are lost."""
+    """Return the epoch and the start of the first checkpoint entry of the copy by which other records are lost."""
     for epoch, start in sorted(copy.checkpoint, key=lambda entry: entry[1]):
         if ((others.offsets >= start) & (others.highest_epochs < epoch)).any():
             return epoch, start

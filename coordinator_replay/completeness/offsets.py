@@ -22,7 +22,8 @@ class OffsetProofs:
 
     Attributes:
         ranges: the history of each log partition with missing records; in all other log partitions, nothing is missing.
-        times: timestamps, in microseconds, of the offsets at which ranges begin and from which they are exact.
+        times: timestamps in microseconds, by log partition and offset. The offsets are those at which a range begins,
+            and those from which it is exact.
     """
 
     ranges: Mapping[int, Sequence[CompleteRange]] = field(default_factory=dict)
@@ -46,13 +47,13 @@ class OffsetProofs:
         return unproven
 
     def are_absent(self, partitions: Numbers, offsets: Numbers, first: Numbers, *, are_begins_open: Bools) -> Bools:
-        """Return, for each offset, whether a group is proven not to exist there, given the first record that shows it.
+        """Return, for each offset, whether its group is proven not to exist there.
 
         Args:
-            partitions: the log partitions.
+            partitions: for each offset, its log partition.
             offsets: the offsets.
-            first: offsets of the first records.
-            are_begins_open: for each offset, whether the group may have existed before.
+            first: for each offset, the offset of the first record that shows the group.
+            are_begins_open: for each offset, whether the group may have existed before that first record.
         """
         absent = np.ones(len(offsets), np.bool_)
         of_both = zip(self._in_ranges(partitions, offsets), self._in_ranges(partitions, first), strict=True)
@@ -73,12 +74,12 @@ class OffsetProofs:
         return gaps
 
     def breaks(self) -> Iterator[tuple[int, CompleteRange]]:
-        """Yield the ranges that begin with missing records, each with its log partition."""
+        """Yield the ranges that follow compacted records, each with its log partition."""
         for partition, ranges in self.ranges.items():
             yield from ((partition, span) for span in ranges[1:] if not span.is_gap)
 
     def with_losses(self, events: pa.RecordBatch) -> pa.RecordBatch:
-        """Return events of commits with the offset from which a newer dump lacks their record.
+        """Fill in ``lost_at`` of events of commits: the offset from which a newer copy lacks the commit's record.
 
         Args:
             events: rows with log_partition, log_offset and lost_at.
@@ -101,6 +102,7 @@ class OffsetProofs:
 
         The cleaner removes aborted commits, and never works where a transaction is still open. So a commit that remains
         where the cleaner worked is committed. This does not hold for an export, which has no markers, or across a gap.
+        Return None if nothing proves the commit.
         """
         for span in self.ranges.get(partition, ()):
             is_own = not span.is_gap and not span.own_copy.bounds.is_export and offset < span.from_offset

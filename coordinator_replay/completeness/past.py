@@ -1,8 +1,8 @@
-"""The past of log partitions in the tables: the time since which it is complete, and proofs of absence.
+"""The past of log partitions in the tables: the time since which they are complete, and proofs of absence.
 
 A missing offset may have had a record of any key. So "the tables have no record of this key" proves that the key did
 not exist only under two conditions. No offset may be missing, and the cleaner must not have removed a record because of
-a later one.
+a later record.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ class LogPartition:
     Attributes:
         complete_from_offset: the offset from which nothing is missing and everything is proven; None if there is no
             such offset before the end.
-        complete_since: the time of ``complete_from_offset``. None if that is None, and also after a gap.
+        complete_since: the time of ``complete_from_offset``. None if there is no such offset, or no such time is known.
         missing_offsets: number of offsets below the end without a record: compacted away, or in a gap.
         gaps: ranges of offsets that no file covered.
     """
@@ -66,7 +66,7 @@ class LogPartition:
 
     @property
     def below(self) -> int:
-        """Return the number of offsets below the complete part."""
+        """Return the number of offsets below the complete part; of all offsets if no part is complete."""
         end = self.end_offset if self.complete_from_offset is None else self.complete_from_offset
         return end or 0
 
@@ -74,7 +74,7 @@ class LogPartition:
         """Return the first offset from which the log proves every key at a point in time.
 
         A key without a record by that time did not exist if its first record is at this offset or later, or if it has
-        no record. Only below this offset does the cleaner remove records because of later ones.
+        no record. The cleaner can have removed a record because of a later record only below this offset.
 
         Returns:
             The offset; None if there is no proof, because a key's records may have been removed.
@@ -87,7 +87,7 @@ class LogPartition:
     def proven_to(self, proven_from: int) -> int:
         """Return the end of the range that is proven from ``proven_from`` on.
 
-        Return 0 if no offset of the log partition is missing.
+        Return 0 if no offset of the log partition is missing, or no range is proven from this offset.
         """
         ends = (span.to_offset for span in self.ranges if span.exact_from_offset == proven_from)
         return 0 if self.is_whole else min(ends, default=0)
@@ -122,9 +122,9 @@ class LogPartition:
                 yield span, number == len(self.ranges)
 
     def read_to(self, at: datetime) -> int:
-        """Return the end of the range with a point in time.
+        """Return the end of the range that contains a point in time.
 
-        If the time is in a hole, return the end of the range after the hole.
+        If the time is in a hole, return the end of the range after the hole. If there are no ranges, return 0.
         """
         parts = ((span, number == len(self.ranges)) for number, span in enumerate(self.ranges, 1))
         return next((span.to_offset for span, is_last in parts if not span.is_over(at, is_last=is_last)), 0)
@@ -132,7 +132,7 @@ class LogPartition:
     def has_hole_between(self, since: datetime | None, at: datetime) -> bool:
         """Return whether offsets are missing between two audits in a time range.
 
-        Known values may have ended in such a hole.
+        Something that existed before may have ended in such a hole.
         """
         if self.gaps:
             return True
@@ -237,7 +237,7 @@ def _proven_since(since: datetime, log_end: datetime | None) -> str:
 def shown_since(since: datetime, log_end: datetime | None) -> str:
     """Return the first full second from which the log is complete.
 
-    Return an empty text if that is after the log's end.
+    Return an empty text if this second is after the log's end.
 
     >>> from datetime import UTC
     >>> since, end = datetime(2026, 11, 21, 8, 59, 54, 400_000, UTC), datetime(2026, 11, 21, 8, 59, 54, 700_000, UTC)

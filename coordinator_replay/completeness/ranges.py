@@ -41,7 +41,8 @@ class CompleteRange:
     def own_copy(self) -> "Copy":
         """Return the copy of the range.
 
-        A range that was read from a table has no copy.
+        Raises:
+            ValueError: the range was read from a table, so it has no copy.
         """
         if self.copy is None:
             raise ValueError("a range that a table has knows no copy")
@@ -77,7 +78,7 @@ class CompleteRange:
         return self.from_offset == 0 or (self.from_timestamp is not None and self.from_timestamp <= at)
 
     def is_over(self, at: datetime, *, is_last: bool) -> bool:
-        """Return whether the range ends before a point in time.
+        """Return whether the range ends at or before a point in time.
 
         The last range of a log partition never ends.
         """

@@ -48,7 +48,7 @@ class EarlierLog:
 
     @property
     def leader_epoch(self) -> int | None:
-        """Return the leader epoch of the newest anchor; None if it has none."""
+        """Return the leader epoch of the newest anchor; None if there is no anchor or it has no leader epoch."""
         return self.anchors[-1].leader_epoch if self.anchors else None
 
     def below(self, limit: int) -> "EarlierLog":
@@ -68,7 +68,7 @@ class EarlierLog:
 class LogCopy:
     """A copy of a log partition, or a part of a copy.
 
-    It is files in one folder, or records of an export.
+    A copy consists of the files in one folder, or of the records of an export.
 
     Attributes:
         folder: the folder of the files; empty for an export.
@@ -92,7 +92,7 @@ class LogCopy:
 
     @property
     def matched(self) -> int:
-        """Return the highest offset at which it has the same record as earlier runs; -1 if there is none."""
+        """Return the highest offset at which the copy has the same record as earlier runs; -1 if there is none."""
         return max((found.anchor.log_offset for found in self.compared if found.is_same), default=_NO_OFFSET)
 
     @property
@@ -103,12 +103,12 @@ class LogCopy:
 
     @property
     def has_newest(self) -> bool:
-        """Return whether it has the same record as earlier runs at the newest compared anchor."""
+        """Return whether the copy has the same record as earlier runs at the newest compared anchor."""
         return self.matched > _NO_OFFSET and self.diverged is None
 
     @property
     def leader_epoch(self) -> int | None:
-        """Return the highest leader epoch that its headers and its checkpoint name; None if they name none."""
+        """Return the highest leader epoch in the copy's headers and checkpoint; None if they have none."""
         starts = (start.leader_epoch for start in self.epochs)
         return max([*starts, *(epoch for epoch, _ in self.checkpoint)], default=None)
 
@@ -118,7 +118,7 @@ class LogCopy:
         return self.folder or _EXPORT
 
     def add(self, part: "LogCopy") -> None:
-        """Add the facts of a part."""
+        """Add the facts of another part of the same copy."""
         self.compared += part.compared
         self.topic_id = self.topic_id or part.topic_id
         self.epochs += part.epochs
@@ -143,7 +143,7 @@ class Truncation(NamedTuple):
 
     @property
     def note(self) -> str:
-        """Return a sentence about it."""
+        """Return a sentence about the truncation."""
         if self.from_offset == self.until_offset:
             where = f"from offset {self.from_offset} on"
         else:
@@ -174,7 +174,7 @@ class StaleCopy(NamedTuple):
 
     @property
     def note(self) -> str:
-        """Return a sentence about it."""
+        """Return a sentence about the stale copy."""
         return (
             f"{self.place}: records of log partition {self.log_partition} from offset {self.from_offset} on "
             f"are left out: an election truncated the log there, and the records that count are of leader epoch "
@@ -188,8 +188,10 @@ class LogComparison:
 
     Attributes:
         truncated: log partitions that have lost records of earlier runs since.
-        stale: copies with records that don't count, by log partition and by folder (or file, if it is not current).
-        open: copies whose missing offsets prove nothing, each with the first offset that shows it, by the same keys.
+        stale: copies with records that don't count, by folder and log partition. A file that is no longer in the log
+            is a copy of its own: the file replaces the folder.
+        open: by the same keys, copies whose missing offsets prove nothing. The value is the first offset that shows
+            this.
         unknown: log partitions of earlier runs for which the dump has no record to compare.
     """
 
@@ -274,7 +276,7 @@ class LogComparison:
 
 
 def merged(parts: Iterable[LogCopy]) -> list[LogCopy]:
-    """Return the copies to which some parts belong, in order."""
+    """Join the parts of each copy, and return the copies, ordered by folder and log partition."""
     copies: dict[tuple[str, int], LogCopy] = {}
     for part in parts:
         copies.setdefault(part.key, LogCopy(*part.key)).add(part)
@@ -284,12 +286,12 @@ def merged(parts: Iterable[LogCopy]) -> list[LogCopy]:
 def may_have_diverged(copies: Sequence[LogCopy], log: EarlierLog | None) -> bool:
     """Return whether copies of a log partition, or the records of earlier runs, may be of different leaders.
 
-    Only leaders of different epochs write different logs. A copy with the newest anchor of earlier runs has all records
-    that they have read.
+    Only leaders of different epochs write different logs. A copy with the newest anchor of earlier runs comes from the
+    log that those runs have read.
 
     Args:
-        copies: copies of a dump, each with the facts of its headers and its checkpoint; without headers if none is at
-            its end.
+        copies: copies of a dump, each with the facts of its headers and its checkpoint. A copy counts without the
+            headers if no header of its last batch was read.
         log: the log partition as earlier runs know it; None if no run has read it.
     """
     epochs = {copy.leader_epoch for copy in copies}
@@ -339,7 +341,7 @@ def comparison_by_anchors(copies: Sequence[LogCopy], earlier: Mapping[int, Earli
 
 
 def _behind(copy: LogCopy, lost: Truncation) -> Divergence:
-    """Return the divergence of a copy that lacks an election which another copy shows."""
+    """Return the divergence of a copy from before an election that another copy shows."""
     return Divergence(
         copy.log_partition, copy.folder, None, lost.from_offset, lost.until_offset, Loser.COPY, lost.leader_epoch
     )
@@ -407,14 +409,14 @@ def _check_same_log(copy: LogCopy, log: EarlierLog, diverged: Comparison) -> Non
 
 
 def _narrowed(copy: LogCopy, first: int, last: int, epoch: int) -> tuple[int, int]:
-    """Return two offsets between which a copy diverges, as exactly as its leader epochs show.
+    """Return two offsets between which a copy diverges, as close together as its leader epochs allow.
 
     The checkpoint says that records at or after the start of an epoch are lost. It says nothing about lower offsets: a
     follower that fetched a cleaned log notes too high a start.
 
     Args:
         copy: the copy.
-        first: the copy is the same below this offset.
+        first: the copy is the same as the log of earlier runs below this offset.
         last: the copy has a different record at this offset.
         epoch: the leader epoch of the lost records.
     """
@@ -432,10 +434,10 @@ def logs_after(
     parts: Iterable[LogCopy],
     comparison: LogComparison,
 ) -> dict[int, EarlierLog]:
-    """Return the facts that a run keeps of the log partitions that it has read; their ends stay as they were.
+    """Return the facts that a run keeps of the log partitions that it has read.
 
-    Anchors that the dump still has are preferred: a record that has outlived a compaction is likely to outlive the
-    next.
+    Prefer anchors that the dump still has: a record that has outlived a compaction is likely to outlive the next. The
+    end offsets are those of earlier runs.
 
     Args:
         earlier: the facts of earlier runs.

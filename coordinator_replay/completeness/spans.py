@@ -1,7 +1,7 @@
-"""Parts of a log partition without missing records. Something that begins or ends in such a part did so at that time.
+"""Parts of a log partition without missing records. What begins or ends in such a part really did so at that time.
 
-In any other part, a record may have been removed or be in no dump. So something that seems to begin or end there may
-have begun earlier, or gone on.
+In any other part, a record may have been removed or be in no dump. What seems to begin there may have begun earlier.
+What seems to end there may have gone on.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ class ExactSpan(NamedTuple):
 
 
 def spans_of(partition: int, ranges: Sequence[CompleteRange]) -> Iterator[ExactSpan]:
-    """Yield the exact parts of a log partition; none if no record of it is missing.
+    """Yield the exact parts of a log partition. Yield nothing if no record of the log partition is missing.
 
     Args:
         partition: the log partition.
@@ -48,9 +48,9 @@ def is_begin_proven(spans: Sequence[ExactSpan], at_ms: int | None, *, recurs: bo
 
     Args:
         spans: the spans of the log partition; empty if no record is missing.
-        at_ms: the time; None if no record has it.
-        recurs: whether it may have occurred before, and ended in between.
-        joins_ms: an earlier occurrence within this time would count as the same.
+        at_ms: the time; None if no record has a time.
+        recurs: whether the same thing may have begun and ended before.
+        joins_ms: an earlier occurrence within this time would count as the same occurrence.
 
     >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]
     >>> [is_begin_proven(spans, at_ms, recurs=False) for at_ms in (50, 60, 70, 71)]
@@ -71,9 +71,9 @@ def is_all_proven(spans: Sequence[ExactSpan], first_ms: int | None, last_ms: int
 
     Args:
         spans: the spans of the log partition; empty if no record is missing.
-        first_ms: the first time; None if no record has it.
-        last_ms: the last time; None if no record has it.
-        joins_ms: an earlier occurrence within this time would count as the same.
+        first_ms: the first time; None if no record has a time.
+        last_ms: the last time; None if no record has a time.
+        joins_ms: an earlier occurrence within this time would count as the same occurrence.
 
     >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]
     >>> [is_all_proven(spans, first_ms, 80) for first_ms in (40, 70, 71)]
@@ -87,11 +87,11 @@ def is_all_proven(spans: Sequence[ExactSpan], first_ms: int | None, last_ms: int
 
 
 def is_end_proven(spans: Sequence[ExactSpan], at_ms: int | None) -> bool:
-    """Return whether something last seen at a time is proven to have been over then.
+    """Return whether something last seen at a time is proven to have ended at that time.
 
     Args:
         spans: the spans of the log partition; empty if no record is missing.
-        at_ms: the time; None if no record has it.
+        at_ms: the time; None if no record has a time.
 
     >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]
     >>> [is_end_proven(spans, at_ms) for at_ms in (49, 50, 60, 70)]

@@ -1,8 +1,8 @@
 """A consumer group of KIP-848, from kinds 3, 4, 5, 6, 7, 8 and 16.
 
-Mirrors ``modern.consumer.ConsumerGroup``. The state of the group is never written: it follows from epochs and
-members, by the first of ``STATES`` that holds. So no record sets the state: records only change the epochs and members
-that the conditions read. A member's own state is written (kind 8), by ``MEMBER_STATES``.
+Mirrors ``modern.consumer.ConsumerGroup``. No record has the state of the group. The state follows from
+epochs and members: it is the first state of ``STATES`` whose condition is true. The state of a member is in its record
+of kind 8, as a number of ``MEMBER_STATES``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ DRAFT_CURRENT_FIELDS = frozenset({"error", "metadataVersion", "metadataBytes"})
 def _member_state(value: Mapping[str, Any]) -> MemberState:
     """Return the state in a value of kind 8.
 
-    In the preview of Kafka 3.7, the lists of partitions show the state.
+    The preview in Kafka 3.7 wrote no state, so the state follows from the lists of partitions.
     """
     if "state" in value:
         return MEMBER_STATES.get(value["state"], MemberState.UNKNOWN)
@@ -76,10 +76,10 @@ class ConsumerGroup(ReconcilingGroup):
     def assignor(self) -> str | None:
         """Return the assignor that most members ask for.
 
-        Return None if no member asks for one; the broker's default counts then.
+        Return None if no member asks for an assignor: the broker then uses its default.
 
-        The broker breaks ties by the order of a hash map. Here the first name wins, so that the answer is at least
-        stable.
+        The broker breaks a tie by the order of a hash map. Here the first name of the alphabet wins, so that the answer
+        is always the same.
         """
         if not self.assignors:
             return None
@@ -112,8 +112,8 @@ class ConsumerGroup(ReconcilingGroup):
     def read_subscription(self, value: Mapping[str, Any]) -> Subscription:
         """Return the subscription in a value of kind 5.
 
-        If ``classicMemberMetadata`` is absent, the broker was too old
-        to know that field, so the member uses the new protocol.
+        If ``classicMemberMetadata`` is absent, the broker was too old to know that field, so the member uses the new
+        protocol.
         """
         classic = value.get("classicMemberMetadata")
         protocols: tuple[Protocol, ...] = ()

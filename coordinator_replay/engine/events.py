@@ -18,7 +18,7 @@ class EventKind(StrEnum):
     Attributes:
         GROUP_CREATED: the group's first record; no record is missing before it.
         GROUP_DISCOVERED: the first record seen of a group whose beginning is not in the log.
-        GROUP_REBORN: the epoch fell across missing records: among them the group was deleted and created again.
+        GROUP_REBORN: the epoch fell, and records are missing before: the group was deleted and created again there.
         GROUP_CONVERTED: the group and its members changed their type.
         GROUP_EMPTIED: the last member was removed.
         GROUP_DELETED: the group's tombstone.
@@ -34,8 +34,8 @@ class EventKind(StrEnum):
         REGEX_RESOLVED: a subscribed regex was resolved to topics.
         REGEX_REMOVED: no member subscribes to a regex any more.
         TOPOLOGY_CHANGED: the topology of a streams group was written or removed.
-        TOPIC_METADATA_CHANGED: the topics the group reads changed, as far as the record shows.
-        SHARE_STATE_CHANGED: partitions of a share group are being initialised, are initialised, or deleted.
+        TOPIC_METADATA_CHANGED: a record shows that the topics which the group reads have changed.
+        SHARE_STATE_CHANGED: partitions of a share group began or ended their initialisation, or were deleted.
         EPOCH_CHANGED: the group epoch changed in a group without members.
         REBALANCE_STARTED: a new group epoch: members must get a new target.
         TARGET_ASSIGNED: new targets were computed.
@@ -43,10 +43,10 @@ class EventKind(StrEnum):
         MEMBER_RECONCILED: a member reached its target.
         REBALANCE_COMPLETED: every member reached its target; in a classic group, the generation was written after
             SyncGroup.
-        STATE_CHANGED: the state of the group changed and no other event says so.
+        STATE_CHANGED: the state of the group changed, and the operation has no other event.
         RECORDS_MISSING: records of the group may be missing from here on; the state follows from the remaining records.
         RECORDS_COMPLETE: from here on no record of the group is missing, so the state is proven again.
-        GROUP_MOVED: from here on only records of the group in another log partition count.
+        GROUP_MOVED: from here on, the group's records in another log partition count, and no longer those in this one.
         INVARIANT_BROKEN: a rule that every log keeps is broken, and no gap explains it.
     """
 
@@ -129,7 +129,7 @@ class Event(NamedTuple):
 
     @property
     def member_id(self) -> str | None:
-        """Return the member concerned."""
+        """Return the id of the member concerned; None if the event concerns no single member."""
         return self.member.member_id if self.member is not None else None
 
     @property
@@ -138,7 +138,7 @@ class Event(NamedTuple):
         return self.member.instance_id if self.member is not None else None
 
     def detail(self, show: "Show | None" = None) -> dict[str, Any]:
-        """Return old and new values in a form for JSON, for the column ``group_timeline.detail``.
+        """Return the value of the column ``group_timeline.detail``: old and new values, in a form for JSON.
 
         Args:
             show: function that formats an assignment; ``listed`` by default.

@@ -12,7 +12,7 @@ from coordinator_replay.engine.reconciliation import Reconciliation
 def member_changes(operation: Operation, group: Group | None) -> list[MemberChange]:
     """Return each member before and after the operation.
 
-    A static member under a new member id is one change.
+    If a static member came back under a new member id, one change has both member ids.
     """
     members = group.members if group is not None else {}
     removed_at = operation.at.get("removed", operation.last_offset)
@@ -74,7 +74,7 @@ def note_subscription(change: MemberChange, notes: list[Note]) -> None:
 
 
 def _asked(subscription: Subscription) -> tuple[frozenset[str] | None, str | None]:
-    """Return what a member subscribes to; the order of its topics says nothing."""
+    """Return the topics and the regex that a member subscribes to. The order of topics does not matter."""
     topics = subscription.topics
     return None if topics is None else frozenset(topics), subscription.regex
 

@@ -147,9 +147,9 @@ class Subscription(NamedTuple):
 
     @property
     def loaded_rebalance_ms(self) -> int:
-        """Return the rebalance timeout after loading the record.
+        """Return the rebalance timeout that a coordinator uses after loading the record.
 
-        If the record has none, return the session timeout.
+        If the record has no rebalance timeout, or −1, return the session timeout.
         """
         if self.rebalance_timeout_ms is None or self.rebalance_timeout_ms == UNKNOWN_TIMEOUT:
             return self.session_timeout_ms or 0
@@ -214,9 +214,9 @@ class Current(NamedTuple):
         return merged(self.assigned or NOTHING, self.pending)
 
     def is_same_as(self, other: "Current | None") -> bool:
-        """Return whether state, epoch and partitions are equal.
+        """Return whether two assignments are equal now.
 
-        Earlier epochs and ``missing`` do not count.
+        The previous epoch, the epochs of single partitions and ``missing`` are not compared.
         """
         return other is not None and _NOW(self) == _NOW(other)
 
@@ -225,7 +225,7 @@ _PAST = {"previous_epoch", "assigned_epochs", "pending_epochs", "missing"}
 _NOW = attrgetter(*(name for name in Current._fields if name not in _PAST))
 
 JOINING = Current()
-"""The current assignment of a member whose current assignment is not in the log."""
+"""Replaces the current assignment of a member if the log has no record of it."""
 
 
 class Target(NamedTuple):
@@ -292,7 +292,10 @@ class TopicMetadata:
 class Topology:
     """The topology of a streams group.
 
-    It has the epoch and, by subtopology, the topics whose partitions make the tasks.
+    Attributes:
+        epoch: the topology epoch.
+        source_topics: by subtopology, the topics that it reads. A task is a subtopology with a partition number of
+            these topics.
     """
 
     epoch: int
@@ -321,9 +324,10 @@ def partitions_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = 
 
 
 def epochs_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = "topicId") -> Assignment:
-    """Return the ``assignmentEpochs`` of each partition list, in the order ``partitions_by_topic`` gives partitions.
+    """Return the ``assignmentEpochs`` of each topic, in the order of the topic's partitions in ``partitions_by_topic``.
 
-    If the list is absent or has another length, the topic is left out.
+    Leave a topic out if it has not exactly one epoch for each partition. If a topic is named twice, only the first
+    entry counts.
 
     >>> epochs_by_topic([{"topicId": "a", "partitions": [2, 0], "assignmentEpochs": [7, 5]}])
     {'a': (5, 7)}
@@ -343,7 +347,7 @@ def epochs_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = "top
 
 
 def merged(assignment: Assignment, other: Assignment) -> Assignment:
-    """Return both assignments together.
+    """Return an assignment with the partitions of both assignments.
 
     >>> merged({"a": (1,)}, {"a": (0,), "b": (3,)})
     {'a': (0, 1), 'b': (3,)}

@@ -23,7 +23,7 @@ STATIC_MEMBER_KINDS = frozenset({EventKind.MEMBER_AWAY, EventKind.MEMBER_REPLACE
 def note_modern(
     operation: Operation, before: Header | None, group: ModernGroup, changes: list[MemberChange], notes: list[Note]
 ) -> None:
-    """Note members, epochs, targets and everything else of a group that is not classic."""
+    """Add notes for all changes of a group that is not classic: members, epochs, targets and others."""
     state = group.reconciliation
     # An upgrade keeps the members of the former type unchanged, so the event of the conversion lists them.
     is_upgrade = before is not None and before.group_type is not group.group_type and before.member_count > 0
@@ -49,14 +49,15 @@ def note_modern(
 
 
 def _static_member_was_away(notes: Sequence[Note]) -> bool:
-    """Return whether a static member left or came back. Either makes a Stable group Reconciling at the same epoch."""
+    """Return whether a static member left or came back. Both make a Stable group Reconciling without a new epoch."""
     return any(note.kind in STATIC_MEMBER_KINDS for note in notes)
 
 
 def _is_epoch_unseen(state: Reconciliation) -> bool:
-    """Return whether the record of an epoch is missing.
+    """Return whether the group epoch or the assignment epoch was written in a record that was not seen.
 
-    A new group is at epoch 1 in memory and writes no epoch below 2.
+    A new group is at epoch 1 in memory and first writes group epoch 2. A higher group epoch, or a member epoch above 1,
+    shows that both epochs were written.
     """
     if state.epoch_missing is not None and state.assignment_missing is not None:
         return False

@@ -24,7 +24,7 @@ from coordinator_replay.engine.operation import Header, Operation
 from coordinator_replay.engine.reconciliation import Reconciliation
 
 StateRule = tuple[GroupState, str, Callable[[Any], bool]]
-"""A state of a group, its condition in words, and whether it holds."""
+"""A state of a group, its condition in words, and a function that checks the condition for a group."""
 
 EMPTY: StateRule = (GroupState.EMPTY, "no members", lambda group: not group.reconciliation.members)
 ASSIGNING: StateRule = (

@@ -60,12 +60,12 @@ def broken(rule: str, at: int, detail: Mapping[str, Any], member: Member | None 
 
 
 def is_explained(operation: Operation, stamps: Sequence[int | None]) -> bool:
-    """Return whether records are missing since the oldest of some records.
+    """Return whether missing records can explain a contradiction between some records.
 
-    Missing records can explain a contradiction.
+    They can if offsets are missing between the oldest of these records and the end of the operation.
 
     Args:
         operation: the group's last operation.
-        stamps: ``missing_before`` of each record; None for a record that was never seen.
+        stamps: ``missing_before`` of each of these records; None for a record that was never seen.
     """
     return any(stamp is None or operation.missing > stamp for stamp in stamps)

@@ -33,7 +33,11 @@ NAMES_THE_STATE: Mapping[GroupState, tuple[EventKind, ...]] = {
     ),
     GroupState.NOT_READY: (EventKind.GROUP_CONVERTED, EventKind.REBALANCE_STARTED),
 }
-"""Kinds of the event that carries the change to a state: the first kind among the events, else the last event."""
+"""Kinds of the event that carries the change to a state.
+
+The first of these kinds that an operation has carries the change. If the operation has none of them, its last event
+carries the change.
+"""
 
 
 def operation_events(
@@ -86,9 +90,10 @@ def _note_life(operation: Operation, group: Group, changes: list[MemberChange], 
 
 
 def _is_beginning(operation: Operation, group: Group) -> bool:
-    """Return whether a group certainly begins here.
+    """Return whether the group certainly did not exist before the operation.
 
-    It does if no record is missing, or if it is the empty group that a first join writes.
+    This is certain if no record is missing. It is also certain for an empty classic group of generation 0, which the
+    coordinator writes at the first join.
     """
     if operation.is_exact:
         return True

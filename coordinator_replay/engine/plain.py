@@ -1,13 +1,16 @@
-"""Values as plain data and back, by their type hints: dicts with text keys, lists, texts, numbers, booleans and None.
+"""Conversion of values to plain data and back, by their type hints.
 
-Snapshots consist of such data. ``form`` supports
+Plain data are dicts with text keys, lists, texts, numbers, booleans and None. Snapshots consist of plain data. ``form``
+supports
 
 - texts, numbers, booleans and ``Any``, which stay as they are, and a ``StrEnum`` by its value;
 - tuples, lists and sets;
 - mappings: with text keys as dicts, with other keys as lists of pairs;
 - a NamedTuple as the list of its fields, and a dataclass as the list of the fields that its ``__init__`` takes.
-  Fields at the end with their default are left out. A dataclass derives other fields in ``__post_init__``;
-- ``None`` or one of several types: as a pair of the type's number and the value if there are several.
+  The last fields are left out if they have their default values. ``__post_init__`` derives the fields that
+  ``__init__`` does not take;
+- a union of one type and ``None``: as the value. A union of several types: as a pair of the type's number and the
+  value.
 
 ``Fields`` does the same for chosen attributes of an object.
 """
@@ -27,7 +30,10 @@ Convert = Callable[[Any], Any]
 
 
 class Form(NamedTuple):
-    """Functions that write values of a type as plain data and read them back; None if a value already is plain data."""
+    """Two functions for the values of a type: ``write`` returns plain data, ``read`` returns a value from plain data.
+
+    None stands for a function that would return its argument.
+    """
 
     write: Convert | None
     read: Convert | None
@@ -49,7 +55,7 @@ def form(hint: Any) -> Form:
     """Return the form of a type.
 
     Raises:
-        TypeError: there is none.
+        TypeError: values of the type can't be plain data.
     """
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
@@ -114,7 +120,7 @@ def _collection(made: Callable[[Any], Any], item: Any) -> Form:
     if write is not None:
         items = write
         return Form(lambda values: [items(value) for value in values], _items(made, read))
-    # JSON writes a tuple as it is.
+    # The JSON writer accepts tuples, so a tuple is not converted.
     return Form(sorted if is_set else list if made is list else None, _items(made, read))
 
 
@@ -135,9 +141,12 @@ def _mapping(key: Any, item: Any) -> Form:
 
 
 def _sequence(made: Callable[[list[Any]], Any], forms: list[Form], defaults: Sequence[Any] = ()) -> Form:
-    """Return the form of a sequence with a form for each place.
+    """Return the form of a sequence whose items have different types.
 
-    Defaults at the end are not written.
+    Args:
+        made: function that makes the object from the list of its items.
+        forms: the form of each item.
+        defaults: the default value of each item. The last items are not written if they have their default values.
     """
     writes = [(place, form.write) for place, form in enumerate(forms) if form.write is not None]
     reads = [(place, form.read) for place, form in enumerate(forms) if form.read is not None]
@@ -191,7 +200,7 @@ class Fields:
 
     Args:
         cls: the class of the objects.
-        names: the attributes; the dict has them without a leading underscore.
+        names: names of the attributes. The keys of the dict are these names without a leading underscore.
     """
 
     def __init__(self, cls: type, *names: str) -> None:
@@ -213,9 +222,14 @@ class Fields:
 
 
 def restoring(what: str, version: int, snapshot: Mapping[str, Any]) -> AbstractContextManager[None]:
-    """Check the version of a snapshot.
+    """Check the version of a snapshot, and return a context manager for the code that reads the snapshot.
 
-    Turn any error inside the block into a SnapshotError.
+    The context manager turns the errors that a damaged snapshot causes into a SnapshotError.
+
+    Args:
+        what: the kind of snapshot, for the error message.
+        version: the version that this release reads.
+        snapshot: the snapshot.
 
     Raises:
         SnapshotError: the version differs, or a part is missing or has the wrong form.

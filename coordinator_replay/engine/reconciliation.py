@@ -1,6 +1,6 @@
-"""Reconciliation of consumer, share and streams groups: epochs, members, targets, and members not yet at them.
+"""Reconciliation of consumer, share and streams groups: epochs, members, targets, and who is not yet at the target.
 
-Mirrors ``ModernGroup`` and the part of ``GroupMetadataManager.replay`` that is the same for the three. The broker
+Mirrors ``ModernGroup`` and the part of ``GroupMetadataManager.replay`` that is the same for the three types. The broker
 refuses to load some logs. It refuses a tombstone of a member that still has an epoch, and a tombstone of a group that
 still has members. Compacted and partial copies have such records, so this module continues and marks the operation as
 not exact.
@@ -40,11 +40,11 @@ class Reconciliation:
         assignment_missing: ``missing_before`` of the record with the assignment epoch.
         early_targets: target assignments of members that have no other record.
         unreconciled: members that are not at their target.
-        incomplete: members of which a record has not been seen.
+        incomplete: members whose subscription or current assignment has not been seen.
         owners: owner by topic and partition, after the last operation.
         target_owners: owner by topic and partition in the target assignments.
-        is_rebalancing: whether some members have not reached the new epoch yet; None if missing records may have
-            brought them there.
+        is_rebalancing: whether some members have not reached the new epoch yet. None if unknown: missing records may
+            have brought them there.
     """
 
     birth_missing: int | None = None
@@ -77,7 +77,7 @@ class Reconciliation:
     def target_partitions(self, member_id: str) -> Assignment:
         """Return the partitions of a member's target assignment.
 
-        Without a target assignment, return none.
+        If the member has no target assignment, return an empty assignment.
         """
         target = self.target_of(member_id)
         return target.assigned if target is not None else NOTHING
@@ -115,12 +115,15 @@ class Reconciliation:
         self.unreconciled = {member_id for member_id, member in self.members.items() if not self.is_reconciled(member)}
 
     def is_reconciled(self, member: Member) -> bool:
-        """Return whether a member is stable at the assignment epoch and has exactly the partitions of its target."""
+        """Return whether a member is STABLE at the assignment epoch.
+
+        Such a member has exactly the partitions of its target.
+        """
         current = member.current or JOINING
         return current.state is STABLE and current.epoch == self.assignment_epoch
 
     def has_converged(self) -> bool:
-        """Return whether every member reached the target of the group's own epoch."""
+        """Return whether the group has members and all of them reached the target of the group epoch."""
         return bool(self.members) and not self.unreconciled and self.assignment_epoch >= self.epoch
 
     def subscribe(self, record: Record, operation: Operation, subscription: Subscription) -> None:
@@ -220,7 +223,7 @@ class Reconciliation:
     def remove_group(self, record: Record, operation: Operation) -> None:
         """Replay the tombstone of the group.
 
-        Remove the group's remaining members and targets too.
+        The operation removes the remaining members too.
         """
         if self.members or self.early_targets or self.assignment_epoch != NO_ASSIGNMENT_EPOCH:
             operation.is_exact = False

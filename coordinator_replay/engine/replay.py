@@ -5,11 +5,11 @@ unknown keys do nothing. Records of unknown groups and members create them. Unkn
 broker's own loader.
 
 Gaps of missing records are marked; their content is never guessed. A group is proven from the offset ``proven_from``
-on. The caller sets it, because it has the whole log partition: from this offset on, the last record of every key of the
-group is there. If the caller sets nothing, a group is proven as long as no offset before the record is missing. A
-classic group is also proven from its first record on, if the missing records were compacted away. One key holds the
-whole group, and the cleaner removes a record only for a later one of its key (``Cleaner.shouldRetainRecord``). So the
-cleaner leaves the newest value, and no value is missing between the records that are left.
+on: the log has the last record of every key of the group there. The caller sets this offset, because only the caller
+sees the whole log partition. If the caller sets nothing, a group is proven as long as no offset before the record is
+missing. A classic group is also proven from its first record on, if the missing records were compacted away. One key
+holds the whole group, and the cleaner removes a record only for a later record of its key
+(``Cleaner.shouldRetainRecord``). So the newest value is always there.
 
 Events of an operation come out when the next operation begins, or with ``finish``. A classic group's value is an
 operation's last record, so its events come at once. A snapshot keeps the operation that is still open. So a replay in
@@ -91,7 +91,7 @@ class StateReplay:
         offsets: the group's committed offsets, from the commits that ``apply`` received.
         proven_from: log offset from which every key of the group is proven, or LARGEST_INT64 for never; None if
             unknown.
-            is_cleaned: whether the offsets missing after the group's last record are known to have been compacted away.
+        is_cleaned: whether the offsets missing after the group's last record are known to have been compacted away.
         is_contested: whether records of the group are also written to another log partition at the same time. Then no
             record proves the group's state.
         open_keys: keys with an unreadable value and no later record.
@@ -178,7 +178,8 @@ class StateReplay:
         If no operation is open, return no events.
 
         Args:
-            missing_from: the first missing offset after the operation, whose missing records may belong to it.
+            missing_from: the first missing offset after the operation; None if no offset is missing. If it directly
+                follows the operation, the missing records may belong to the operation.
         """
         operation, self._operation = self._operation, None
         if operation is None:
@@ -198,9 +199,10 @@ class StateReplay:
         return events
 
     def _doubt_beginning(self, operation: Operation) -> None:
-        """If the group's epoch is too high for a new group, note that the group began before its first record.
+        """Mark the operation that created the group as not exact if the group must be older than its first record.
 
-        The copy then mixes several points in time, but ``proven_from`` assumes a single point, so it is dropped.
+        The epoch or the members show this. The copy then mixes several points in time, so ``proven_from`` is dropped:
+        it assumes a copy from a single point in time.
         """
         group = self.group
         if self.proven_from is None or operation.before is not None or group is None or not operation.is_exact:
@@ -222,7 +224,7 @@ class StateReplay:
     def _end_proof(self) -> None:
         """End the proof by the copy.
 
-        A record with the whole group still proves the group.
+        A classic group's next record still proves the group, because it holds the whole group.
         """
         self.proven_from = LARGEST_INT64
         self.is_cleaned = False
@@ -244,7 +246,7 @@ class StateReplay:
             self._own_kind = record.kind
 
     def is_exact(self, missing_before: int | None = None) -> bool:
-        """Return whether no missing record can change the present group, including the open operation.
+        """Return whether the present group is proven: no missing record can change it. The open operation counts.
 
         Args:
             missing_before: the number of missing offsets before the time in question, if that time is after the group's
@@ -261,23 +263,23 @@ class StateReplay:
 
     @property
     def shown_state(self) -> GroupState:
-        """Return the state to show after the last finished operation.
+        """Return the state to show after the last finished operation or gap.
 
-        If the state is not proven, return ``Unknown``.
+        After a gap, this is ``Unknown`` until the next operation, unless the group has one of the newer protocols.
         """
         return self._state
 
     def continues(self, record: Record) -> bool:
-        """Return whether a record belongs to the operation that is still open."""
+        """Return whether a readable record belongs to the operation that is still open."""
         operation = self._operation
         if operation is None or not record.is_readable:
             return False
         return not operation.ends_before(record, PHASE.get((record.kind, record.value is None)))
 
     def lose_track(self, partition: int, offset: int, timestamp_ms: int | None, group_type: GroupType | None) -> Event:
-        """Note the beginning of a gap.
+        """Return the event for the beginning of a gap.
 
-        No dump has the records that follow, and only later records can prove the state.
+        No dump has the records that follow, and only records after the gap can prove the state.
 
         Args:
             partition: the log partition.
@@ -296,7 +298,7 @@ class StateReplay:
         The key of the record is unproven until the next record of this key.
 
         Args:
-            record: the record; no operation is open.
+            record: the record. No operation may be open.
             group_type: type of the groups that have such keys.
         """
         self.open_keys.add(_key(record))
@@ -322,11 +324,9 @@ class StateReplay:
         return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), group_type)
 
     def move(self, place: tuple[int, int, int | None], to_partition: int, group_type: GroupType | None) -> Event | None:
-        """End the group in its log partition.
+        """End the group in its log partition, and return the event.
 
-        From here on, records of another log partition count.
-
-        No operation is open.
+        From here on, the group's records in another log partition count. No operation may be open.
 
         Args:
             place: log partition, the first offset that doesn't count, and the time.
@@ -334,7 +334,7 @@ class StateReplay:
             group_type: the group's type if the group does not exist.
 
         Returns:
-            None if the group had ended before.
+            The event; None if the group had ended before.
         """
         group, before = self.group, self._state
         if group is None and before is GroupState.DEAD:
@@ -358,7 +358,7 @@ class StateReplay:
     def find_complete(
         self, partition: int, offset: int, timestamp_ms: int | None, group_type: GroupType | None
     ) -> Event:
-        """Note that from an offset on every key of the group is proven. No operation is open."""
+        """Return the event for an offset from which every key of the group is proven. No operation may be open."""
         self.is_contested = False
         return self._mark(EventKind.RECORDS_COMPLETE, (partition, offset, timestamp_ms), group_type)
 
@@ -545,7 +545,7 @@ def _key(record: Record) -> tuple[Any, ...]:
 
 
 def _is_migrating(group: Group) -> bool:
-    """Return whether members use the classic protocol in a consumer group, which a conversion from classic leaves."""
+    """Return whether members of a consumer group use the classic protocol. Such a group was converted from classic."""
     if isinstance(group, ClassicGroup):
         return False
     subscriptions = (member.subscription for member in group.members.values())

@@ -2,8 +2,8 @@
 
 Mirrors ``streams.StreamsGroup``. It is like a consumer group, but has tasks (subtopology, partition) in place of
 partitions. It has one more state: NotReady. The group is NotReady until a topology exists and was validated against the
-topics. Brokers of 4.1 wrote no validated epoch. So their groups read as NotReady, which is then not certain. Member
-states have codes of their own (``streams.MemberState``): 1 means what 0 means in a consumer group.
+topics. Brokers of 4.1 wrote no validated epoch. So their groups are shown as NotReady, although they may be ready.
+Member states have codes of their own (``streams.MemberState``): 1 means what 0 means in a consumer group.
 """
 
 from collections.abc import Mapping, Sequence
@@ -86,7 +86,7 @@ class StreamsGroup(ReconcilingGroup):
         )
 
     def read_target(self, value: Mapping[str, Any], missing: int) -> Target:
-        """Return kind 21: a member's target tasks."""
+        """Return a member's target tasks from a value of kind 21."""
         return Target(
             _tasks(value, "activeTasks"),
             _tasks(value, "standbyTasks"),
@@ -95,7 +95,7 @@ class StreamsGroup(ReconcilingGroup):
         )
 
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
-        """Return kind 22: a member's current tasks."""
+        """Return a member's current tasks from a value of kind 22."""
         return Current(
             value.get("memberEpoch", 0),
             value.get("previousMemberEpoch", 0),
