@@ -1,7 +1,8 @@
 """The audit run: it decodes the dump, plans, and performs a list of stages. The last stage commits.
 
 A stage is a function that turns a share of work into files (``stage``). The driver plans the shares and commits the
-files. All tables are committed at the end of the run, and the ledger last. So a killed run has no effect.
+files. All tables are committed at the end of the run, and the ledger last. A run without a row in the ledger does not
+count: the next run undoes the commits of a killed run.
 """
 
 import math
@@ -109,11 +110,11 @@ def audit(
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """Plan of a run.
+    """A run as ``audit --plan`` shows it.
 
     Attributes:
         plan: the work for each bucket, and the reason.
-        stages: the stages after the plan, each with whether it runs and why.
+        stages: the stages that follow the plan. Each stage says whether it runs, and why.
     """
 
     plan: Plan
@@ -134,7 +135,7 @@ def plan_audit(
         dump: the dump of the options' inputs, if the caller has found it already.
 
     Raises:
-        InputError: an input is missing or no dump.
+        InputError: an input is missing or is no dump.
         WarehouseError: the warehouse can't be used.
     """
     dump = dump or _find_dump(options, report)
@@ -185,14 +186,18 @@ def _plan(job: Job, run: Run, dump: Dump, logs: Sequence[DumpFile], report: Repo
 
 
 def _find_moves(job: Job, reading: Reading, names: Topics) -> Moves:
-    """Run the stage that looks for moved groups, unless a single partition count explains where all groups are."""
+    """Find the groups that moved to another log partition.
+
+    Skip the stage that looks for them if earlier runs found no moves, and a single partition count explains the log
+    partitions of all groups.
+    """
     rows = [row for batch in read_table(job.files(log_partitions.TABLE), _DIVISORS) for row in batch.to_pylist()]
     known = from_rows(read_table(job.files(MOVES), GroupMove._fields))
     divisors = dict(reading.tally.divisors)
     for row in rows:
         divisor = row.get("hash_divisor") or 0
         divisors[row["log_partition"]] = math.gcd(divisor, divisors.get(row["log_partition"], 0))
-    # A table of an earlier release lacks these columns.
+    # A table of an earlier release has no divisors.
     is_told = all(row.get("hash_divisor") is not None for row in rows)
     if is_told and not known and not may_have_moved(divisors):
         return Moves(divisors=divisors)

@@ -29,8 +29,9 @@ class BucketContext:
         place: the folders for the rows that are written.
         replay: the context of every group's replay.
         offsets: the context for deriving the offsets of every bucket.
-        derives: whether derived rows are written; if False, only records are.
-        has_logs: whether brokers' logs add to rebalances before the table has them.
+        derives: whether derived rows are written. If False, only records are written.
+        has_logs: whether a later stage adds lines of brokers' logs to the rebalances. If so, the rebalances are staged
+            for that stage.
     """
 
     place: Place
@@ -81,10 +82,10 @@ def _partitions(
 def reasons_to_rebuild(share: BucketShare, names: Mapping[str, str], renamed: Collection[str]) -> list[str]:
     """Return the reasons why a bucket can't continue where its tables end.
 
-    If it can, return no reasons.
+    Return an empty list if the bucket can continue.
 
     Args:
-        share: the bucket; its staged records follow the records of its tables.
+        share: the bucket, whose staged records follow the records of its tables.
         names: topic name by id.
         renamed: ids of topics whose names are new or have changed since the last run.
     """
@@ -99,7 +100,9 @@ def reasons_to_rebuild(share: BucketShare, names: Mapping[str, str], renamed: Co
 
 
 def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
-    """Work on a bucket.
+    """Write the new records of a bucket, replay its groups, and derive its offsets.
+
+    If ``context.derives`` is False, only write the records and the rows about log partitions.
 
     Args:
         share: the bucket.

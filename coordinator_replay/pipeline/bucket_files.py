@@ -34,7 +34,7 @@ class Place:
 
 
 class TableWriter:
-    """A writer of the rows of tables and the staged rows of one task.
+    """A writer for one task: it writes rows of tables, and staged rows.
 
     Args:
         place: the folders for the rows.
@@ -79,9 +79,9 @@ class TableWriter:
         return staged_part(name, f"{self.place.folder}/{name}", schema)
 
     def close(self) -> list[DataFile]:
-        """Finish and return the files.
+        """Finish all files and return them.
 
-        Staged files belong to no table.
+        The ``table`` of a staged file is None.
         """
         return self._writer.close()
 
@@ -94,7 +94,7 @@ class Changes:
     removed: list[TableFile] = field(default_factory=list)
 
     def rows(self, table: str) -> int:
-        """Return how many more rows a table has than before."""
+        """Return the number of rows that a table gains; negative if the table loses rows."""
         added = sum(file.rows for file in self.added if file.table == table)
         return added - sum(file.rows or 0 for file in self.removed if file.table == table)
 
@@ -125,7 +125,7 @@ class BucketFiles:
     staged: dict[str, list[DataFile]] = field(default_factory=dict)
 
     def take(self, files: Iterable[DataFile]) -> None:
-        """Take what a writer wrote."""
+        """Add the files of a writer to the staged files, or to the files that tables gain."""
         for file in files:
             if file.table is None:
                 self.staged.setdefault(file.part, []).append(file)
@@ -133,15 +133,20 @@ class BucketFiles:
                 self.added.append(file)
 
     def old(self, table: str, is_open: bool | None = None) -> list[TableFile]:
-        """Return files that the table had when the run began, including files removed since."""
+        """Return files that the table had when the run began, including files removed since.
+
+        Args:
+            table: name of the table.
+            is_open: only files of open rows (True), or only files of closed rows (False); None for all files.
+        """
         return [file for file in self.existing.get(table, ()) if is_open is None or file.is_open == is_open]
 
     def new(self, table: str) -> list[DataFile]:
-        """Return files that this run adds."""
+        """Return the files that this run adds to a table."""
         return [file for file in self.added if file.table == table]
 
     def remove(self, table: str, is_open: bool | None = None) -> None:
-        """Remove files that the table had."""
+        """Remove files that the table had when the run began, see ``old``."""
         removed = {file.uri for file in self.removed}
         self.removed += [file for file in self.old(table, is_open) if file.uri not in removed]
 

@@ -33,14 +33,14 @@ class BucketShare:
         files: the bucket's files of every table that has buckets, by table.
         ranges: positions that earlier runs have read, by log partition.
         ends: by log partition, the first offset that earlier runs have not read.
-        positions: by log partition, the number of offsets below its entry in ``ends`` that hold a record.
+        positions: by log partition, the number of offsets below ``ends`` that hold a record.
         last: by log partition, the time of the last record that this run read.
         copies: the copies of the bucket's log partitions that this run reads.
         logs: facts of each log partition, with which the next dump is compared.
         lost_from: for each truncated log partition, the first offset in the tables that an election truncated.
         moves: moves of groups into or out of the bucket's log partitions.
-        divisors: by log partition, a common multiple of all partition counts that would put its groups there; 0 if it
-            has no groups.
+        divisors: by log partition, a number that each possible partition count of ``__consumer_offsets`` divides, see
+            ``group_moves.hash_divisor``; 0 if the log partition has no groups.
         are_late: whether staged records may lie between records of the tables.
         action: whether the bucket's derived rows are continued or rebuilt.
         reasons: sentences on why this action was chosen.

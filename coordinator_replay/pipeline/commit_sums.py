@@ -35,7 +35,8 @@ COMMIT = (
 """Columns of ``offset_commits`` that are read for sums by group and by minute."""
 
 MINUTES = pa.schema([("minute", pa.int64()), ("kind", pa.int32()), ("commits", pa.int64())])
-"""Commits of all groups by minute since 1970 and by kind, the type and state of the group at the end of the minute."""
+"""Number of commits of all groups, by minute and kind. ``minute`` counts from 1970. ``kind`` is the type and state of a
+group at the end of the minute, see ``minute_states``."""
 
 PARTITION_SUMS, REWIND_SUMS, LOSS_SUMS = "partition_sums", "rewinds", "position_losses"
 """Names of staged files with sums of rows of the history."""
@@ -47,7 +48,7 @@ _INTERVAL = [
 ]
 
 PAUSES = "pauses"
-"""Name of staged rows of the history, in PAUSE: offsets that were not replaced for long."""
+"""Name of staged rows of offsets that were not replaced for long, with the columns of PAUSE."""
 
 _PAUSE = table("offset_history").arrow_schema(
     [
@@ -57,7 +58,7 @@ _PAUSE = table("offset_history").arrow_schema(
     ]
 )
 PAUSE = pa.schema([*_PAUSE, ("is_topic_over", pa.bool_())])
-"""``is_topic_over`` as in STAGED; null in rows of tables, which no commit has ended."""
+"""Columns of PAUSES. ``is_topic_over`` is as in STAGED, or null if the row is from a table: no commit has ended it."""
 
 GROUP_SUMS, MINUTE_SUMS = "group_sums", "minute_sums"
 """Names of staged files with sums of commits; MINUTE_SUMS has the columns of MINUTES."""
@@ -71,12 +72,12 @@ class SumsRange:
 
     Attributes:
         since: the time from which all commits are added up again; None for all commits.
-        until: all minutes before this time are over, so no later run adds them up again.
+        until: minutes before this time are over. A later run adds them up again only if it adds up all commits.
         hot: the number of commits of a partition in one minute from which the minute counts as hot.
         pause_ms: the time without a commit that counts as a pause.
         patience: in minutes that are over, a pause must also last at least this many times the usual time between the
-            commits before it. With 0, any pause of ``pause_ms`` counts, because earlier runs have added up the commits
-            before these.
+            commits before it. A run that does not add up all commits has 0, because it does not know this usual time.
+            Then any pause of ``pause_ms`` counts.
     """
 
     since: datetime | None
@@ -142,17 +143,22 @@ FROM (
     FROM history GROUP BY group_id, topic, partition
 ) AS by_partition
 """
-"""SQL for sums of the rows by partition. It has the number of commits, first and last times in milliseconds, and facts
-of the newest commit (``is_lost``: its end is not on record). It has the same facts of commits to an Empty group. It has
-the lowest offset and the longest step ahead: its length, its negated log offset, the committed offset after it, and its
-time."""
+"""SQL for sums of the rows by partition, with times in milliseconds:
+
+- the number of commits, and the first and last time
+- the newest commit, with ``is_lost`` if its end is not on record or its value can't be read
+- the number of commits while the group was Empty, and the first and newest of them
+- the lowest committed offset
+- the longest step ahead, as a list of its length, log offset, committed offset and time. The log offset is negative, so
+  that the maximum finds the first of several longest steps.
+"""
 
 _REWINDS = """
 SELECT true AS is_over, group_id, topic, partition, log_partition, epoch_ms(valid_from) AS valid_from, from_offset,
     committed_offset, previous_offset, leader_epoch, is_transactional, owner_member_id, group_state
 FROM history WHERE committed_offset < previous_offset
 """
-"""SQL for commits of an offset below the one before."""
+"""SQL for commits of an offset below the offset that was committed before."""
 
 _LOSSES = """
 SELECT true AS is_over, group_id, topic, partition, log_partition, epoch_ms(valid_from) AS valid_from, from_offset,
@@ -169,15 +175,13 @@ def commit_sums(
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield the sums of a bucket's commits.
 
-    A bucket has whole groups.
-
     Args:
         commits: at least the columns of COMMIT.
         evidence: rows of ``group_evidence`` of the same groups, with the columns of STATES.
         wanted: the minutes that are over, and the limits.
 
     Yields:
-        GROUP_SUMS and MINUTE_SUMS.
+        GROUP_SUMS or MINUTE_SUMS, and rows.
     """
     minutes = select(_MINUTES, {}, commits=reader_of(commits, COMMIT))
     if minutes.num_rows:
@@ -219,11 +223,12 @@ class _MinuteSums:
     def by_group(self, wanted: SumsRange) -> pa.RecordBatch:
         """Return sums of commits by group.
 
-        Minutes that are over have rows of their own.
+        A group has up to two rows: one for minutes that are over, one for later minutes. A row has these sums:
 
-        A row has the number of commits and of their bytes, the number of commits that may or may not be transactional,
-        and the first and last time in milliseconds. It also has the number of minutes with too many commits for each
-        committed partition, and the time ranges between pauses, each with its number of commits.
+        - the number of commits, the sum of their bytes, and their first and last time in milliseconds
+        - the number of commits for which the log does not show whether they are transactional
+        - the number of hot minutes: minutes with too many commits for each partition that was committed
+        - the time ranges between pauses, each with its number of commits
         """
         is_over = self.minutes * MINUTE_MS < milliseconds(wanted.until)
         first_at, last_at, commits = (self.sums[name] for name in ("first_at", "last_at", "commits"))
@@ -267,8 +272,8 @@ class _MinuteSums:
 class IntervalSums:
     """Sums of rows of ``offset_history`` by partition.
 
-    Many rows are added up at a time, because a statement costs as much as thousands of rows. While rows wait, only the
-    length of their metadata is kept.
+    Many rows are added up at a time, because an SQL statement takes as long as thousands of rows. While rows wait, only
+    the length of their metadata is kept.
     """
 
     def __init__(self) -> None:
@@ -276,12 +281,10 @@ class IntervalSums:
         self._rows = 0
 
     def add(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Add rows of the history.
-
-        When enough rows wait, yield their sums.
+        """Add rows of the history, and yield sums once enough rows wait.
 
         Yields:
-            Rows of ``_SUMS``.
+            A name of staged files in ``_SUMS``, and rows.
         """
         lengths = pc.binary_length(rows.column("metadata"))
         self._waiting.append(rows.select(_INTERVAL).append_column("metadata_bytes", lengths))

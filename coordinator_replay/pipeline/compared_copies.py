@@ -1,7 +1,7 @@
 """The stage that compares the copies of a log partition with each other and with the records of earlier runs.
 
-Only leaders with different epochs can have different logs, so it runs only if a log partition has copies of such
-leaders.
+Only leaders with different epochs can have different logs. So the stage runs only for log partitions with copies from
+leaders of different epochs.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -75,14 +75,14 @@ FROM decided ORDER BY log_offset
 
 @dataclass(frozen=True, slots=True)
 class ComparedCopy:
-    """A copy of a dump.
+    """A copy of a log partition, from a dump.
 
     Attributes:
         source: name of the copy in the staged files.
         bounds: bounds of the copy, in offsets.
-        is_moment: whether all files of the copy were copied at one point in time, as far as they show it.
+        is_moment: whether all files of the copy were copied at one point in time, as far as their names show.
         starts: the offsets at which leader epochs begin in the copy.
-        checkpoint: leader epochs and their first offsets.
+        checkpoint: leader epochs and their first offsets, from the checkpoint beside the copy's files.
     """
 
     source: str
@@ -100,7 +100,7 @@ class CopiesShare:
         copies: the copies in the dump.
         staged: staged files of the log partition's bucket.
         tables: files of the bucket, by table; none if no earlier run has read the log partition.
-        log: facts about the log partition that earlier runs have kept.
+        log: facts about the log partition from earlier runs; None if no earlier run has read the log partition.
     """
 
     log_partition: int
@@ -139,8 +139,7 @@ def share_of(
     compared = []
     for copy in copies:
         part = parts.get(copy.source, LogCopy(copy.source, partition))
-        # A swap file among other files comes from a later time than they do. A file that is not current is a copy of
-        # its own.
+        # A swap file was copied later than the files beside it. A file that is not current is a copy of its own.
         is_moment = all(file.is_current and ".swap" not in file.uri for file in copy.files)
         compared.append(ComparedCopy(copy.source, copy.bounds, is_moment, part.epochs, part.checkpoint))
     return CopiesShare(partition, compared, staged, {} if log is None else by_table, log)
@@ -179,9 +178,10 @@ def _segment_copy(compared: ComparedCopy, offsets: CopyOffsets, records: LogReco
 
 
 def _newest_stored(share: CopiesShare, log: EarlierLog, stored: LogRecords) -> SegmentCopy | None:
-    """Return the stored copy that reaches farthest.
+    """Return the stored copy with the highest end.
 
-    Return None if that copy is an export.
+    Return None if no copy is stored, if that copy is an export, or if the cleaner may have removed records before the
+    copy's end for records after it.
     """
     copies = read_copies(share.tables.get(COPIES, ())).get(share.log_partition, [])
     copy = max(copies, key=lambda copy: copy.bounds.end, default=None)
@@ -218,7 +218,7 @@ def _rows(partition: int, batches: Mapping[str, Iterable[pa.RecordBatch]]) -> pa
             yield some(batch, numbers_of(batch.column("log_partition"), -1) == partition)
 
     commits, records, markers = (reader_of(own(what), _SCHEMAS[what]) for what in (COMMIT, RECORD, CONTROL))
-    # Markers are read twice.
+    # The statement reads markers twice, so they can't be a stream.
     return select(_RECORDS, {}, commits=commits, records=records, markers=markers.read_all())
 
 

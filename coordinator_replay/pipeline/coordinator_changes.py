@@ -41,10 +41,10 @@ def write_coordinator_changes(
     Args:
         job: the job of the run.
         run: the run, after its input was read.
-        tally: counts of its records.
+        tally: counts of the records that the run read.
         elections: elections in the cluster metadata that the run was given.
         changes: files that the run adds to and removes from other tables.
-        log_partitions: files with the read parts of each log partition, including this run's.
+        log_partitions: files of table ``log_partitions``, including the files of this run.
 
     Returns:
         The changed files of the table, and its rows.

@@ -41,7 +41,7 @@ NUMBERED = tuple(name for what, name in RECORD_TABLES.items() if what != QUARANT
 """The tables with a column ``missing_before``."""
 
 DAMAGE = pa.array([*map(str, DamageClass), "MalformedLine", "MalformedRow"], pa.string())
-"""Error classes of damage, which is no record: bytes of a segment, and lines and rows without a position."""
+"""Error classes of damage: bytes of a segment, lines or rows that are no record and have no position."""
 
 _NO_EPOCH = -(2**31)
 _PLACE = ("log_partition", "log_offset")
@@ -49,13 +49,13 @@ _PLACE = ("log_partition", "log_offset")
 
 @dataclass(slots=True)
 class Deduplicated:
-    """Records of a bucket that were written, and their counts.
+    """Counts of a bucket's records.
 
     Attributes:
         written: by sort of record, the number of records that are new to the tables.
-        kinds: number of these records, by Kafka's name of their kind or by error class.
-        duplicates: number of further copies, which were dropped.
-        already: number of records that the tables had already.
+        kinds: number of these records, by sort and by Kafka's name of their kind or error class.
+        duplicates: number of records that were dropped, because another copy has them too.
+        already: number of records that were dropped, because the tables had them already.
         positions: by log partition, the number of positions that hold a record now.
     """
 
@@ -68,13 +68,13 @@ class Deduplicated:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Staged rows of a bucket by number: file by file, in the order of the dump.
+    """Columns of a bucket's staged rows. Rows are numbered file by file, in the order of the dump.
 
     Attributes:
         starts: the number of each file's first row. A last entry has the number of all rows.
-        has_place: for each row, whether it has a log partition and an offset.
-        has_key: for each row, whether it has a known key.
-        identity: by row, the identity of a piece of damage; rows that are no damage are left out.
+        has_place: for each row, whether the row is a record with a log partition and an offset; False for damage.
+        has_key: for each row, whether the key is known.
+        identity: the identity of each piece of damage, by the number of its row.
     """
 
     partitions: Numbers
@@ -94,9 +94,8 @@ _QUARANTINE_COLUMNS = ("error_class", "source", "key", "value", "kind")
 def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the identity of a piece of damage.
 
-    It does not depend on the folder from which the damage was read.
-
-    A piece of a segment is identified by file name and byte position, a malformed line or row by its bytes.
+    A piece of a segment is identified by file name and byte position, a malformed line or row by its bytes. The folder
+    of the file does not matter.
     """
     name = (row["source"] or "").rstrip("/").rsplit("/", 1)[-1]
     is_placed = "@" in name
@@ -112,7 +111,7 @@ def _is_damage(batch: pa.RecordBatch) -> Bools:
 def _have_key(batch: pa.RecordBatch) -> Bools:
     """Return, for each quarantined record, whether its key is known.
 
-    Unknown kinds count as known, because the broker skips them.
+    The key of a record of an unknown kind counts as known, because brokers skip such records.
     """
     is_of_no_kind = pc.equal(batch.column("error_class"), str(ErrorClass.UNKNOWN_RECORD_TYPE))
     return as_bools(pc.or_(batch.column("kind").is_valid(), is_of_no_kind))
@@ -149,11 +148,10 @@ def _read(files: Sequence[StagedFile]) -> _Rows:
 
 
 def _best_copies(rows: _Rows) -> Bools:
-    """Return, for each row, whether the row stays.
+    """Return, for each row, whether the row is the best row at its position.
 
-    Of several rows at one position, only a row with the highest leader epoch stays.
-
-    If several have it, the row of the first file stays.
+    This is the row with the highest leader epoch. If several rows have this epoch, it is the row of the first file. A
+    row without a position is False.
     """
     [placed] = np.nonzero(rows.has_place)
     partitions, offsets = rows.partitions[placed], rows.offsets[placed]
@@ -189,7 +187,15 @@ def _are_lost(rows: pa.RecordBatch, lost_from: Mapping[int, int]) -> Bools:
 
 
 class _Existing:
-    """Positions of the records that a bucket's tables have and keep, and damage in quarantine."""
+    """Positions of the records in a bucket's tables, and damage in quarantine.
+
+    Records that an election truncated are left out.
+
+    Args:
+        files: files of the bucket.
+        positions: whether positions are needed. If False, only damage is read.
+        lost_from: for each truncated log partition, the first offset that an election truncated.
+    """
 
     def __init__(self, files: BucketFiles, *, positions: bool, lost_from: Mapping[int, int]) -> None:
         self.lost_from = lost_from
@@ -217,7 +223,7 @@ class _Existing:
 
 
 def _by_partition(positions: Sequence[tuple[Numbers, Numbers]]) -> dict[int, Numbers]:
-    """Return offsets of each log partition, sorted."""
+    """Return the sorted offsets of each log partition, each offset once."""
     if not positions:
         return {}
     partitions, offsets = (np.concatenate(columns) for columns in zip(*positions, strict=True))
@@ -257,8 +263,8 @@ def _offsets(staged: Sequence[StagedFile], rows: _Rows) -> OffsetsByCopy:
 class Deduplication:
     """Deduplication of one bucket.
 
-    If staged records may belong between records of the tables, each position is looked up in the tables. If a record is
-    new, all records get new numbers.
+    If staged records may belong between records of the tables, each position is looked up in the tables. If one of
+    these records is new, ``missing_before`` is computed again for all records of the bucket.
 
     Attributes:
         share: the bucket.
@@ -271,7 +277,10 @@ class Deduplication:
     def run(self, writer: TableWriter) -> tuple[Deduplicated, OffsetsByCopy]:
         """Write the new records.
 
-        If the numbers of the tables' records change, write those records again.
+        If ``missing_before`` of the tables' records may change, write those records again.
+
+        Returns:
+            Counts of the records, and the offsets at which each copy has records.
         """
         rows = _read(self.share.staged)
         existing = _Existing(self.files, positions=self.share.are_late, lost_from=self.share.lost_from)
@@ -296,9 +305,9 @@ class Deduplication:
         return _exist(rows, existing.places) | again
 
     def _keep_damage(self, rows: _Rows, keep: Bools, existing: _Existing, counts: Deduplicated) -> None:
-        """Keep each piece of damage once.
+        """Keep damage that the tables do not have, and records without a position that could not be decoded.
 
-        Keep malformed lines of one dump as often as they occur.
+        Keep a piece of a segment once. Keep a malformed line or row as often as it occurs in the dump.
         """
         seen: set[tuple[Any, ...]] = set()
         for place, identity in rows.identity.items():
@@ -310,13 +319,14 @@ class Deduplication:
                 seen.add(identity)
                 keep[place] = True
         for place in np.flatnonzero(~rows.has_place & ~keep).tolist():
-            # A record without a position that could not be decoded.
+            # If the row is no damage, it is a record without a position that could not be decoded.
             keep[place] = place not in rows.identity
 
     def _numbers(self, rows: _Rows, keep: Bools, existing: _Existing) -> dict[int, Numbers]:
-        """Return sorted offsets of new records by log partition.
+        """Return the sorted offsets from which ``missing_before`` is computed, by log partition.
 
-        If some records are late, return all offsets with a record.
+        These are the offsets of new records. If staged records may lie between records of the tables, they are the
+        offsets of all records.
         """
         new = keep & rows.has_place
         new_offsets = _by_partition([(rows.partitions[new], rows.offsets[new])])
@@ -337,7 +347,10 @@ class Deduplication:
         return missing
 
     def _before(self, partition: int) -> int:
-        """Return the number of positions with a record below the first offset that is numbered now."""
+        """Return the number of records that lie below the offsets of ``_numbers``.
+
+        If ``_numbers`` has the offsets of all records, return 0.
+        """
         return 0 if self.share.are_late else self.share.positions.get(partition, 0)
 
     def _write(
@@ -364,7 +377,10 @@ class Deduplication:
         return batch.set_column(place, "missing_before", missing)
 
     def _rewrite(self, rows: _Rows, keep: Bools, numbers: Mapping[int, Numbers], writer: TableWriter) -> None:
-        """Write the kept rows of the tables again with new numbers, but no quarantined record that is decoded now."""
+        """Write the rows of the tables again, with a new ``missing_before``.
+
+        Leave out records that an election truncated, and quarantined records that could be decoded now.
+        """
         for name in RECORD_TABLES.values():
             old = self.files.old(name)
             self.files.remove(name)

@@ -130,7 +130,7 @@ def evaluate(
 def add_up_metrics(
     job: Job, results: Sequence[BucketResult], evaluated: Sequence[EvaluationResult], log: Log, summary: Summary
 ) -> Changes:
-    """Run the stage that adds up the minutes of all buckets."""
+    """Run the stage that adds up the metrics of all buckets, minute by minute."""
     share = MetricsShare(
         steps=[file.path for step in evaluated for file in step.files if file.part == STEP_ROWS],
         minutes=[file.path for result in results for file in result.files.staged.get(MINUTE_SUMS, [])],
@@ -144,9 +144,12 @@ def add_up_metrics(
 
 
 def take_findings(job: Job, evaluated: Sequence[EvaluationResult], log: Log, news: News, summary: Summary) -> Changes:
-    """Write the findings of all buckets and of the log.
+    """Count the findings of all buckets, and write the findings about the whole log.
 
-    Findings of the log are ranges not read or lost, and slow loading.
+    Findings about the whole log are unread and lost ranges, slow loading of groups, and moved groups.
+
+    Returns:
+        The changes of the tables, including the files that the buckets have written.
     """
     run = summary.run
     for step in evaluated:
@@ -190,7 +193,7 @@ def _of_log(run: Run, log: Log) -> Iterator[tuple[Evidence, Content]]:
 
 
 def count_earlier(job: Job, summary: Summary, news: News) -> None:
-    """Count the findings of earlier runs if this run had nothing to derive."""
+    """Count the findings, causes and groups that earlier runs stored, for a run that derives nothing."""
     summary.new_findings.update(news.count_earlier())
     for name, column, counts in (
         (FINDINGS, "severity", summary.findings),
@@ -202,7 +205,11 @@ def count_earlier(job: Job, summary: Summary, news: News) -> None:
 
 
 def count_records(results: Sequence[BucketResult], records_read: int, summary: Summary) -> None:
-    """Count every record that was read in the summary."""
+    """Count the records of all buckets in the summary, and check that no record is left out.
+
+    Raises:
+        CoordinatorReplayError: the counts do not add up to ``records_read``.
+    """
     run = summary.run
     run.records_read = records_read
     kinds: dict[str, Counter[str]] = {QUARANTINE: summary.quarantined, CONTROL: Counter()}

@@ -5,7 +5,7 @@ count when it starts (``GroupCoordinatorService.startup``). If somebody raises t
 broker are in other log partitions from then on. The records in the old log partitions stay but no longer count
 (KAFKA-14418). While brokers with the old and with the new count run, both log partitions get records of a group.
 
-Logs of two clusters in one folder look the same.
+Log partitions of two clusters in one folder look like a move, too.
 """
 
 import math
@@ -31,7 +31,7 @@ from coordinator_replay.tables.definition import table
 TABLE = "group_moves"
 
 SEQ_OF_MOVE = 1 << 32
-"""After each move, a group's events are numbered from the next multiple of this, so that they sort by move first."""
+"""After each move, a group's events are numbered from the next multiple of this number. So they sort by move first."""
 
 _PLACES = ("group_id", "log_partition", "log_offset")
 _MOST_NAMED = 50
@@ -96,8 +96,8 @@ class GroupMove(NamedTuple):
         moved_at: time of that record; None if no record of the group in the new log partition has a time.
         overlaps_until: the time up to which brokers with the old partition count and brokers with the new one both
             wrote; None if these times do not overlap.
-        exact_from_offset: offset of the first record in the new log partition after ``overlaps_until``; None if no
-            record comes after it.
+        exact_from_offset: offset of the group's first record in the new log partition after ``overlaps_until``; None if
+            no record comes after that time. Without an overlap, it equals ``begin_offset``.
         exact_from_timestamp: time of the record at ``exact_from_offset``.
     """
 
@@ -137,7 +137,7 @@ class GroupMoves:
 
         Args:
             rows: rows with group_id and log_partition.
-            columns: names of the columns with offsets of the rows; a row is over if one of its offsets is.
+            columns: names of the columns with offsets of the rows. One offset at or after the end is enough.
         """
         ends = self.ends_of(rows)
         is_over = np.zeros(rows.num_rows, np.bool_)
@@ -146,14 +146,14 @@ class GroupMoves:
         return is_over
 
     def counting(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        """Yield batches of records without records after a move of their group."""
+        """Yield batches of records, without records that come after a move of their group."""
         for batch in batches:
             yield batch.filter(pa.array(~self.are_over(batch, "log_offset"))) if self.ends else batch
 
     def ends_of(self, rows: pa.RecordBatch) -> Numbers:
-        """Return the offset at which each row's group left its log partition.
+        """Return the offset at which each row's group left the row's log partition.
 
-        If the group did not leave, it is LARGEST_INT64.
+        The offset is LARGEST_INT64 if the group did not leave.
         """
         return _by_key(rows, {key: end.end_offset for key, end in self.ends.items()}, LARGEST_INT64)
 
@@ -177,7 +177,7 @@ NO_MOVES = GroupMoves()
 
 
 def _by_key(rows: pa.RecordBatch, numbers: Mapping[tuple[str, int], int], otherwise: int) -> Numbers:
-    """Return a number for each row by its group and log partition."""
+    """Return the number of each row's group and log partition, or ``otherwise`` if these have no number."""
     result = np.full(rows.num_rows, otherwise, np.int64)
     if not numbers or not rows.num_rows:
         return result
@@ -195,9 +195,9 @@ def _by_key(rows: pa.RecordBatch, numbers: Mapping[tuple[str, int], int], otherw
 
 
 def _packed(groups: pa.Array, partitions: pa.Array, names: pa.Array) -> Numbers:
-    """Return group and log partition as one number.
+    """Return group and log partition of each row as one number.
 
-    It is negative for a group that is not among ``names``.
+    The number is negative for a group that is not among ``names``.
     """
     return (numbers_of(pc.index_in(groups, names), -1) << 32) + numbers_of(partitions, 0)
 
@@ -230,8 +230,8 @@ class FoundMoves:
 
     Attributes:
         moves: the moves, by group and then by number.
-        divisors: by log partition, a common multiple of all partition counts that would put its groups there; 0 if it
-            has no groups.
+        divisors: by log partition, a number that each possible partition count of ``__consumer_offsets`` divides, see
+            ``hash_divisor``; 0 if the log partition has no groups.
     """
 
     moves: Sequence[GroupMove]
@@ -239,17 +239,20 @@ class FoundMoves:
 
 
 def hash_divisor(groups: Iterable[str], log_partition: int) -> int:
-    """Return a common multiple of all partition counts that put these groups into a log partition.
+    """Return a number that each possible partition count of ``__consumer_offsets`` divides.
 
-    Return 0 for no group.
+    A count is possible if it puts all of these groups into the log partition. Return 0 if there are no groups.
     """
     return math.gcd(*(positive_hash(group) - log_partition for group in groups))
 
 
 def may_have_moved(divisors: Mapping[int, int]) -> bool:
-    """Return whether no single number of partitions explains where all groups are.
+    """Return whether no single partition count explains the log partitions of all groups.
 
-    Log partitions that a group can have under one partition count differ by a multiple of that count.
+    Such a count would divide all ``divisors``, and it would be greater than the number of each log partition.
+
+    Args:
+        divisors: by log partition, the result of ``hash_divisor``.
     """
     common = math.gcd(*divisors.values())
     return 0 < common <= max(divisors, default=0)
@@ -278,7 +281,10 @@ def _places(moves: Iterable[GroupMove]) -> Iterator[tuple[str, int]]:
 
 
 def _first_offsets(uris: Iterable[str]) -> dict[tuple[str, int], int]:
-    """Return the lowest offset of each group in each log partition, in files of any rows about groups."""
+    """Return the lowest offset of each group in each log partition, in files of any rows about groups.
+
+    A row without an offset counts as offset -1.
+    """
     first: dict[tuple[str, int], int] = {}
     for batch in read_paths(uris, _PLACES, dictionaries=_PLACES[:1]):
         rows = conform(batch, _PLACE_ROWS)
@@ -323,10 +329,10 @@ def _moves(share: MovesShare, groups: Sequence[str]) -> list[GroupMove]:
 
 
 def _seen(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return records with whether a client caused them.
+    """Return records with a column that says whether a client caused the record.
 
-    The coordinator of the old log partition goes on without clients: members time out, offsets expire. It writes
-    tombstones for that, and records of the whole group; for a classic group, a record without members.
+    After a move, the coordinator of the old log partition has no clients any more: members time out and offsets expire.
+    It then writes tombstones and records of the whole group. Such a record of a classic group has no members.
     """
     records = conform(batch, _RECORDS)
     kinds, values = records.column("kind"), records.column("value_json")
@@ -358,7 +364,7 @@ def moved_note(moves: Sequence[GroupMove]) -> str | None:
 def evidence_of(moves: Sequence[GroupMove]) -> MovedGroups:
     """Return moves as evidence of a finding.
 
-    The evidence names only some of the groups.
+    The evidence names only the first moves, and counts all groups.
     """
     times = [move.moved_at for move in moves if move.moved_at is not None]
     open_until = [move.overlaps_until for move in moves if move.overlaps_until is not None]
@@ -381,9 +387,9 @@ def evidence_of(moves: Sequence[GroupMove]) -> MovedGroups:
 
 
 def rebuilt_for(known: Sequence[GroupMove], now: Sequence[GroupMove]) -> dict[int, str]:
-    """Return the reasons why rows of log partitions are derived again.
+    """Return the log partitions whose rows must be derived again, each with the reason.
 
-    Moves into or out of these partitions changed.
+    These are the log partitions that a group left or entered by a move that is new, changed or gone.
     """
     reasons: dict[int, str] = {}
     for move in sorted(set(known).symmetric_difference(now), key=lambda move: (move.group_id, move.number)):

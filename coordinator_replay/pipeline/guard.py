@@ -29,8 +29,8 @@ class GroupFailure(NamedTuple):
         step: the step that failed.
         error: the exception, shortened.
         where: the place in this package that raised it.
-        log_partition: log partition of the record at hand; None if the step is not about a record.
-        log_offset: log offset of the record at hand; None if the step is not about a record.
+        log_partition: log partition of the record that was being processed; None if the step does not process records.
+        log_offset: log offset of that record; None if the step does not process records.
     """
 
     step: str
@@ -40,7 +40,7 @@ class GroupFailure(NamedTuple):
     log_offset: int | None = None
 
     def evidence(self) -> FailedStep:
-        """Return the failure as evidence."""
+        """Return the failure as evidence of a finding."""
         return {
             "step": self.step,
             "error": self.error,
@@ -62,7 +62,7 @@ class GroupGuard:
     __slots__ = ("failure", "place", "step")
 
     def __init__(self, step: str) -> None:
-        """Begin with a group.
+        """Guard a step of a group.
 
         Args:
             step: the step, in the words of a finding.

@@ -38,10 +38,14 @@ EXPIRY = table("removed_offsets").arrow_schema(
         "last_state",
     ]
 )
-"""Columns of open and removed offsets at the end of the log or at the tombstone. They have the expiry rule in force and
-since when it applies (null: since the group's first record). If the base of the rule is null, the offset does not
-expire. They have whether a transaction on the partition was open, and whether the group's own tombstone follows in the
-same operation. They have the last owner and the group's state before."""
+"""Columns of open and removed offsets, about the end of the log or the tombstone:
+
+- the expiry rule in force, its base time (null: the offset does not expire), and the time since which the rule applies
+  (null: since the group's first record)
+- whether a transaction on the partition was open
+- whether the group's own tombstone follows in the same operation
+- the last owner of the partition, and the last state of the group
+"""
 
 STAGED = pa.schema(
     [
@@ -52,5 +56,5 @@ STAGED = pa.schema(
 """``is_topic_over`` is true for an offset that a commit of another topic with the same name replaced."""
 
 OPEN_ROWS, REMOVED_ROWS = "open_offsets", "removed_rows"
-"""Names of staged rows, in STAGED: offsets in force at the end of the log, and removed offsets. The cause of their
-tombstone may still change."""
+"""Names of staged rows with the columns of STAGED: offsets in force at the end of the log, and removed offsets whose
+cause may still change."""

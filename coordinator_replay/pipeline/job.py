@@ -38,7 +38,7 @@ class Job:
         stages: runs the stages.
         options: the options of the run.
         store: the warehouse.
-        snapshots: snapshots of its tables at the begin of the run.
+        snapshots: the state of each of the warehouse's tables at the beginning of the run, by table.
         buckets: number of buckets.
         place: the folders for the rows that are written.
     """

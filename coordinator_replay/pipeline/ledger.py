@@ -22,7 +22,7 @@ from coordinator_replay.version import __version__
 _GAP = ("log_partition", "from_offset", "to_offset")
 
 _MOST_NAMED = 20
-"""Largest number of groups that a run's notes name as not evaluated; each has a finding."""
+"""Largest number of groups that a run's notes name as not evaluated. Findings name all of them."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,13 +97,11 @@ class Run:
                 self.to_offsets[partition] = max(count.high + 1, self.to_offsets.get(partition, 0))
 
     def cover(self, extents: Sequence[Extent], ends: Mapping[int, int]) -> None:
-        """Extend the offsets of the run to the ends of its files.
-
-        This includes parts that were audited before.
+        """Extend the offsets of the run to the parts of its files that earlier runs have read.
 
         Args:
             extents: the offsets that the run's files cover.
-            ends: by log partition, the end of earlier runs. After this end, only records that were read count.
+            ends: by log partition, the end of earlier runs. After this end, only records that this run read count.
         """
         for extent in extents:
             if extent.skipped:
@@ -188,9 +186,10 @@ def _finished(row: Mapping[str, Any], cluster: str) -> Run:
 
 
 def audited_ranges(runs: Sequence[Run], form: str | None = None) -> dict[int, list[tuple[int, int]]]:
-    """Return the offsets of each log partition that runs have read, as half-open ranges in order, without gaps.
+    """Return the offsets that runs have read, as sorted half-open ranges by log partition.
 
-    These are few numbers, whatever the size of the log and the number of audits.
+    Gaps of the dumps, and offsets that an election truncated later, are left out. These are few numbers, whatever the
+    size of the log and the number of audits.
 
     Args:
         runs: the runs, as ``finished_runs`` returns them, the newest first.
@@ -237,9 +236,9 @@ def lost_ranges(runs: Sequence[Run]) -> Iterator[tuple[int, int, int]]:
 
 
 def below(ranges: Ranges, limits: Mapping[int, int]) -> dict[int, list[tuple[int, int]]]:
-    """Return half-open ranges of offsets by log partition.
+    """Cut off half-open ranges of offsets at the limit of their log partition.
 
-    If the partition has a limit, the ranges are cut off there.
+    Ranges of a log partition without a limit stay unchanged.
     """
     return {
         partition: [
@@ -299,10 +298,7 @@ class History:
 
 
 def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return half-open ranges in order.
-
-    Ranges that touch are merged.
-    """
+    """Return sorted half-open ranges. Ranges that overlap or touch are merged."""
     joined: list[tuple[int, int]] = []
     for start, end in sorted(ranges):
         if joined and start <= joined[-1][1]:
@@ -315,7 +311,7 @@ def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 def unread(earlier: Ranges, run: Run) -> list[tuple[int, int, int]]:
     """Return ranges that no run has read, between the offsets of earlier runs and of this run.
 
-    A range is log partition, begin and end.
+    A range is log partition, begin and end (not included).
 
     Args:
         earlier: the offsets of earlier runs, as ``audited_ranges`` returns them.
@@ -328,9 +324,9 @@ def unread(earlier: Ranges, run: Run) -> list[tuple[int, int, int]]:
 
 
 def between(read: Mapping[int, Sequence[tuple[int, int]]]) -> Iterator[tuple[int, int, int]]:
-    """Yield the ranges between given ranges of offsets.
+    """Yield the ranges between given half-open ranges of offsets.
 
-    A range is log partition, begin and end.
+    A range is log partition, begin and end (not included).
     """
     for partition, ranges in sorted(read.items()):
         reached = None

@@ -33,7 +33,8 @@ class _Times(NamedTuple):
 
     Attributes:
         before_us: the latest time of the records below the offset; None if no such record has a time.
-        at_us: the earliest time from which records at or after the offset come; None if there is none.
+        at_us: the time of the first record at or after the offset, or ``before_us`` if that is later; None if there is
+            no such record, or if it has no time.
     """
 
     before_us: int | None = None
@@ -51,11 +52,14 @@ class _Times(NamedTuple):
 
 
 def times_around(files: BucketFiles, needed: Iterable[Needed]) -> dict[Needed, _Times]:
-    """Return the times around offsets. Times are running maxima, because brokers' clocks differ.
+    """Return the times around offsets.
+
+    Brokers' clocks differ, so a record can have an earlier time than a record before it. Then the earlier record's time
+    counts.
 
     Args:
-        files: the bucket's.
-        needed: log partitions and offsets.
+        files: files of the bucket.
+        needed: pairs of log partition and offset.
     """
     times_of = {partition: _Times() for partition in needed}
     if not times_of:
@@ -110,9 +114,9 @@ class PartitionStep:
         ]
 
     def new_gaps(self, partition: int) -> list[tuple[int, CompleteRange]]:
-        """Return the gaps after the end of earlier runs, with their numbers.
+        """Return the new ranges that follow a gap after the end of earlier runs, each with its index.
 
-        If an earlier range changed, return no gaps.
+        Return an empty list if an earlier range changed.
         """
         ranges, old = self.completeness.ranges[partition], self.old.get(partition)
         if old is None or not old["complete_ranges"]:
@@ -256,13 +260,16 @@ def ranges_of(rows: Sequence[Mapping[str, Any]] | None) -> list[CompleteRange]:
 
 
 def exact_spans(files: BucketFiles) -> list[ExactSpan]:
-    """Return the exact spans of a bucket's log partitions with missing records, by its rows of the table."""
+    """Return the exact spans of a bucket's log partitions with missing records, as the table has them."""
     batches = read_paths(files.uris(TABLE), ["log_partition", "complete_ranges"])
     rows = (row for batch in batches for row in batch.to_pylist())
     return [span for row in rows for span in spans_of(row["log_partition"], ranges_of(row["complete_ranges"]))]
 
 
 def _ended_where_exact(row: Mapping[str, Any], ranges: Sequence[CompleteRange]) -> bool:
-    """Return whether a row had no record yet in its last exact range, so that it has no time of its beginning."""
+    """Return whether a row's last exact range had no record yet, but has one now.
+
+    Such a row lacks the time at which the exact range begins.
+    """
     exact_from = ranges[-1].exact_from_offset
     return row["complete_from_offset"] is None and exact_from is not None and exact_from < ranges[-1].to_offset

@@ -28,7 +28,7 @@ BUCKET_TABLES = tuple(name for name, table in tables().items() if has_buckets(ta
 """The tables that are partitioned by bucket."""
 
 RECENTLY = timedelta(minutes=10)
-"""Minutes this close to the end are added up again by the next run, whose first records may have earlier times."""
+"""The next run adds up minutes this close to the end again, because its records may belong to them."""
 
 
 _SOURCES = {
@@ -53,8 +53,8 @@ class Moves:
     Attributes:
         known: the moves that earlier runs found.
         now: the moves that this run found.
-        divisors: by log partition, a common multiple of all partition counts that would put its groups there; 0 if it
-            has no groups.
+        divisors: by log partition, a number that each possible partition count of ``__consumer_offsets`` divides, see
+            ``group_moves.hash_divisor``; 0 if the log partition has no groups.
     """
 
     known: Sequence[GroupMove] = ()
@@ -82,14 +82,17 @@ class Plan:
     moves: Moves = NOTHING_MOVED
 
     def continuing(self) -> list[BucketShare]:
-        """Return buckets that continue, unless their tables give a reason to rebuild."""
+        """Return the buckets that shall continue; their tables may still give a reason to rebuild them.
+
+        If the run derives no rows, return an empty list.
+        """
         return [share for share in self.shares if self.derives and share.action is Action.CONTINUE]
 
     def rebuilding(self, reasons: Mapping[int, Sequence[str]]) -> "Plan":
         """Return the plan with some more buckets rebuilt.
 
         Args:
-            reasons: the reasons by bucket; no reasons for a bucket whose action stays as it is.
+            reasons: the reasons by bucket. The action of a bucket without reasons stays as it is.
         """
         shares = [
             replace(share, action=Action.REBUILD, reasons=more) if (more := reasons.get(share.bucket)) else share
@@ -112,9 +115,15 @@ def plan_buckets(
 ) -> Plan:
     """Decide what to do with each bucket, as far as this is possible without reading the bucket's rows.
 
-    A bucket is rebuilt if its tables have nothing yet, if new records lie between existing ones, or if existing records
-    were lost. All buckets are rebuilt with ``--full``, or if this run derives all rows differently from the runs
-    before. Otherwise a bucket continues.
+    A bucket is rebuilt in these cases:
+
+    - its tables have no rows yet
+    - new records lie between existing records, or existing records were lost
+    - moves of groups into or out of its log partitions have changed
+    - all buckets are rebuilt: with ``--full``, or because this run derives all rows differently from the last run
+    - the history has one commit of each interval only (``--history-every``)
+
+    Otherwise a bucket continues.
 
     Args:
         reading: the result of reading the dump.
@@ -198,7 +207,7 @@ def _reasons_everywhere(history: History, options: Options) -> Iterator[str]:
 
 
 def _late_records(first: Mapping[int, int], ends: Mapping[int, int], reading: Reading) -> Iterator[tuple[int, str]]:
-    """Yield log partitions with records that lie between existing records or were lost, each with a sentence."""
+    """Yield log partitions where records may lie between existing records, or were lost, each with the reason."""
     bounds = ((copy, copy.bounds.log_partition) for copy in reading.copies)
     overlapping = {partition for copy, partition in bounds if copy.may_have_below(ends.get(partition))}
     for partition in sorted({*first, *overlapping, *reading.lost_from}):

@@ -41,7 +41,7 @@ class Earlier:
 
     Attributes:
         history: the ranges that earlier runs have read.
-        logs: facts of each log partition with which the next dump is compared.
+        logs: by log partition, the facts with which the next dump is compared.
         complete: half-open ranges of offsets without a missing record, by log partition.
         tables: files of all tables that have buckets.
         is_read_again: whether this run reads records again that earlier runs have read.
@@ -72,7 +72,7 @@ class Reading:
         tally: counts of all records in these files.
         copies: the copies of log partitions that the dump has.
         history: the ranges that earlier runs have read and the log has not lost since.
-        logs: facts of each log partition with which the next dump is compared.
+        logs: by log partition, the facts with which the next dump is compared.
         lost_from: for each truncated log partition, the first lost offset.
         gaps: ranges that no file covers: log partition, from, to (not included).
         extents: the offsets that the files of the dump cover.
@@ -119,7 +119,7 @@ def read_dump(stages: Stages, dump: Dump, earlier: Earlier, *, folder: str, buck
 
 @dataclass(frozen=True, slots=True)
 class _Decoding:
-    """The stage that decodes."""
+    """The stage that decodes segments, or the rows of an export."""
 
     stages: Stages
     folder: str
@@ -188,11 +188,11 @@ class _SegmentsRead:
     Attributes:
         unread: the parts that had to be read.
         decoded: the decoded files of the dump.
-        comparison: result of the comparison of copies: the records that don't count.
+        comparison: result of the comparison of copies. It names the records that don't count.
         earlier: facts of earlier runs on the log, without offsets that were lost since.
         extents: the offsets that the files cover.
         copies: the copies of log partitions.
-        logs: facts of each log partition with which the next dump is compared.
+        logs: by log partition, the facts with which the next dump is compared.
     """
 
     unread: UnreadFiles
@@ -263,7 +263,7 @@ def _read_copies(
         decoding: the stage that decodes.
         dump: the dump.
         earlier: facts of earlier runs on the log.
-        comparison: result of the comparison of copies: the records that don't count.
+        comparison: result of the comparison of copies. It names the records that don't count.
         first: the parts that were decoded before copies were compared. None if these have records that don't count, so
             that all parts must be decoded again.
     """
@@ -334,18 +334,27 @@ def _copies_shares(
 
 
 def _head(copy: DumpCopy, heads: Mapping[str, LogCopy]) -> LogCopy:
-    """Return the facts about the end of a copy that its headers show."""
+    """Return the facts that the headers of a copy show.
+
+    If the copy's last batch was not read, return no leader epochs.
+    """
     head = heads.get(copy.source, LogCopy(copy.source, copy.bounds.log_partition))
     return head if copy.has_last_batch else replace(head, epochs=[])
 
 
 def _parts_of(decoded: Sequence[DecodedFile]) -> list[LogCopy]:
-    """Merge the parts of each copy; return the copies with facts from batch headers and comparisons with anchors."""
+    """Return the copies, with the facts from their batch headers and their comparisons with anchors.
+
+    The parts of a copy may be in several decoded files.
+    """
     return merged(part for file in decoded for part in file.parts)
 
 
 def _names(file: DumpFile) -> tuple[str, str]:
-    """Return the names of the copies that a file belongs to."""
+    """Return the name of the copy that a file belongs to, and the file's folder.
+
+    A comparison may name either of them.
+    """
     return copy_name(file), folder_of(file)
 
 
@@ -375,7 +384,7 @@ def _compare_logs(
 
 
 def _logs_after(earlier: Earlier, decoded: Sequence[DecodedFile], comparison: LogComparison) -> dict[int, EarlierLog]:
-    """Return the anchors with which the next dump is compared."""
+    """Return, by log partition, the facts with which the next dump is compared."""
     parts = [part for file in decoded for part in file.parts]
     newer = logs_after(earlier.logs, [file.anchors for file in decoded], parts, comparison)
     return {**earlier.logs, **newer}

@@ -1,8 +1,8 @@
 """Pauses of commits around rebalances. They show how long consumers stopped, whatever their protocol.
 
 A row of the history that ends with the next commit is the time between two commits of a partition. The pause of a
-rebalance is the longest such time that overlaps it. Only partitions that the rebalance gave to a member count, or all
-partitions if it gave none.
+rebalance is the longest of these times that overlaps the rebalance. Only partitions that the rebalance gave to a member
+count. If it gave none, all partitions count.
 
 If a row ends because records are missing, it may have lasted longer, so the pause is a lower bound. It is also a lower
 bound if commits may be missing around the rebalance.
@@ -52,7 +52,7 @@ AWAITING_LOGS = {True: "open_rebalances", False: "final_rebalances"}
 """Names of staged rows of ``rebalances`` without the additions of brokers' logs, by whether they are open."""
 
 WITHIN_MS = 3_600_000
-"""Longest time after the end of a rebalance in which a commit still shows its pause."""
+"""A commit shows the pause of a rebalance only if it comes at most this long after the end of the rebalance."""
 
 _SCHEMA = table(TABLE).file_schema().remove_metadata()
 _NONE, _NOT_COMPUTED = -1, -2
@@ -66,8 +66,8 @@ class EarlierPauses:
     """Pauses that earlier runs have computed, in the order of the rebalances.
 
     Attributes:
-        longest_ms: the longest pause around each rebalance: -1 if there was none, NOT_COMPUTED if this run has to
-            compute it.
+        longest_ms: the longest pause around each rebalance: -1 if there was none, -2 if this run has to compute the
+            pause.
         are_at_least: for each pause, whether it is a lower bound.
     """
 
@@ -77,7 +77,13 @@ class EarlierPauses:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """Partitions that rebalances gave to members, as sorted numbers of rebalance, topic and partition."""
+    """Partitions that rebalances gave to members.
+
+    Attributes:
+        topics: names of the topics.
+        keys: a number for each rebalance, topic and partition, sorted; see ``numbers``.
+        has_any: for each rebalance, whether it gave a partition to a member.
+    """
 
     topics: pa.Array
     keys: Numbers
@@ -149,12 +155,17 @@ class CommitPauses:
         return is_outside
 
     def _overlapping(self, groups: pa.Array, begins: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
-        """Return pairs of indices, of a row and of a rebalance of the same group that the row overlaps.
+        """Return all pairs of a row and a rebalance of the row's group that overlap.
+
+        They also overlap if the end of one is the beginning of the other.
 
         Args:
             groups: the group of each row.
             begins: the beginning of each row, in milliseconds.
-            ends: the end of each row, in milliseconds, not included.
+            ends: the end of each row, in milliseconds.
+
+        Returns:
+            The row of each pair, and the rebalance of each pair, as indices.
         """
         codes = numbers_of(pc.index_in(groups, self.groups).fill_null(-1))
         [relevant] = np.nonzero((codes >= 0) & (begins >= 0) & (ends >= 0))
@@ -198,7 +209,7 @@ class CommitPauses:
         return _Taken(topics, distinct(keys), has_any)
 
     def add(self, history: pa.RecordBatch) -> None:
-        """Take the times between commits of some rows.
+        """Extend the pauses of rebalances by the times between commits.
 
         Args:
             history: rows of ``offset_history`` that ended with a commit or because records are missing.
@@ -211,7 +222,7 @@ class CommitPauses:
         rows, rebalances = rows[is_near], rebalances[is_near]
         if not len(rows):
             return
-        # An unproven row shows no pause.
+        # A row that is not exact shows no pause.
         lengths = np.where(as_bools(history.column("is_exact")), ends - begins, _NONE)[rows]
         is_cut = ~_are_whole(history)[rows]
         np.maximum.at(self.longest["any"], rebalances, lengths)
@@ -231,7 +242,7 @@ class CommitPauses:
         longest = np.where(self.taken.has_any, self.longest["taken"], self.longest["any"])
         every = self.earlier.longest_ms.copy()
         every[self.order] = np.maximum(longest, every[self.order])
-        # Without a time of the rebalance, no pause is known.
+        # If the end of a rebalance is not known, its pause is not known either.
         is_open = as_bools(self.rows.column("is_end_open"))
         every[is_open] = _NONE
         is_cut = np.where(self.taken.has_any, self.is_cut["taken"], self.is_cut["any"])
@@ -284,7 +295,7 @@ class PauseStep:
             self.pauses.add(batch)
 
     def _begins_ms(self) -> int:
-        """Return the time of the first record of this run, in milliseconds."""
+        """Return the earliest time of a new record, in milliseconds; LATEST_MS if no new record has a time."""
         uris = [file.path for name in _RECORDS for file in self.files.new(name)]
         first = [pc.min(batch.column("log_timestamp")).as_py() for batch in read_paths(uris, ["log_timestamp"])]
         return min((milliseconds(time) for time in first if time is not None), default=LATEST_MS)
@@ -314,9 +325,9 @@ class PauseStep:
 
     @staticmethod
     def _earlier(rebalances: pa.Table, files: Iterable[TableFile], begins_ms: int) -> EarlierPauses:
-        """Return pauses that earlier runs computed.
+        """Return the pauses that earlier runs computed.
 
-        A rebalance that this run began or changed has NOT_COMPUTED.
+        The pause of a rebalance that is new, or that has changed, is ``_NOT_COMPUTED``.
         """
         names = ["rebalance_id", "started_at", "completed_at", "commit_pause_ms", "is_pause_at_least"]
         schema = pa.schema([_SCHEMA.field(name) for name in names])
@@ -333,11 +344,11 @@ class PauseStep:
         return EarlierPauses(np.where(is_same, earlier_ms, _NOT_COMPUTED), is_same & are_at_least)
 
     def _intervals_before(self, rebalances: pa.Table, reached_ms: int) -> Iterator[pa.RecordBatch]:
-        """Return times between commits of earlier runs that may overlap rebalances which this run has derived.
+        """Return the times between commits in rows of earlier runs that may overlap a rebalance of this run.
 
-        Earlier runs may have read one log partition further than this run begins in another.
-
-        A row that stands for several commits (``--history-every``) is not such a time.
+        There may be such rows: earlier runs may have read one log partition up to a later time than the time at which
+        this run begins in another. A row that stands for several commits (``--history-every``) is left out, because it
+        is not the time between two commits.
         """
         started = ms_of(pc.coalesce(rebalances.column("started_at"), rebalances.column("completed_at")))
         early = rebalances.filter(pa.array((started >= 0) & (started <= reached_ms)))
@@ -372,9 +383,10 @@ class PauseStep:
         return read_paths(self.files.uris("partition_ownership"), names, since)
 
     def _are_final(self) -> Bools:
-        """Return, for each row, whether no later commit can change it.
+        """Return, for each row, whether no later commit can change the row.
 
-        The row's group has later records or was deleted.
+        This is so if the rebalance is over and its group was deleted later, or has a record so late that it no longer
+        shows the pause of the rebalance.
         """
         rows = self.pauses.rows
         groups: list[Any] = rows.column("group_id").to_pylist()
@@ -393,7 +405,7 @@ class PauseStep:
         # Rows from files that were closed too early stay final.
         places = np.arange(len(groups))
         are_final |= places >= self.open_count
-        # A row that was still open may have been final for long, by records that earlier runs have read.
+        # The record that makes a row of this run final may be one that an earlier run has read.
         unsure = are_over & ~are_final & (places < self.new_count) & (until < self.reached_ms)
         if unsure.any() and not self.files.is_rebuild:
             since = pc.field("log_timestamp") > pa.scalar(moment_of_ms(int(until[unsure].min())), TIMESTAMP)
@@ -414,7 +426,7 @@ class PauseStep:
         return extremes(self._uris("group_records"), "log_offset", "max", are_tombstones)
 
     def write(self, writer: TableWriter, *, awaits_logs: bool) -> None:
-        """Write the rows.
+        """Write the rebalances with their pauses.
 
         Args:
             writer: takes the rows.

@@ -58,7 +58,7 @@ class Topics:
 
 @dataclass(slots=True, kw_only=True)
 class Work:
-    """The state of a run, with the facts known when its buckets are planned, and the results of its stages.
+    """The facts of a run that are known once its buckets are planned, and the results of its stages so far.
 
     Attributes:
         has_logs: whether this run has brokers' logs, or the tables have lines of such logs.
@@ -86,7 +86,7 @@ class Work:
     def news(self) -> News:
         """Return the facts that decide which findings are new.
 
-        They need the counts of the run's records.
+        They are right only after the run's records were counted.
         """
         return news_of(self.job.files(FINDINGS), self.run, self.reading.history.runs)
 
@@ -94,7 +94,8 @@ class Work:
     def log(self) -> Log:
         """Return the facts of the whole log.
 
-        They exist only if commits are added up.
+        Raises:
+            LookupError: no record of the log has a time.
         """
         if self.sums is None or self.run.log_end is None:
             raise LookupError("no record of the log has a time")

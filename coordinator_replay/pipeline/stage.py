@@ -1,10 +1,10 @@
 """A stage: a plain function from a share of work to a small result. Spark runs a task for each share.
 
-The shares of a stage are its manifest, a DataFrame with one row for each share. It is partitioned by range of its rank.
-So each share gets its own task, the largest first, even with adaptive execution. Stages by bucket are grouped maps over
-the manifest (``applyInPandas``), stages on files are maps (``mapInArrow``). A result is a row as well: the task's I/O
-metrics and the stage's own result (``typed_json``). Workers read and write the files themselves, so Spark moves only
-file names and counts.
+The shares of a stage are its manifest, a DataFrame with one row for each share. The manifest is partitioned by ranges
+of the rank. So each share gets its own task, the largest first, even with adaptive execution. Stages by bucket are
+grouped maps over the manifest (``applyInPandas``), stages on files are maps (``mapInArrow``). A result is a row as
+well: the task's I/O metrics and the stage's own result (``typed_json``). Workers read and write the files themselves,
+so Spark moves only file names and counts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -71,7 +71,7 @@ class Stages(Protocol):
         size: Callable[[Share], int] = ...,
         /,
     ) -> list[Result]:
-        """Run a stage whose shares are not files of an input, such as a stage by bucket: a grouped map.
+        """Run a stage whose shares are not files of an input, such as a stage by bucket, as a grouped map.
 
         Args:
             name: name of the stage, for people.
@@ -92,12 +92,12 @@ class Stages(Protocol):
         size: Callable[[Share], int] = ...,
         /,
     ) -> list[Result]:
-        """Run a stage on files of an input, see ``run``: a map."""
+        """Run a stage whose shares are files of an input, as a map. See ``run``."""
 
     def run_on_rows(
         self, name: str, dump: Dump, stage: Callable[[Iterator[pa.RecordBatch]], Result], /
     ) -> list[Result]:
-        """Run a stage on the rows of a dump in table form. It makes one result from the batches of a task."""
+        """Run a stage on the rows of a dump in table form. The stage makes one result from all batches of a task."""
 
     def observed_by(self, observer: Observer, /) -> "Stages":
         """Return the same stages with one more observer."""

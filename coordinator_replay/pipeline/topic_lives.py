@@ -27,7 +27,10 @@ class TopicLife(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """The n-th life of each topic: bounds in microseconds and id; it begins at LARGEST_INT64 if there is none."""
+    """The n-th life of each topic: begin and end in microseconds, and the topic id.
+
+    If a topic has no n-th life, the life begins at LARGEST_INT64.
+    """
 
     begins: Numbers
     ends: Numbers
@@ -52,7 +55,7 @@ class TopicLives:
     def with_ids(self, commits: pa.RecordBatch) -> pa.RecordBatch:
         """Return commits with missing topic ids filled in.
 
-        An id is filled in if a topic of that name existed then.
+        An id is filled in if the metadata has a topic of that name at the time of the commit.
 
         Args:
             commits: rows with topic, topic_id and commit_timestamp.
