@@ -125,7 +125,8 @@ def _print(common: Common, answer: "Replayed") -> None:
     for name in names[2:]:
         print_text(name)
     heads = ["recorded", "simulated", *(f"({number})" for number in range(2, len(answer)))]
-    # Alternatives are the answer: names of measures and the simulated record lose their room first.
+    # Alternatives are the answer. On a narrow terminal, the columns of measures and of the simulated record are cut
+    # first.
     columns = [AnswerColumn("measure", "MEASURE", 1, 16), *(AnswerColumn(head, head.upper(), 1) for head in heads)]
     columns[2] = AnswerColumn("simulated", "SIMULATED", 2)
     rows = [[label, *values] for label, values in table_of(answer)]

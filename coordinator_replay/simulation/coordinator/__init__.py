@@ -1,7 +1,7 @@
 """Kafka's group coordinator: requests and time in, responses and records out.
 
-It is the counterpart of the engine, which replays the records that are written here. No I/O, no clock, no threads; the
-standard library and RE2. ``Coordinator`` is the way in.
+The package is the counterpart of the engine, which replays the records that are written here. It has no I/O, no clock
+and no threads. ``Coordinator`` is the entrance.
 """
 
 from coordinator_replay.simulation.coordinator.config import Config

@@ -5,12 +5,12 @@ Rules of this package:
 - No I/O, no clock, no threads, no randomness: time is given, member ids are counted.
 - The hard state is the engine's. Every record is replayed by the engine as soon as it is written, and no operation
   changes that state in another way.
-- One operation at a time. It reads the state, checks, and returns an ``Outcome`` with records and a response. A failed
-  check raises ``RequestError``, and nothing changes.
+- One operation runs at a time. An operation reads the state, checks it, and returns an ``Outcome`` with records and a
+  response. A failed check raises ``RequestError``, and nothing changes.
 
-A protocol plugs in with functions ``(shard, request, reply) -> Outcome``, listed in ``HANDLERS``. To answer later, an
-operation keeps the ``Reply``, and another operation calls ``send``. Timers are set with ``Shard.schedule``, whose
-operation is run like a request. ``Coordinator`` itself handles changes of topics and reloads.
+``HANDLERS`` has a function ``(shard, request, reply) -> Outcome`` for each request. To answer later, an operation keeps
+the ``Reply``, and another operation calls ``send``. ``Shard.schedule`` sets a timer, whose operation is run like a
+request. ``Coordinator`` itself handles changes of topics and reloads.
 """
 
 from collections.abc import Callable, Iterable, Mapping

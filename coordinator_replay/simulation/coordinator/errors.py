@@ -1,7 +1,7 @@
 """Kafka's error codes, and the exception by which a check refuses a request.
 
-A check raises ``RequestError`` before anything changes. The client gets the error response of the request's kind. A
-kind without an error response fails as a whole.
+A check raises ``RequestError`` before anything changes. The client gets the error response of the request's API. If the
+API has no error response, the call fails as a whole.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ CODES: Mapping[str, int] = {
     "UNSUPPORTED_ASSIGNOR": 112,
     "STALE_MEMBER_EPOCH": 113,
     "INVALID_REGULAR_EXPRESSION": 128,
-    # Only in KIP-848's draft, which gives it no number; our number is far from all of Kafka's.
+    # Only KIP-848's draft has this error, without a number. Our number is far from all of Kafka's.
     "INVALID_ASSIGNMENT": 10_848,
 }
 """Errors the coordinator answers with, by Kafka's name (``org.apache.kafka.common.protocol.Errors``)."""
@@ -67,7 +67,7 @@ class MemberSideError(RequestError):
 class IllegalStateError(CoordinatorReplayError):
     """An error where Kafka's group throws ``IllegalStateException``.
 
-    Its clients receive an unknown server error.
+    The client receives UNKNOWN_SERVER_ERROR.
     """
 
 

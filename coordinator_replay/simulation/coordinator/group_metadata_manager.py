@@ -1,9 +1,9 @@
 """Requests to groups of more than one type: the classic protocol's, ListGroups, DeleteGroups.
 
-JoinGroup, SyncGroup, Heartbeat and LeaveGroup first check the request itself. Then they pass it to the code for the
-group's type: ``classic`` for classic groups, ``consumer.classic_members`` for consumer groups. Mirrors the parts of
-``GroupCoordinatorService`` and ``GroupMetadataManager`` that choose between group types, and what ``KafkaApis`` does to
-requests of old versions.
+The functions for JoinGroup, SyncGroup, Heartbeat and LeaveGroup first check the request itself. Then they call the code
+for the group's type: ``classic`` for classic groups, ``consumer.classic_members`` for consumer groups. Mirrors the
+parts of ``GroupCoordinatorService`` and ``GroupMetadataManager`` that choose between group types. Also mirrors the
+changes that ``KafkaApis`` makes to requests of old versions.
 """
 
 from coordinator_replay.engine.classic_group import ClassicGroup
@@ -67,7 +67,7 @@ def _join_classic_group(shard: Shard, request: Request, reply: Reply) -> Outcome
     outcome = Join(shard, live, request, reply).run()
     if outcome.records:
         return outcome
-    # The record of a group that was just created, even if the group has changed since.
+    # As in Kafka, the record has the group as it was created, even if the group has changed since.
     created = record_helpers.classic_group(ClassicGroup(group_id, state_timestamp_ms=live.state_timestamp_ms))
     return outcome._replace(records=(*tombstones, created))
 

@@ -1,4 +1,6 @@
-"""Ids that the coordinator makes for members: random on a broker, counted here, so that every run gives the same.
+"""Ids that the coordinator makes for members.
+
+A broker's ids are random. Here they are counted, so that every run has the same ids.
 
 The n-th id is the version 4 UUID whose last six bytes are n. Java's hash tables order members by the characters of
 their ids, so the ids decide ties.

@@ -23,11 +23,11 @@ V = TypeVar("V")
 
 DEFAULT_CAPACITY = 16
 TREE_CAPACITY = 64
-"""A table smaller than this grows if a bin is crowded, however empty the rest is; a larger table makes a tree of the
-bin."""
+"""If a bin is crowded, a smaller table grows, even if the other bins are empty. A table of this size or larger turns
+the bin into a tree."""
 
 CROWD = 9
-"""Number of keys with which a bin counts as crowded for ``put``; for ``compute`` and similar methods it is one less."""
+"""Number of keys with which a bin is crowded after ``put``. For ``compute`` and similar methods, it is one key less."""
 
 _LONG = 0xFFFFFFFFFFFFFFFF
 _FIBONACCI = -7046029254386353131
@@ -53,7 +53,7 @@ def partition_hash(partition: tuple[str, int]) -> int:
 
 
 def table_size_for(capacity: int) -> int:
-    """Return the power of two that a table of at least this capacity has."""
+    """Return the size of a table for a given capacity: the smallest power of two that is not below the capacity."""
     return 1 << max(capacity - 1, 0).bit_length()
 
 
@@ -146,7 +146,13 @@ class HashOrder(_Order[K, V]):
         return iter(sorted(places, key=lambda key: (places[key][0] & mask, places[key][1])))
 
     def _place(self, key: K, turn: int, crowd: int) -> None:
-        """Put a new key into its bin, which already has a given number of keys."""
+        """Put a new key into its bin.
+
+        Args:
+            key: the new key.
+            turn: order of the key inside its bin.
+            crowd: number of keys with which the bin is crowded; a small table then grows.
+        """
         hash_code = self._hash_of(key) & UINT_MAX
         spread = hash_code ^ (hash_code >> 16)
         self._places[key] = (spread, turn)
@@ -200,7 +206,7 @@ class TimelineOrder(_Order[K, V]):
     def __setitem__(self, key: K, value: V) -> None:
         """Put a value.
 
-        An old key keeps its place. The table doubles if it would have four keys for three places.
+        An old key keeps its place. The table doubles before it would have more than four keys for three places.
         """
         if (len(self._values) + 1) * 3 > 4 << self._log2_capacity:
             self._log2_capacity += 1

@@ -1,7 +1,7 @@
 """JoinGroup of the classic protocol.
 
 Mirrors ``GroupCoordinatorService.joinGroup`` and ``GroupMetadataManager.classicGroupJoin…``. Checks come in Kafka's
-order. A request changes the group only after all checks have passed.
+order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -152,9 +152,10 @@ class Join:
             sync.send(RequestError("FENCED_INSTANCE_ID"))
 
     def _answer_replaced(self, member_id: str, old_leader: str | None) -> None:
-        """Answer without a rebalance.
+        """Answer a static member that returned, without a rebalance.
 
-        Before version 9 the leader gets its old member id, so that the new member does not lead.
+        Before version 9 the answer names the leader's old member id, even to the leader itself. So a leader that
+        returned does not compute an assignment.
         """
         live = self.live
         live.waiting_joins.pop(member_id, None)

@@ -22,7 +22,8 @@ def sync(shard: Shard, live: LiveClassicGroup, request: Request, reply: Reply) -
     """Let a follower wait, accept the leader's assignment, or answer at once in a Stable group.
 
     Raises:
-        RequestError: the member, its generation or its protocol does not belong to the group, or the group rebalances.
+        RequestError: the member, its generation or its protocol does not belong to the group, or the group is in its
+            join phase.
     """
     body = request.body
     member_id, generation = body["memberId"], body["generationId"]
@@ -67,7 +68,7 @@ def heartbeat(shard: Shard, live: LiveClassicGroup, request: Request) -> Outcome
 def leave(shard: Shard, live: LiveClassicGroup, members: list[Mapping[str, Any]]) -> Outcome:
     """Remove members one after the other.
 
-    Each member has an error of its own in the response.
+    The response has an error code for each member.
     """
     answers = [_leave_one(shard, live, member) for member in members]
     left = [answer["memberId"] for answer in answers if answer["errorCode"] == CODES["NONE"]]
@@ -114,7 +115,7 @@ def _differs(sent: str | None, chosen: str | None) -> bool:
 
 
 NOT_FOUND_SINCE = 6
-"""Since this version, a missing group is an error."""
+"""Since this version of DescribeGroups, a missing group is an error."""
 
 
 def describe_groups(shard: Shard, request: Request, _: Reply) -> Outcome:

@@ -1,8 +1,8 @@
 """The rebalance of a classic group: join phase, sync phase, and their timers.
 
-Mirrors ``GroupMetadataManager.prepareRebalance``, ``completeClassicGroupJoin`` and what they call. Every function
-that can end a join phase returns its records. Most often there are none, because a record is written only for an
-assignment, or when a group becomes empty.
+Mirrors ``GroupMetadataManager.prepareRebalance``, ``completeClassicGroupJoin`` and the methods that they call. Every
+function that can end a join phase returns the records to write. Most often there are none, because a record is written
+only for an assignment, or when a group becomes empty.
 
 Timers: ``join`` ends the join phase, ``sync`` ends the wait for SyncGroup, and ``heartbeat`` removes a member. Each
     timer looks the group up again when it fires, and does nothing if the group no longer exists.
@@ -113,13 +113,14 @@ def rebalance_or_complete_join(shard: Shard, live: LiveClassicGroup, reason: str
 def prepare_rebalance(shard: Shard, live: LiveClassicGroup, reason: str) -> Records:
     """Begin a rebalance, in which all members must join again.
 
-    From Empty, it waits for ``group.initial.rebalance.delay.ms``, even if that is 0. Otherwise the join phase ends at
-    once if all members wait already, or else after the largest rebalance timeout of the members.
+    If the group was Empty, only a timer ends the join phase. The timer runs for ``group.initial.rebalance.delay.ms``,
+    even if this is 0. Otherwise the join phase ends when all members have joined. It lasts no longer than the largest
+    rebalance timeout of the members.
 
     Args:
         shard: the coordinator's state.
         live: the group to rebalance.
-        reason: Kafka's own text, for the observer.
+        reason: Kafka's own text of the reason, for the observer.
     """
     shard.note_rebalance(live, reason)
     if live.state == GroupState.COMPLETING_REBALANCE:
@@ -141,9 +142,9 @@ def prepare_rebalance(shard: Shard, live: LiveClassicGroup, reason: str) -> Reco
 
 
 def maybe_complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
-    """End the join phase if all members wait.
+    """End the join phase if all members have joined.
 
-    The join phase of a first rebalance ends only with its timer.
+    If the group was Empty before the rebalance, only the timer ends the join phase.
     """
     if (
         live.state != GroupState.PREPARING_REBALANCE
@@ -170,7 +171,8 @@ def _end_initial_join(shard: Shard, live: LiveClassicGroup, delay_ms: int, remai
 def complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
     """End the join phase.
 
-    Remove dynamic members that did not join, and answer all others with the new generation.
+    Remove dynamic members that did not join, and answer the waiting JoinGroup requests with the new generation. If only
+    static members are left and none of them has joined, restart the timer of the join phase instead.
     """
     shard.timers.cancel(("join", live.group_id))
     late = [

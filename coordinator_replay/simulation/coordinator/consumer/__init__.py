@@ -1,1 +1,1 @@
-"""Consumer groups of KIP-848, with members of either protocol, and the ways between classic and consumer groups."""
+"""Consumer groups of KIP-848 with members of either protocol, and conversions between classic and consumer groups."""

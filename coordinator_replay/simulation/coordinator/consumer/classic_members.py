@@ -1,7 +1,7 @@
 """Members of the classic protocol in a consumer group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
 Such a member joins and is assigned and reconciled like any other member. Its member epoch is its generation. A
-heartbeat response brings it no assignment: it gets REBALANCE_IN_PROGRESS, which makes it join again. Mirrors
+heartbeat response does not have its assignment, but REBALANCE_IN_PROGRESS. The member then joins again. Mirrors
 ``GroupMetadataManager.classicGroup…ToConsumerGroup``.
 """
 
@@ -50,7 +50,7 @@ REQUIRES_MEMBER_ID_SINCE = 4
 def join(shard: Shard, request: Request, reply: Reply) -> Outcome:
     """Add a classic member to a consumer group.
 
-    If the group has the member, take the member a step further.
+    If the group has the member already, take the member a step towards its target assignment.
 
     Raises:
         MemberSideError: the member is refused.
@@ -264,7 +264,7 @@ def _start_join_if_absent(update: GroupUpdate, member: Member, subscription: Sub
 def leave(shard: Shard, group_id: str, members: Sequence[Mapping[str, Any]]) -> Outcome:
     """Remove members of either protocol, together and with one new group epoch.
 
-    Each member has an error of its own in the response.
+    The response has an error code for each member.
     """
     update = existing_group(shard, group_id)
     answers, leaving = [], dict[str, Member]()

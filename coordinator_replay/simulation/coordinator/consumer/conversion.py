@@ -1,4 +1,4 @@
-"""Both ways between classic and consumer groups: online upgrade and downgrade.
+"""Conversions between classic and consumer groups: online upgrade and downgrade.
 
 A member of the new protocol that joins a classic group converts it to a consumer group (``upgrade``). When the last
 such member leaves, or a classic static member replaces it, the rest becomes a classic group again (``downgrade``).
@@ -134,8 +134,8 @@ def _upgraded(group: LiveClassicGroup, member: Member, topics: Topics) -> Member
     """Return a classic member in the form of the consumer group.
 
     Raises:
-        BlobError: its subscription or assignment can't be read.
-        RequestError: GROUP_ID_NOT_FOUND, its assignor keeps data in the assignment.
+        BlobError: the member's subscription or assignment can't be read.
+        RequestError: GROUP_ID_NOT_FOUND, the group's assignor keeps data in the assignment.
     """
     blob = current_of(member).assignment_bytes
     assigned: Assignment = NOTHING
@@ -201,7 +201,7 @@ def _replayed(shard: Shard, group_id: str, records: Iterable[NewRecord]) -> tupl
 
 
 def downgrade_is_due(update: GroupUpdate, leaving: Set[str]) -> bool:
-    """Return whether only classic members remain, and the group may become a classic group."""
+    """Return whether only classic members remain after others leave, and the group may become a classic group."""
     left = [member for member_id, member in update.group.members.items() if member_id not in leaving]
     return (
         bool(left)

@@ -1,9 +1,12 @@
 """One step of a member of a consumer group on its way to its target.
 
-Mirrors ``CurrentAssignmentBuilder``. A member first gives up partitions outside its target (UNREVOKED_PARTITIONS). Then
-it gets the target's epoch and the free partitions; it is in UNRELEASED_PARTITIONS while others still own some. When it
-has all of them, it is STABLE. Whenever a member is built again, its epoch becomes its previous epoch, even if the epoch
-stays.
+Mirrors ``CurrentAssignmentBuilder``. The state of a member tells what it waits for:
+
+* UNREVOKED_PARTITIONS: the member must first give up partitions outside its target. Its epoch stays.
+* UNRELEASED_PARTITIONS: the member has the target's epoch, and waits for partitions that other members still own.
+* STABLE: the member has the target's epoch and all partitions of its target.
+
+Every new current assignment has the member's last epoch as its previous epoch, even if the epoch does not change.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -14,13 +17,13 @@ from coordinator_replay.engine.model import JOINING, Assignment, Current, Member
 from coordinator_replay.simulation.coordinator.errors import RequestError
 
 PartitionEpochs = dict[str, dict[int, int]]
-"""Epoch by partition number, by topic id; topics without partitions are not in it."""
+"""The epoch of each partition, by topic id and partition number. Topics without partitions are left out."""
 
 
 def with_epoch_of_each(partitions: Assignment, epochs: Assignment, member_epoch: int) -> PartitionEpochs:
-    """Join partitions with their epochs.
+    """Return the epoch of each partition.
 
-    If a record has no epochs, use the member's epoch.
+    If a record has no epochs of a topic's partitions, use the member's epoch.
     """
     return {
         topic_id: dict(zip(numbers, epochs.get(topic_id) or (member_epoch,) * len(numbers), strict=True))
@@ -29,12 +32,12 @@ def with_epoch_of_each(partitions: Assignment, epochs: Assignment, member_epoch:
 
 
 def assigned(current: Current) -> PartitionEpochs:
-    """Return the partitions that a member may use."""
+    """Return the partitions that a member may use, with their epochs."""
     return with_epoch_of_each(current.assigned or {}, current.assigned_epochs, current.epoch)
 
 
 def pending(current: Current) -> PartitionEpochs:
-    """Return the partitions that a member must give up."""
+    """Return the partitions that a member must give up, with their epochs."""
     return with_epoch_of_each(current.pending, current.pending_epochs, current.epoch)
 
 
@@ -46,7 +49,10 @@ def split(partitions: PartitionEpochs) -> tuple[Assignment, Assignment]:
 
 
 def with_epochs(partitions: Assignment, epochs: Assignment, member_epoch: int) -> list[dict[str, Any]]:
-    """Return partitions in the form of records."""
+    """Return partitions and their epochs in the form of records.
+
+    If ``epochs`` has none for a topic, use the member's epoch.
+    """
     return [
         {
             "topicId": topic_id,
@@ -67,7 +73,7 @@ Owned = Sequence[Mapping[str, Any]] | None
 
 
 def owns_any(owned: Owned, of: Assignment) -> bool:
-    """Return whether a client may still own any of some partitions.
+    """Return whether a client may still own at least one of the partitions in ``of``.
 
     Return True if the client does not name its partitions.
     """
@@ -77,10 +83,7 @@ def owns_any(owned: Owned, of: Assignment) -> bool:
 
 
 def owns_only(owned: Owned, of: Assignment) -> bool:
-    """Return whether a client says that it owns no partitions but these.
-
-    The result is False if it doesn't name its partitions.
-    """
+    """Return whether a client names its partitions, and all of them are in ``of``."""
     if owned is None:
         return False
     for topic in owned:
@@ -122,7 +125,8 @@ class CurrentAssignmentBuilder:
         If nothing changes, return the same object.
 
         Raises:
-            RequestError: FENCED_MEMBER_EPOCH, of a member in a state that a newer broker wrote.
+            RequestError: FENCED_MEMBER_EPOCH. A newer broker wrote the member's state, and the client may own
+                partitions.
         """
         current = self.current
         match current.state:
@@ -178,7 +182,8 @@ class CurrentAssignmentBuilder:
         The epoch stays.
         """
         had = assigned(self.current)
-        # A member without any subscription is built again, unless it is just joining; its previous epoch shows this.
+        # A member that subscribes to nothing gets a new assignment, unless it is just joining. As in Kafka, only its
+        # previous epoch then changes.
         gives_up_all = not self.subscribes and not self.current.pending and self.current is not JOINING
         if not gives_up_all and all(topic_id in self.subscribed for topic_id in had):
             return self.current

@@ -93,7 +93,8 @@ CHECKS: tuple[Check, ...] = (
     ),
     ("MemberEpoch is invalid.", lambda body, _: body["memberEpoch"] < AWAY_EPOCH),
 )
-"""Reasons to refuse a heartbeat before the group is examined: message and condition; the first that holds counts."""
+"""Reasons to refuse a heartbeat before the group is examined: pairs of a message and a condition. The first true
+condition counts."""
 
 
 def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
@@ -170,9 +171,7 @@ def progress(
     is_bumped: bool = False,
     keeps_target: bool = False,
 ) -> Member:
-    """Store a member's new subscription and take the member a step further.
-
-    Add the records to the update.
+    """Store a member's new subscription, and take the member a step towards its target assignment.
 
     Args:
         update: the group; the function adds records to its records.
@@ -186,7 +185,7 @@ def progress(
         The member as it is now.
 
     Raises:
-        RequestError: INVALID_REGULAR_EXPRESSION, UNKNOWN_SERVER_ERROR.
+        RequestError: INVALID_REGULAR_EXPRESSION, or UNKNOWN_SERVER_ERROR if the assignor fails.
     """
     changed, epoch, homogeneous, has_changed = take_over(update, member, subscription, is_bumped=is_bumped)
     if keeps_target:
@@ -253,9 +252,9 @@ def reconcile(
     *,
     has_subscription_changed: bool,
 ) -> Member:
-    """Take a member a step towards its target, unless the member has reached the target.
+    """Take a member a step towards its target, and write a record if its current assignment changes.
 
-    Write a record if anything changed.
+    Do nothing if the member has reached its target and its subscription is unchanged.
     """
     current = current_of(member)
     is_there = current.state is MemberState.STABLE and current.epoch == target_epoch
@@ -347,9 +346,10 @@ def _member(update: GroupUpdate, member_id: str, body: Mapping[str, Any], *, is_
 
 
 def response_of(shard: Shard, body: Mapping[str, Any], before: Member, after: Member) -> Body:
-    """Return the response.
+    """Return the response to a heartbeat.
 
-    It has the assignment if that changed, if the member joins, or if the request has all fields.
+    The response has the member's assignment in three cases: the assignment changed, the member joins, or the request
+    has all fields.
     """
     current = current_of(after)
     is_full = (
@@ -368,9 +368,9 @@ def response_of(shard: Shard, body: Mapping[str, Any], before: Member, after: Me
 
 
 def leave(shard: Shard, body: Mapping[str, Any]) -> Outcome:
-    """Remove a member that leaves.
+    """Handle the heartbeat of a member that leaves.
 
-    A static member that leaves for a restart only stays in the group.
+    The member is removed. A static member that leaves only for a restart stays in the group.
 
     Raises:
         RequestError: the group or the member does not exist.

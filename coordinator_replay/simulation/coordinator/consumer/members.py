@@ -34,7 +34,7 @@ KINDS_OF_A_MEMBER = (
 )
 """The records of each member, in the order in which their tombstones are written."""
 NEW_SUBSCRIPTION = Subscription(client_id="", client_host="", topics=())
-"""Subscription with which a member without one is compared."""
+"""The subscription of a new member before its first request is applied."""
 
 
 @dataclass(slots=True)
@@ -123,7 +123,7 @@ def existing_member(update: GroupUpdate, member_id: str, instance_id: str | None
     """Return the member that a request names by its ids.
 
     Raises:
-        RequestError: it is unknown, or its instance id belongs to another member.
+        RequestError: the member is unknown, or its instance id belongs to another member.
     """
     if instance_id is None:
         return dynamic_member(update, member_id, is_joining=False)
@@ -135,7 +135,7 @@ def static_member(
 ) -> Member:
     """Find the member with an instance id.
 
-    A member that joins is created, or replaces the member that left.
+    A member that joins is created, or replaces the old member with this instance id.
 
     Raises:
         RequestError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or UNRELEASED_INSTANCE_ID.
@@ -175,7 +175,8 @@ def owning_static_member(owner: Member | None, member_id: str, instance_id: str)
 def check_epoch(member: Member, epoch: int, owned: Owned) -> None:
     """Refuse an epoch that is not the member's.
 
-    Epoch 0 always passes; the previous epoch passes with partitions that the member may own.
+    Epoch 0 always passes. The previous epoch passes if the client names its partitions, and all of them are in the
+    member's current assignment.
 
     Raises:
         RequestError: FENCED_MEMBER_EPOCH.
@@ -230,7 +231,7 @@ def consumer_group_tombstones(
     Args:
         shard: the coordinator's state.
         group: the group to remove.
-        renamed: member ids that were replaced by another id.
+        renamed: the new id of each member id that was replaced.
     """
     group_id, other_ids = group.group_id, renamed or {}
     members = [other_ids.get(member_id, member_id) for member_id in shard.consumer_states[group_id].members]
@@ -255,7 +256,7 @@ def unknown_member(group_id: str, member_id: str) -> RequestError:
 def current_of(member: Member) -> Current:
     """Return a member's current assignment.
 
-    Return an empty one if no record has one.
+    If no record has a current assignment, return an empty one.
     """
     return member.current if member.current is not None else JOINING
 
@@ -288,7 +289,7 @@ def current_value(current: Current, old: Current | None = None) -> dict[str, Any
 
     Args:
         current: the member's current assignment.
-        old: the assignment with the epochs of partitions that were never written; the member's own if None.
+        old: the assignment whose epoch is written for partitions without an epoch; ``current`` if None.
     """
     epoch = (old or current).epoch
     return {

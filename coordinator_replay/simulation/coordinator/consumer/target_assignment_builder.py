@@ -57,13 +57,15 @@ def update_epoch(update: GroupUpdate, old: Member, new: Member, *, is_bumped: bo
 def update_target(
     update: GroupUpdate, epoch: int, old: Member, new: Member, *, homogeneous: bool
 ) -> tuple[int, Assignment]:
-    """Compute the target assignment if the group epoch is ahead of its epoch and the last computation is old enough.
+    """Compute the target assignment if the group epoch is above the assignment epoch, and the interval is over.
+
+    Otherwise keep the last target. The interval is ``consumer.assignment.interval.ms``.
 
     Returns:
         The assignment epoch, and the member's target.
 
     Raises:
-        RequestError: UNKNOWN_SERVER_ERROR, the assignor failed.
+        RequestError: UNKNOWN_SERVER_ERROR, the assignor fails.
     """
     reconciliation = update.group.reconciliation
     if reconciliation.assignment_epoch >= epoch or not _is_due(update):
@@ -146,7 +148,7 @@ def _is_due(update: GroupUpdate) -> bool:
 
 
 def _names_in_order(group: ConsumerGroup, subscription: Subscription, named_topics: Sequence[str] = ()) -> list[str]:
-    """Return topics that a member subscribes to, in the order in which Kafka's assignors meet them (``UnionSet``)."""
+    """Return a member's subscribed topics in the order in which Kafka's assignors get them (``UnionSet``)."""
     listed = named_topics or sorted(subscription.topics or ())
     regex = group.regexes.get(subscription.regex) if subscription.regex is not None else None
     resolved = sorted(regex.topics) if regex is not None else []

@@ -1,7 +1,8 @@
 """Timers of consumer groups' members, and the members they remove.
 
 Mirrors ``GroupMetadataManager.consumerGroupFenceMembers``, the ``schedule...Timeout`` methods, ``onLoaded`` and
-``onMetadataUpdate``. A timer that fires looks the group up again: it may be deleted, or of another type.
+``onMetadataUpdate``. A timer that fires looks the group up again, because the group may be deleted or have another
+type.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,7 @@ from coordinator_replay.simulation.coordinator.topics import TopicChange
 
 SESSION, REBALANCE = "session-timeout", "rebalance-timeout"
 JOIN, SYNC = "join", "sync"
-"""Timers of a classic member: JOIN runs until it joins again, SYNC runs from its join until its SyncGroup."""
+"""Timers of a classic member. JOIN runs until the member joins again. SYNC runs from its join to its SyncGroup."""
 
 MEMBER_TIMERS = (SESSION, REBALANCE, JOIN, SYNC)
 """Timers of a member of a consumer group."""
@@ -49,7 +50,7 @@ def start_session(shard: Shard, group_id: str, member_id: str, timeout_ms: int |
 def start(
     shard: Shard, timer: str, group_id: str, member_id: str, timeout_ms: int, why: str, *, epoch: int | None = None
 ) -> None:
-    """Start a timer that removes a member, unless the member's epoch differs from the timer's epoch then.
+    """Start a timer that removes a member when it fires.
 
     Args:
         shard: the coordinator's state.
@@ -58,7 +59,7 @@ def start(
         member_id: the member that the timer is for.
         timeout_ms: the time until the timer fires.
         why: Kafka's own text for the removal.
-        epoch: epoch of the member that the timer counts for.
+        epoch: the timer does nothing if the member has another epoch when it fires; None for any epoch.
     """
     shard.schedule(
         (timer, group_id, member_id),
@@ -132,9 +133,9 @@ def fence(update: GroupUpdate, members: Sequence[Member], response: Mapping[str,
 
 
 def _topics_left(update: GroupUpdate, leaving: Sequence[Member]) -> set[str]:
-    """Remove regexes that no other member uses.
+    """Return the topics that members subscribe to after some members leave.
 
-    Return the topics that the other members subscribe to.
+    Write tombstones for the regexes that only leaving members use.
     """
     left = update.state.subscriptions
     for member in leaving:
@@ -157,14 +158,14 @@ def cancel_timers(shard: Shard, group_id: str, member_id: str) -> None:
 
 
 def load(shard: Shard) -> None:
-    """Resolve regexes again, because all topics are new to a new leader."""
+    """Let regexes be resolved again, because all topics are new to a new leader."""
     shard.topics.version_with_new = shard.topics.version
 
 
 def load_group(shard: Shard, group_id: str) -> None:
-    """Start the timers of a consumer group of a loaded partition.
+    """Start the timers of a consumer group after its log partition was loaded.
 
-    Sessions and revocations count from now on.
+    Session and rebalance timeouts count from now on.
     """
     group = shard.group(group_id)
     if not isinstance(group, ConsumerGroup):

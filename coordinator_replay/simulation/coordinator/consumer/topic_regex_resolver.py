@@ -49,7 +49,8 @@ def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> 
         new: the member's expression after the operation.
 
     Returns:
-        Whether the member's expression has changed, and whether its expression is resolved (True if it has none).
+        Whether the member's expression has changed, and whether its new expression is resolved. The second is True if
+        the member has no expression now.
 
     Raises:
         RequestError: INVALID_REGULAR_EXPRESSION.
@@ -70,7 +71,10 @@ def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> 
 
 
 def _refresh(update: GroupUpdate, old: str | None, new: str | None, *, is_required: bool) -> None:
-    """Start a resolution if expressions are unresolved, topics were created, or the last resolution is long ago."""
+    """Start a resolution if expressions are unresolved, topics were created, or the refresh interval is over.
+
+    Start none within ``MIN_INTERVAL_MS`` after the last resolution, or while one is running.
+    """
     shard, expressions = update.shard, update.state.subscriptions.expressions
     key = f"{update.group_id}-regex"
     if not (is_required or expressions) or shard.job_is_running(key):

@@ -10,7 +10,8 @@ Only the proposal's text defines the behaviour. The text leaves some things open
 - An assignor counts only if all members have it, in a version that all can read. The assignor that most members name
   first is used.
 - The coordinator asks the first member that sends a heartbeat while an assignment is due. It asks no other member until
-  this one has installed an assignment or is removed. If the member reports an error, its next heartbeat asks again.
+  the asked member has installed an assignment or is removed. If the asked member reports an error, the coordinator asks
+  the next member that sends a heartbeat.
 - No record of Kafka 4.3 has the members' assignors, so a reload forgets them. No member is asked until members send
   their assignors again.
 """
@@ -78,7 +79,7 @@ class ClientAssignment:
 
 
 class Offer(NamedTuple):
-    """Meaning of a heartbeat for the assignment.
+    """The assignors that a heartbeat and earlier heartbeats offer.
 
     Attributes:
         assignors: the assignors of each member, this member included.
@@ -118,7 +119,8 @@ CHECKS: tuple[Check, ...] = (
         ),
     ),
 )
-"""Reasons to refuse a heartbeat with INVALID_REQUEST: message and condition; the first that holds counts."""
+"""Reasons to refuse a heartbeat with INVALID_REQUEST: pairs of a message and a condition. The first true condition
+counts."""
 
 
 def client_assignment(update: GroupUpdate) -> ClientAssignment:
@@ -157,9 +159,9 @@ def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def offer(update: GroupUpdate, member_id: str, brought: Sequence[Mapping[str, Any]] | None) -> Offer:
-    """Read what a heartbeat says about the assignment.
+    """Return the assignors that members offer after a heartbeat.
 
-    Fields that the heartbeat leaves out are as in the last heartbeat.
+    If the heartbeat leaves its assignors out, the assignors of the member's last heartbeat count.
     """
     members = {*update.group.members, member_id}
     others = {other: assignors for other, assignors in client_assignment(update).assignors.items() if other in members}
@@ -203,16 +205,16 @@ def _can_be_read(name: str, assignors: Mapping[str, Assignors], members: Collect
 def follow_up(
     shard: Shard, group_id: str, member: Member, offered: Offer, response: dict[str, Any]
 ) -> Callable[[], None]:
-    """Return the step after a heartbeat's records are written.
+    """Return a function to call after the records of a heartbeat are written.
 
-    It keeps the member's assignors, and asks a member to compute if an assignment is due.
+    The function keeps the members' assignors, and asks a member to compute if an assignment is due.
 
     Args:
         shard: the coordinator's state.
         group_id: the member's group.
         member: the member after the heartbeat.
-        offered: the meaning of the heartbeat.
-        response: the response to the heartbeat; the step adds the draft's fields.
+        offered: the assignors that members offer after the heartbeat.
+        response: the response to the heartbeat; the function adds the draft's fields.
     """
 
     def finish() -> None:
@@ -238,7 +240,7 @@ def follow_up(
 
 
 def prepare(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """Handle PrepareAssignment: give the member that was asked to compute the input of its computation.
+    """Handle PrepareAssignment: return the group's members and topics to the member that must compute.
 
     Raises:
         RequestError: INVALID_REQUEST, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID or STALE_MEMBER_EPOCH.

@@ -207,7 +207,7 @@ class LiveClassicGroup(ClassicGroup):
     def elect_leader(self, joined: Collection[str]) -> bool:
         """Elect a new leader if the leader has not joined.
 
-        Return False if no member has joined (``maybeElectNewJoinedLeader``).
+        Return False if the group has no leader, or if no member has joined (``maybeElectNewJoinedLeader``).
         """
         if self.leader is None:
             return False

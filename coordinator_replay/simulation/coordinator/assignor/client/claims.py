@@ -20,10 +20,11 @@ class Claims:
 
     Attributes:
         owned: partitions of known topics that each member owned last, in the order of a HashMap of member ids.
-        contested: partitions that two members of one generation claim; nobody keeps them.
+        contested: partitions that two members claim with the same generation; no member keeps them.
         latest_generation: the highest generation that a member names.
-        subscriptions_are_equal: whether all members subscribe to the same topics. As in Kafka, leading members without
-            any topic do not count, and get partitions that they do not subscribe to.
+        subscriptions_are_equal: whether all members subscribe to the same topics. As in Kafka, members without any
+            topic do not count if they come before all others. Such a member gets partitions that it does not subscribe
+            to.
     """
 
     owned: HashOrder[str, list[Partition]] = field(default_factory=hash_map)
@@ -33,7 +34,11 @@ class Claims:
 
 
 def resolve_claims(topics: Topics, members: Members) -> Claims:
-    """Resolve the members' claims: if two members claim a partition, the claim of the higher generation counts."""
+    """Return the members' claims after conflicts are resolved.
+
+    If two members claim a partition, the claim with the higher generation counts. If the generations are equal, no
+    member keeps the partition.
+    """
     claims = Claims()
     owner: dict[Partition, str] = {}
     common: set[str] = set()

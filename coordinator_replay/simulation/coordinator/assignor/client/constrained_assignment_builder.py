@@ -1,7 +1,7 @@
 """The sticky algorithm for members that all subscribe to the same topics.
 
 Each member gets the number of partitions divided by the number of members, and some get one more. Members keep their
-partitions up to this quota, in the order of partition, then topic. The rest is dealt in turns.
+partitions up to this quota, in the order of partition number, then topic. The rest is dealt in turns. Mirrors
 ``AbstractStickyAssignor.ConstrainedAssignmentBuilder``.
 """
 
@@ -18,7 +18,7 @@ from coordinator_replay.simulation.coordinator.java_order import string_order
 
 
 def assign_equal(topics: Topics, racks: Racks, claims: Claims) -> tuple[Assignment, dict[Partition, str]]:
-    """Return the assignment, and the partitions that change hands with their new owners.
+    """Return the assignment, and the new owner of each partition that changes hands.
 
     Raises:
         AssignorError: members can't be filled, because claims name partitions that do not exist.
@@ -42,7 +42,7 @@ class _ConstrainedAssignmentBuilder:
         assignment: partitions by member.
         below: members with fewer partitions than the quota.
         candidates: members at the quota that may get one more partition.
-        moves: partitions that change hands, with their new owners.
+        moves: the new owner of each partition that changes hands.
     """
 
     def __init__(self, topics: Topics, racks: Racks, claims: Claims) -> None:
@@ -80,8 +80,8 @@ class _ConstrainedAssignmentBuilder:
     def unassigned(self) -> list[Partition]:
         """Return partitions nobody kept, by topic and partition.
 
-        Both sorted lists are walked once, as in Kafka. So a kept partition that does not exist hides all kept
-        partitions after it.
+        As in Kafka, the sorted lists of all and of kept partitions are walked once. If a kept partition does not exist,
+        the walk does not get past it, and the kept partitions after it count as unassigned.
         """
         every = partitions_of(self._topics, sorted(self._topics, key=string_order))
         kept = [partition for partitions in self.assignment.values() for partition in partitions]
@@ -89,7 +89,7 @@ class _ConstrainedAssignmentBuilder:
         return without_kept(every, kept)
 
     def deal_nearby(self, unassigned: list[Partition]) -> list[Partition]:
-        """Deal partitions to members whose rack has a replica; return the remaining partitions."""
+        """Deal partitions to members whose rack has a replica, and return the partitions that are left."""
         left = []
         turn = 0
         for partition in unassigned:
@@ -155,7 +155,10 @@ class _ConstrainedAssignmentBuilder:
             self.candidates.clear()
 
     def _after_nearby(self, member: str, place: int) -> int:
-        """Return the position at which the circle continues after a member below the quota got a nearby partition."""
+        """Update the lists when a member of ``below`` gets a nearby partition.
+
+        Return the index in ``below`` at which the next turn begins.
+        """
         has = len(self.assignment[member]) + 1
         if has >= self._quota:
             self.below.remove(member)

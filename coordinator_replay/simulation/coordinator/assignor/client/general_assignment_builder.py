@@ -1,7 +1,7 @@
 """The sticky algorithm for members whose subscriptions differ.
 
-Members keep their partitions. Each remaining partition goes to the least loaded possible member. Then partitions move
-from loaded members to others, as long as that improves the balance.
+Members keep their partitions. Each remaining partition goes to the least loaded subscriber of its topic. Then
+partitions move from loaded members to others, as long as such moves improve the balance. Mirrors
 ``AbstractStickyAssignor.GeneralAssignmentBuilder``.
 """
 
@@ -46,10 +46,10 @@ class GeneralAssignmentBuilder:
         self._earlier_owners = self._find_earlier_owners()
 
     def build(self) -> Assignment:
-        """Give out everything.
+        """Assign all partitions, and return the assignment.
 
         Raises:
-            AssignorError: an earlier owner of a partition is no longer a member; Kafka's assignor fails then.
+            AssignorError: the earlier owner of a partition takes no part in the balancing. Kafka's assignor fails, too.
         """
         kept = self._keep_owned()
         unassigned = self._sorted_partitions
@@ -66,9 +66,9 @@ class GeneralAssignmentBuilder:
         return self._assignment
 
     def _find_earlier_owners(self) -> dict[Partition, str]:
-        """Return owners in generations before the latest.
+        """Return the last owner of each partition in generations before the latest one.
 
-        An earlier owner gets a partition back if that evens the loads.
+        An earlier owner gets a partition back if the loads become more even.
         """
         latest: dict[Partition, tuple[int, str]] = {}
         for member, subscription in self._members.items():
@@ -126,7 +126,7 @@ class GeneralAssignmentBuilder:
         return False
 
     def _take_out_fixed_members(self, movable: set[str]) -> Assignment:
-        """Take out members whose partitions can't change.
+        """Remove members whose partitions can't change from the assignment, and return their partitions.
 
         Such a member has all partitions that it can get, and none that another member could get.
         """
@@ -178,16 +178,17 @@ class GeneralAssignmentBuilder:
         return has_moved
 
     def _destination(self, partition: Partition) -> str | None:
-        """Return the member that should get a partition.
+        """Return the member to which a partition should move; None if the partition should stay.
 
-        It is the earlier owner, or the least loaded member that can read the partition.
+        This is the earlier owner, if the present owner has at least two partitions more than the earlier owner. It is
+        the least loaded reader, if the present owner has at least two partitions more than some reader.
         """
         load = len(self._assignment[self._owner[partition]])
         earlier = self._earlier_owners.get(partition)
         if earlier is not None and load > len(self._assignment[earlier]) + 1:
             return earlier
-        # With racks, Kafka first looks for a nearby member with less load, but then moves the partition to the same
-        # member.
+        # If racks matter, Kafka first looks for a nearby reader with less load. It then still moves the partition to
+        # the least loaded reader, so the result is the same without that search.
         readers = self._readers[partition[0]]
         if any(load > len(self._assignment[reader]) + 1 for reader in readers):
             return next(member for member in self._by_load if partition[0] in self._readable[member])
@@ -206,9 +207,9 @@ class GeneralAssignmentBuilder:
 
 
 class _ByLoad:
-    """Members by their number of partitions, then by id.
+    """Members in the order of their number of partitions, then of their ids.
 
-    Take a member out while its number changes.
+    Remove a member before its number of partitions changes, and add the member again afterwards.
     """
 
     def __init__(self, assignment: Assignment) -> None:
@@ -238,7 +239,7 @@ class _ByLoad:
 
 
 def _imbalance(assignment: Assignment) -> int:
-    """Return the sum of the differences between the partition numbers of all pairs of members."""
+    """Return a measure of imbalance: the difference in the number of partitions, summed over all pairs of members."""
     sizes = sorted(map(len, assignment.values()))
     return sum(size * (2 * place - len(sizes) + 1) for place, size in enumerate(sizes))
 
@@ -267,9 +268,9 @@ class PartitionMovements:
         return next(iter(reverse)) if reverse else partition
 
     def move(self, partition: Partition, source: str, destination: str) -> None:
-        """Note a move.
+        """Record a move.
 
-        If the partition returns to where it started, delete the note.
+        If the partition returns to its first owner, forget its moves.
         """
         route = self._routes.pop(partition, None)
         if route is not None:
@@ -281,6 +282,6 @@ class PartitionMovements:
         self._routes[partition] = (source, destination)
         key = (partition[0], source, destination)
         if not self._moved.get(key):
-            # An empty set is dropped, and a new set starts with the smallest table again.
+            # As in Kafka, an empty set is replaced by a new set. A new set has a small table, which decides its order.
             self._moved[key] = HashOrder(partition_hash)
         self._moved[key][partition] = None

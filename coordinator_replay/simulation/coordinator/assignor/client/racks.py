@@ -1,6 +1,6 @@
-"""Racks as the sticky assignors see them: members without a replica in their rack, and members that could read nearby.
+"""Racks for the sticky assignors: which members have no replica in their rack, and which members are near a replica.
 
-``AbstractStickyAssignor.RackInfo`` (KIP-881).
+Mirrors ``AbstractStickyAssignor.RackInfo`` (KIP-881).
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ class Racks:
     Both mappings are empty if racks do not matter.
 
     Attributes:
-        of_members: rack by member id, only members with a rack.
-        of_partitions: racks of the replicas.
+        of_members: the rack of each member that has one, by member id.
+        of_partitions: the racks of each partition's replicas.
     """
 
     __slots__ = ("_nearby_members", "of_members", "of_partitions")
@@ -62,7 +62,10 @@ class Racks:
         return sorted(partitions, key=lambda partition: self._nearby_members.get(partition, 0))
 
     def next_nearby(self, partition: Partition, members: Sequence[str], first: int) -> int | None:
-        """Return the place of the next member, in a circle from ``first``, whose rack has a replica."""
+        """Return the index of the next member whose rack has a replica; None if there is no such member.
+
+        The search begins at index ``first``, and continues at index 0 after the last member.
+        """
         racks = self.of_partitions.get(partition, frozenset())
         for step in range(len(members)):
             place = (first + step) % len(members)

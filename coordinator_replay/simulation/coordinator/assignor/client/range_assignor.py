@@ -1,8 +1,7 @@
 """``range``: each topic separately, in consecutive runs of partitions.
 
-Members near a replica come first if racks matter.
-
-``org.apache.kafka.clients.consumer.RangeAssignor`` (racks since KIP-881).
+Members near a replica come first if racks matter. Mirrors ``org.apache.kafka.clients.consumer.RangeAssignor`` (racks
+since KIP-881).
 """
 
 from collections.abc import Callable, Collection
@@ -23,7 +22,7 @@ def assign(topics: Topics, members: Members) -> Assignment:
     """Give every partition to a subscriber of its topic.
 
     If racks matter, partitions go to subscribers in a replica's rack first. Topics with the same subscribers and the
-    same number of partitions then stay together: a partition number goes to one member that fits all of them.
+    same number of partitions are then assigned together: one member gets partition N of all these topics.
     """
     assignment: Assignment = {member_id: [] for member_id in members}
     runs = [_TopicRun(topic, racks, members) for topic, racks in subscribed(topics, members).items()]
@@ -65,7 +64,7 @@ class _TopicRun:
         return max(0, self._base + (self._extra > 0) - self._assigned_count[member])
 
     def fits(self, member: str, number: int) -> bool:
-        """Return whether the member's rack has a replica.
+        """Return whether the member's rack has a replica of the partition.
 
         A member without a rack fits anywhere.
         """
@@ -81,7 +80,7 @@ class _TopicRun:
                 self.give(member, taken, assignment)
 
     def give(self, member: str, numbers: Collection[int], assignment: Assignment) -> None:
-        """Give partitions to a member."""
+        """Give partitions of the topic to a member, and note that they are assigned."""
         partitions: list[Partition] = [(self.topic, number) for number in numbers]
         assignment[member].extend(partitions)
         self._assigned_count[member] += len(partitions)
@@ -103,7 +102,10 @@ def _assign_by_rack(runs: list[_TopicRun], assignment: Assignment) -> None:
 
 
 def _assign_together(runs: list[_TopicRun], count: int, assignment: Assignment) -> None:
-    """Give a partition number of all topics to the first member that has room and whose rack fits for each topic."""
+    """Give partition N of all these topics to one member, for each N.
+
+    This is the first member that has room in each topic and whose rack fits in each topic. Skip N if there is none.
+    """
     waiting = list(runs[0].consumers)
     for number in range(count):
         fitting = (member for member in waiting if all(run.fits(member, number) and run.room(member) for run in runs))

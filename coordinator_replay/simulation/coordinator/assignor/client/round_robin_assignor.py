@@ -1,6 +1,6 @@
 """``roundrobin``: all partitions in one row, dealt to the members in a circle.
 
-``org.apache.kafka.clients.consumer.RoundRobinAssignor``.
+Mirrors ``org.apache.kafka.clients.consumer.RoundRobinAssignor``.
 """
 
 from coordinator_replay.simulation.coordinator.assignor.client.subscription import (

@@ -1,12 +1,12 @@
 """``sticky`` and ``cooperative-sticky``: balanced assignments that move few partitions.
 
 ``sticky`` is ``org.apache.kafka.clients.consumer.StickyAssignor``. It has two algorithms (``AbstractStickyAssignor``):
-one for members that all subscribe to the same topics, another for different subscriptions. The user data of a member
-has its former partitions.
+one for members that all subscribe to the same topics, another for different subscriptions. A member names its former
+partitions in its user data.
 
 ``org.apache.kafka.clients.consumer.CooperativeStickyAssignor`` (KIP-429): no member gets a partition before its owner
-gave it up. The subscription of a member has its former partitions. A partition that moves is left out of the
-assignment. It is assigned in the next rebalance, which its old owner starts after giving it up.
+gave it up. A member names its former partitions in ``ownedPartitions`` of its subscription. A partition that moves is
+left out of the assignment. Its old owner gives the partition up, then starts another rebalance, which assigns it.
 """
 
 from coordinator_replay.simulation.coordinator.assignor.client.claims import resolve_claims
@@ -34,9 +34,10 @@ def assign(topics: Topics, members: Members) -> Assignment:
 
 
 def assign_with_moves(topics: Topics, members: Members) -> tuple[Assignment, dict[Partition, str] | None]:
-    """Return the assignment, and the partitions that change hands with their new owners.
+    """Return the assignment, and the new owner of each partition that changes hands.
 
-    The moves are None if subscriptions differ, because that algorithm does not keep them.
+    The new owners are None if subscriptions differ, because the algorithm for different subscriptions does not list
+    them.
 
     Raises:
         AssignorError: Kafka's assignor throws on these claims.

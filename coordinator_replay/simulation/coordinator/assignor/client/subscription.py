@@ -16,7 +16,7 @@ Assignment = dict[str, list[Partition]]
 """Partitions by member id, in the order in which the assignor gave them out."""
 
 Topics = Mapping[str, tuple[frozenset[str], ...]]
-"""The racks of every partition's replicas, by topic name; replicas without a rack add none."""
+"""The racks of every partition's replicas, by topic name. A replica without a rack adds nothing."""
 
 NO_GENERATION = -1
 
@@ -33,9 +33,9 @@ class ClientSubscription(NamedTuple):
 
     Attributes:
         topics: names subscribed to, in the client's order.
-        owned: partitions that the member claims: ``ownedPartitions`` of the subscription; for ``sticky``, its user
-            data.
-        generation: the generation that the claim in ``owned`` is from; -1 if there is none.
+        owned: partitions that the member claims to own. They stand in ``ownedPartitions`` of the subscription, or in
+            its user data for ``sticky``.
+        generation: the generation in which the member owned these partitions; -1 if the member names none.
         rack_id: ``client.rack``; None or an empty text for none.
         instance_id: ``group.instance.id`` of a static member.
     """
@@ -82,11 +82,10 @@ def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
 
 
 def racks_matter(consumer_racks: frozenset[str], topics: Iterable[tuple[frozenset[str], ...]]) -> bool:
-    """Return whether racks count.
+    """Return whether an assignment depends on racks (``AbstractPartitionAssignor.useRackAwareAssignment``).
 
-    They count if a consumer's rack has a replica, and some partition is not in all racks.
-
-    ``AbstractPartitionAssignor.useRackAwareAssignment``.
+    Two conditions must hold. The rack of some consumer has a replica. Some partition lacks a replica in one of the
+    racks that have replicas.
     """
     replica_racks = [racks for partitions in topics for racks in partitions]
     everywhere = frozenset().union(*replica_racks)

@@ -18,9 +18,9 @@ from coordinator_replay.simulation.coordinator.assignor.server.uniform_homogeneo
 
 
 def assign_uniformly(group: GroupSpec) -> dict[str, Assignment]:
-    """Assign by ``uniform``, which is sticky and balanced over all topics.
+    """Return the assignment of ``uniform``, which is sticky and balanced over all topics.
 
-    If the subscriptions differ, another algorithm assigns.
+    One algorithm is for members with equal subscriptions, another for members with different ones.
 
     Raises:
         PartitionAssignorError: partitions are left over.

@@ -42,9 +42,9 @@ class GroupSpec:
 
     Attributes:
         members: by id, in the order of Kafka's table.
-        is_homogeneous: whether the coordinator takes all members to subscribe to the same topics.
+        is_homogeneous: whether all members subscribe to the same topics, as far as the coordinator knows.
         topics: topics of the cluster by id.
-        assigned: partitions that some member has as target, as topic id and number.
+        assigned: the partitions in the targets of all members, as pairs of topic id and partition number.
     """
 
     members: Mapping[str, MemberSpec]
@@ -85,6 +85,6 @@ def in_tables(target: Assignment) -> Assignment:
 
 def _partition_set(partitions: Sequence[int]) -> tuple[int, ...]:
     if all(partition < max(len(partitions), DEFAULT_CAPACITY) for partition in partitions):
-        # Each has a place of its own.
+        # Each number has a bin of its own, and bins come in ascending order.
         return tuple(sorted(partitions))
     return tuple(hash_set(partitions, int, len(partitions)))

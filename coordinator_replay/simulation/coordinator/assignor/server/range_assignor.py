@@ -1,7 +1,7 @@
 """The ``range`` assignor: each topic's partitions in ranges, members in the order of their ids.
 
-Mirrors ``assignor.RangeAssignor``. Static members come first, by instance id. It is not sticky, and racks play no part
-in Kafka 4.
+Mirrors ``assignor.RangeAssignor``. Static members come first, by instance id. The assignor is not sticky, and ignores
+racks in Kafka 4.
 """
 
 from coordinator_replay.engine.model import Assignment

@@ -82,7 +82,7 @@ class _AssignmentBuilder:
                 self._assign(topic_id, partition, balancer.next_lightest())
 
     def balance(self) -> None:
-        """Move partitions until a whole round over the topics changes nothing."""
+        """Move partitions until a whole round over the topics changes nothing, or for ``MAX_ROUNDS`` rounds."""
         topics = self._in_order([topic_id for topic_id, members in self.subscribers.items() if len(members) > 1])
         last_changed = None
         for _ in range(MAX_ROUNDS):
@@ -146,7 +146,8 @@ class MemberAssignmentBalancer:
 
     Subscribers are sorted by load once. The lightest form a range at the left, which is walked repeatedly and widens
     as its level rises. The heaviest form a range at the right, which is walked leftwards and widens as its level
-    falls. Mirrors Kafka's class of that name.
+    falls. The level of a range is the load of its members at the start of a walk. Mirrors Kafka's class of the same
+    name.
 
     Attributes:
         spread: difference between the heaviest and the lightest at the beginning.

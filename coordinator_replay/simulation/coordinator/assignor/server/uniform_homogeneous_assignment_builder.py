@@ -41,9 +41,9 @@ def assign_equal(group: GroupSpec) -> dict[str, Assignment]:
 def _keep(
     group: GroupSpec, topics: frozenset[str], total: int, free: list[tuple[str, int]]
 ) -> tuple[dict[str, MemberTarget], list[tuple[str, int]]]:
-    """Return the partitions that each member keeps, and the members with room for more.
+    """Return the partitions that each member keeps, and the room of each member that can take more.
 
-    Append the other partitions to ``free``.
+    Append partitions that are not kept to ``free``.
     """
     count = len(group.members)
     smallest, larger = divmod(total, count)
@@ -63,9 +63,9 @@ def _keep(
 
 
 def _keep_some(target: MemberTarget, topics: frozenset[str], quota: int, free: list[tuple[str, int]]) -> int:
-    """Let a member keep partitions within its quota.
+    """Let a member keep partitions up to its quota, and append its other partitions to ``free``.
 
-    Return the rest of the quota.
+    Return the part of the quota that is not used.
     """
     for topic_id, partitions in target.target.items():
         if topic_id not in topics:
