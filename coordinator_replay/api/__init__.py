@@ -1,7 +1,7 @@
 """The Python API: the answers of the command line as typed objects, without a JVM.
 
-``Warehouse`` is the way in; ``from coordinator_replay import Warehouse`` is its public place. The page *Python and
-Spark* of the documentation lists the stable names.
+Users begin with ``from coordinator_replay import Warehouse``. The page *Python and Spark* of the documentation lists
+the names that stay stable.
 """
 
 from coordinator_replay.api.answer import Answer, SqlAnswer

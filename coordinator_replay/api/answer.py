@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def row_schema(row_type: type) -> "pa.Schema":
-    """Return the columns of a dataclass as an Arrow schema, in the order of its fields."""
+    """Return an Arrow schema with the fields of a dataclass, in their order."""
     import pyarrow as pa
 
     hints = get_type_hints(row_type)
@@ -27,9 +27,10 @@ def row_schema(row_type: type) -> "pa.Schema":
 
 
 def arrow_type(hint: Any) -> "pa.DataType":
-    """Return the Arrow type of a type hint: texts, numbers, moments (UTC), lists and dataclasses (structs).
+    """Return the Arrow type for a type hint.
 
-    A value without a type of its own, such as the detail of an event, becomes its JSON text.
+    Times are in UTC, and dataclasses become structs. All hints without a matching Arrow type become strings.
+    ``plain_value`` writes such values, for example the detail of an event, as JSON.
     """
     import pyarrow as pa
 
@@ -62,7 +63,7 @@ def _without_none(hint: Any) -> Any:
 
 
 def plain_value(value: Any, type_: "pa.DataType") -> Any:
-    """Return a value as Arrow takes it for a type."""
+    """Convert a value to one that Arrow accepts for a type, for example a dataclass to a dict."""
     import pyarrow as pa
 
     if value is None:
@@ -86,7 +87,7 @@ class Answer(Sequence[T], Generic[T]):
 
     An answer is a sequence of frozen dataclasses.
 
-    ``print`` shows them as plain text: the columns that a command shows, or the evidence of a rebalance.
+    ``print`` shows the rows as plain text: the columns that a command shows, or the evidence of a rebalance.
 
     Attributes:
         row_type: the class of the rows.
@@ -104,10 +105,10 @@ class Answer(Sequence[T], Generic[T]):
         notes: Iterable[str | None] = (),
         basis: Basis | None = None,
     ) -> None:
-        """Make an answer.
+        """Make an answer from rows that have been read.
 
         Args:
-            rows: the rows of the answer.
+            rows: instances of ``row_type``, in order.
             row_type: see Attributes.
             notes: see Attributes; a note that is None is left out.
             basis: see Attributes.
@@ -151,12 +152,12 @@ class Answer(Sequence[T], Generic[T]):
         """
         if column.rank >= LAST or not column.only_with:
             return column.rank < LAST
-        # 0 equals False, but it is a value where the default is None.
+        # Compare by identity: 0 equals False, but a 0 is not the default False.
         default = next(field.default for field in fields(self.row_type) if field.name == column.name)
         return any(getattr(row, column.name) is not default for row in self._rows)
 
     def _remarks(self) -> tuple[str, ...]:
-        """Return sentences about the rows, the basis first."""
+        """Return the basis as a line, then the notes."""
         return self.notes if self.basis is None else (f"{self.basis}", *self.notes)
 
     def _names(self) -> list[str]:
@@ -171,8 +172,8 @@ class Answer(Sequence[T], Generic[T]):
 
         Timestamps are in UTC, and assignments are lists of structs.
 
-        The columns don't depend on the rows, so an answer without rows has them too. There is one exception: numbers
-        become decimals if one of them needs more than 64 bits, as the difference of two offsets may.
+        The columns don't depend on the rows, so an answer without rows has them too. There is one exception: a column
+        of numbers becomes decimal if a number needs more than 64 bits. The difference of two offsets may need 65.
         """
         import pyarrow as pa
 
@@ -226,7 +227,10 @@ class SqlAnswer(Answer[tuple[Any, ...]]):
         return plain_text.table(self.columns, self._values())
 
     def to_arrow(self) -> "pa.Table":
-        """Return the rows as an Arrow table, each column in the type of its values."""
+        """Return the rows as an Arrow table.
+
+        Arrow infers the type of a column from its values. If it can't, the column has texts.
+        """
         import pyarrow as pa
 
         values = self._values()

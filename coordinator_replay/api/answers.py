@@ -1,6 +1,6 @@
-"""Answers with more than rows.
+"""Answers that have more than rows and notes, for example the owners before and after.
 
-Types of rows are imported where an answer is made, so that a command loads only its own types.
+Each class imports the type of its rows when an answer is made, so that a command loads only its own types.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _MOST_CHANGES = 5000
 class Described(Answer["DescribedMember"]):
     """A group as the broker's describe would have shown the group.
 
-    The rows are its members.
+    The rows are the group's members.
 
     Attributes:
         group: the group itself.
         assignor: the assignor or protocol that distributes the partitions; None if the group has none.
-        kinds: the columns that only this type of group has, as ``only_with`` names them.
+        kinds: values of ``AnswerColumn.only_with``: a column with one of them is shown for this group.
         group_notes: the notes without those about single members.
     """
 
@@ -69,7 +69,8 @@ class Expiring(Answer["ExpiredOffset"]):
     """Offsets that expired, or are about to.
 
     Attributes:
-        looked_until: the time up to which expiring offsets were looked for; None if no audit recorded it.
+        looked_until: the time up to which expiring offsets were looked for; None if the last audit did not record this
+            time.
     """
 
     def __init__(
@@ -86,11 +87,11 @@ class Expiring(Answer["ExpiredOffset"]):
 class Owned(Answer["Ownership"]):
     """Owners of a partition.
 
-    There is no row if no owner is on record. Share groups have several rows.
+    There is no row if no owner is on record. In a share group, several members may own a partition at once.
 
     Attributes:
-        before: the last ownership that had ended by the time asked for.
-        after: the first ownership that began after the time asked for.
+        before: the last ownership that had ended by the time asked for; None if there is none, or for a time range.
+        after: the first ownership that began after the time asked for; None in the same cases as ``before``.
         neighbours: ``before`` and ``after`` if the partition has no owner, else empty.
         is_exact: whether the log proves that the partition had these owners and no others.
     """
@@ -129,10 +130,11 @@ class Compared(Answer["Change"]):
         self.counts = questions.counted_changes(self)
 
     def page(self, beside: str | Path | None = None) -> Page:
-        """Return the changes as an HTML page: first counted, then one by one.
+        """Return an HTML page that shows the changes first counted, then one by one.
 
         Args:
-            beside: the folder that the page is for. It links to pages that ``write_pages`` has written there.
+            beside: the folder for which the page is made. The page links to the pages of groups that ``write_pages``
+                has written into this folder. None makes no links.
         """
         groups = {change.group_id for change in self if change.group_id is not None}
         shown = self[:_MOST_CHANGES]
@@ -186,7 +188,7 @@ class Reasons(Answer["Rebalance"]):
 
     Attributes:
         hold_ups: by rebalance id, the member that blocked the rebalance, as far as the log shows it.
-        summary: three sentences about all rebalances; empty if there are few.
+        summary: three sentences about all rebalances; empty if there are only a few rebalances.
     """
 
     def __init__(
@@ -243,7 +245,7 @@ def _reason_head(rebalance: Rebalance) -> tuple[list[Any], str, str]:
 
 
 def _reason_parts(rebalance: Rebalance) -> list[str]:
-    """Return the evidence for the cause of a rebalance, in sentences."""
+    """Return the evidence for the cause of a rebalance, the alternatives, and a note if the rebalance is not exact."""
     parts = [*rebalance.evidence] if rebalance.evidence else []
     if rebalance.alternatives:
         parts.append(f"could also be: {', '.join(rebalance.alternatives)}")

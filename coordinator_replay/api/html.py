@@ -1,7 +1,7 @@
 """Answers as HTML tables for notebooks.
 
-Clients of a cluster wrote the texts in rows: every text is escaped, and control characters are shown as escapes. Tables
-have no scripts and no styles but those on their own elements.
+The texts in rows come from clients of a cluster, so they may be hostile. Every text is escaped, and control characters
+are shown as escapes. A table has no scripts. Its styles apply only to its own elements.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,9 +25,9 @@ _CELL = ' style="text-align:left;white-space:pre-wrap;vertical-align:top"'
 
 
 def text_of(value: Any) -> str:
-    """Return a value as people read it.
+    """Return a value as text for people.
 
-    The text is not escaped for HTML.
+    The text is not escaped for HTML, see ``safe``.
     """
     match value:
         case None:
@@ -50,14 +50,17 @@ def text_of(value: Any) -> str:
 
 
 def safe(value: Any) -> str:
-    """Return a value as HTML text."""
+    """Return a value as text that is escaped for HTML and has at most MOST_CHARACTERS of the value."""
     text = text_of(value)
     cut = text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
     return escape(neutral(cut))
 
 
 def filled_places(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Sequence[int]:
-    """Return the places of columns that have a value in some row; all places if no column has one."""
+    """Return the indexes of the columns that have a value in at least one row.
+
+    If all columns are empty, return the indexes of all columns.
+    """
     places = range(len(names))
     return [place for place in places if any(row[place] is not None for row in rows)] or places
 
@@ -65,7 +68,7 @@ def filled_places(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Sequen
 def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Return the first MOST_ROWS rows as an HTML table.
 
-    Columns that are empty in all these rows are left out.
+    Columns that are empty in all these rows are left out, unless all columns are empty.
     """
     shown = rows[:MOST_ROWS]
     places = filled_places(names, shown)
@@ -78,5 +81,5 @@ def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def notes(texts: Iterable[str]) -> str:
-    """Return the notes of an answer."""
+    """Return the notes of an answer as HTML paragraphs."""
     return "".join(f"<p><em>{safe(text)}</em></p>" for text in texts)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from coordinator_replay.report.life import GroupLife
 
 _HEIGHT = 900
-"""Pixels of a page in a notebook; it scrolls."""
+"""Height of a page in a notebook, in pixels. A longer page scrolls."""
 
 
 _OTHER_PICTURES = (".jpg", ".jpeg", ".pdf", ".gif", ".webp")
@@ -33,7 +33,7 @@ class Page:
         html: text of the page.
         facts: counts of the things that the page shows.
         notes: sentences about the page.
-        basis: the basis, see ``Answer``.
+        basis: basis of the page, see ``Answer``.
         drawing: function that makes the page's figures for a picture; None if the page has no figures.
     """
 
@@ -49,7 +49,8 @@ class Page:
         If the name ends in ``.svg`` or ``.png``, write the page's figures as a picture instead.
 
         Raises:
-            UsageError: the file can't be written, the page has no figures, or no Chromium is there to draw a PNG.
+            UsageError: the file can't be written, or the name ends like a picture that can't be made (``.pdf``). For a
+                picture also: the page has no figures, or no Chromium is there to draw a PNG.
         """
         path = Path(path)
         match path.suffix.lower():
@@ -91,7 +92,7 @@ class Pages:
         index: the overview, to open in a browser.
         facts: counts of the things that the pages show.
         notes: sentences about the pages.
-        basis: the basis, see ``Answer``.
+        basis: basis of the pages, see ``Answer``.
     """
 
     index: Path
@@ -109,7 +110,7 @@ class Trace:
     Attributes:
         groups: names of the groups.
         notes: sentences about the trace.
-        basis: the basis, see ``Answer``.
+        basis: basis of the trace, see ``Answer``.
     """
 
     def __init__(
@@ -126,10 +127,10 @@ class Trace:
         self.basis = basis
 
     def save(self, path: str | Path) -> int:
-        """Write the trace.
+        """Write the trace to a file in the format of Chrome's trace events (JSON).
 
         Returns:
-            The number of its events.
+            The number of events in the file.
 
         Raises:
             UsageError: the file can't be written.

@@ -20,7 +20,7 @@ def _cell(value: Any) -> str:
 def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
     """Return the first MOST_ROWS rows as aligned lines below a heading.
 
-    Columns that are empty in all these rows are left out, unless all columns are.
+    Columns that are empty in all these rows are left out, unless all columns are empty.
     """
     shown = rows[:MOST_ROWS]
     places = filled_places(names, shown)

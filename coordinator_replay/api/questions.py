@@ -1,4 +1,7 @@
-"""The questions. Each is loaded when it is asked, because loading all of them takes as long as some answers."""
+"""The questions that the Python API asks.
+
+Each question is imported when it is first asked, because importing all of them takes as long as some answers.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,6 +1,6 @@
-"""The warehouse for Python users: each command that asks is a method.
+"""The warehouse for Python users: each command that asks a question is a method.
 
-A method imports its question when it is called, because loading all questions takes as long as some answers.
+A method imports its question when it is called, because importing all questions takes as long as some answers.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ MOST_TRACED_GROUPS = 50
 
 Time = datetime | date | LogTime | str | int
 """A point in time: a datetime or a date (UTC if it has no zone), epoch milliseconds, or a text as on the command line,
-such as ``2026-11-20T02:13``, ``-6h`` or ``yesterday 08:34``. Also the parsed form of such a text."""
+such as ``2026-11-20T02:13``, ``-6h`` or ``yesterday 08:34``. A ``LogTime`` is the parsed form of a text like
+``-6h``."""
 
 Duration = timedelta | str
 """A duration, or a text as on the command line, such as ``3d``."""
@@ -54,15 +55,16 @@ T = TypeVar("T")
 
 
 class Warehouse:
-    """The tables of a warehouse, with questions as methods. It reads the tables directly, without Spark or a JVM.
+    """The tables of a warehouse, with questions as methods. The tables are read directly, without Spark or a JVM.
 
     Args:
         uri: a folder or an object-store URI under which each table is a folder of its own name.
         cluster: the cluster that questions are about; not needed if the warehouse has only one.
-        zone: the time zone of times given as text that name none; UTC by default.
+        zone: the time zone of texts that name a time without a zone; UTC by default.
 
     Every method may raise ``UsageError`` for a group, topic, time or word that the tables don't know, and
-    ``WarehouseError`` if a table is missing or damaged. Both say in one sentence what was found and what is wanted.
+    ``WarehouseError`` if a table is missing or damaged. Both messages are one sentence: what was found, and what is
+    expected.
 
     Example:
         >>> from coordinator_replay import Warehouse
@@ -150,10 +152,10 @@ class Warehouse:
         require_stable: bool = False,
         end_offsets: str | Path | None = None,
     ) -> Answer[CommittedOffset]:
-        """Return the committed offsets of a group at a point in time (KIP-88), of all partitions that have one.
+        """Return all committed offsets of a group at a point in time, as OffsetFetch does (KIP-88).
 
-        The notes say what expired or was deleted before, when and why, and which partitions have nothing but a
-        pending transactional commit.
+        The notes say which offsets had expired or been deleted by then, when and why. They also say which partitions
+        have only a pending transactional commit.
 
         Args:
             group: id of the group.
@@ -176,13 +178,15 @@ class Warehouse:
     def chosen_groups(
         self, typed: Sequence[str], *, at: Time | None = None, is_all: bool = False, who: Who = EVERYONE
     ) -> list[str]:
-        """Return the groups at a point in time that match names, patterns with ``*`` and conditions, sorted by name.
+        """Return the groups that names, patterns with ``*`` and conditions choose at a point in time, sorted by name.
+
+        If there are only names, return them in their order, without a check that the groups exist.
 
         Args:
             typed: names and patterns.
             at: the point in time; the end of the log if None.
-            is_all: return all groups, whatever ``typed`` names.
-            who: further conditions.
+            is_all: choose from all groups, whatever ``typed`` names.
+            who: conditions that the groups must meet, too.
         """
         return questions.chosen_groups(self._tables, typed, self._time(at), is_all=is_all, who=who)
 
@@ -282,8 +286,9 @@ class Warehouse:
 
         Args:
             group: only rebalances of this group; None for all groups.
-            at: only the rebalance in progress at this time, or the last one before it if none was in progress. Both are
-                returned if a classic rebalance may have begun by this time, because its beginning leaves no record.
+            at: only the rebalance in progress at this time. If none was in progress, the last rebalance before this
+                time. The next rebalance is returned, too, if it may have begun by this time: the beginning of a classic
+                rebalance leaves no record.
             start: leave out rebalances that were over before this time; None leaves out none.
             end: leave out rebalances that began at this time or later; None leaves out none.
             causes: only rebalances with one of these causes, as cause or as alternative (``matched_by`` says which of
@@ -314,14 +319,15 @@ class Warehouse:
         start: Time | None = None,
         end: Time | None = None,
     ) -> Owned:
-        """Return the member of a group that owned a partition at a point in time, or all its owners in a time range.
+        """Return the member of a group that owned a partition at a point in time, or all owners in a time range.
 
         Args:
             group: id of the group.
             topic: the topic's name or id.
             partition: number of the partition.
             at: the point in time; the end of the log if None.
-            start: begin of a time range, in place of a point in time: return every ownership that touches the range.
+            start: begin of a time range, in place of a point in time. Every ownership that touches the range is
+                returned.
             end: end of this time range, excluded; None ends after the last record of the log.
 
         Raises:
@@ -336,16 +342,14 @@ class Warehouse:
         return Owned(answer.content, answer.notes, answer.basis)
 
     def owned_partitions(self, group: str, topic: str, partition: int | None = None) -> tuple[str, tuple[int, ...]]:
-        """A topic and its partitions, as people and Kafka's tools write them: ``orders``, ``orders-4``, ``orders:0,1``.
+        """Return the topic and the partitions in a text like ``orders``, ``orders-4`` or ``orders:0,1``.
 
         Args:
             group: id of the group.
-            topic: the text that the user typed. If it names no partition but only a topic or its id, the result has all
-                partitions of the topic that the group owned.
+            topic: the text that the user typed. If it names only a topic or its id, the result has the partitions of
+                the topic from the lowest to the highest that the group owned. If the group owned none, the result has
+                partition 0: ``owner`` explains what is wrong.
             partition: the partition, if it was given separately from the topic.
-
-        Raises:
-            UsageError: no partition is named, and the group never owned one of the topic.
         """
         return questions.owned_partitions(self._tables, group, topic, partition)
 
@@ -394,13 +398,13 @@ class Warehouse:
         """Return the differences between two points in time over all groups, and rebalances and findings between them.
 
         Args:
-            start: the first point in time; or the run id of an audit, which stands for the end of the log that this
-                audit had read.
+            start: the first point in time, or the run id of an audit. A run id means the end of the log that the audit
+                had read.
             end: the second point in time, or a run id; None for the end of the log.
 
         Raises:
-            UsageError: the second time lies before the first, no audit has such a run id, or the log begins only after
-                the end that this audit had read.
+            UsageError: the second time lies before the first, or no audit has such a run id. Also if rows were purged,
+                so that the log begins after the end that the audit had read.
         """
         return self._compared(questions.diff(self._side(start, self._time), self._side(end, self._up_to)))
 
@@ -433,7 +437,7 @@ class Warehouse:
         until: Time | None = None,
         who: Who = EVERYONE,
     ) -> Expiring:
-        """Return offsets that expired or are about to, the earliest first.
+        """Return offsets that expired or are about to expire, the earliest first.
 
         Args:
             group: only offsets of this group; None for all groups.
@@ -478,8 +482,8 @@ class Warehouse:
             end: only findings first seen before this time.
             is_new: only findings first stored by the last audit that read new records, or later.
             since: only findings first stored by an audit that began at this time or later.
-            who: conditions on groups: their names, and clients, hosts and topics in that time range. Any other
-                condition than an excluded name leaves out the findings that are about no group.
+            who: conditions on groups: their names, and clients, hosts and topics in that time range. A finding that is
+                about no group meets only conditions that exclude names.
         """
         answer = questions.findings(
             self._tables,
@@ -504,7 +508,7 @@ class Warehouse:
         timeout: Duration | None = None,
         **parameters: object,
     ) -> SqlAnswer:
-        """Return the answer to any question: SQL over all tables by name (DuckDB's), or a saved query.
+        """Return the answer of a statement over all tables, in DuckDB's SQL, or of a saved query.
 
         Args:
             statement: the SQL, which may have ``$names``; ``$cluster`` is this warehouse's cluster. ``SHOW TABLES`` and
@@ -515,8 +519,8 @@ class Warehouse:
             parameters: values for the statement's ``$names``, or for the parameters of the saved query.
 
         Raises:
-            UsageError: statement and query are both given or both missing, DuckDB does not understand the statement, or
-                the statement took longer than the timeout.
+            UsageError: statement and query are both given or both missing, ``allow_files`` is given with a query,
+                DuckDB does not understand the statement, or the statement took longer than the timeout.
         """
         if (statement is None) == (query is None):
             raise UsageError("give either a statement or the name of a saved query")
@@ -547,8 +551,8 @@ class Warehouse:
 
         Args:
             group: a classic or consumer group.
-            alternatives: settings to try by Kafka's names, one mapping for each alternative. Without any,
-                ``without_restarts`` and ``members`` alone make the alternative.
+            alternatives: settings to try by Kafka's names, one mapping for each alternative. If there is no mapping,
+                ``without_restarts`` and ``members`` make a single alternative.
             start: begin of the time range, included; None begins at the group's first record.
             end: end of the time range, excluded; None ends after the group's last record.
             without_restarts: simulate every alternative without restarts: a client that left and came back stays in the
@@ -578,9 +582,9 @@ class Warehouse:
         members: int | None = None,
         known: Mapping[str, str | int] | None = None,
     ) -> Answer[door.Gain]:
-        """Return every group's life replayed under other settings: the groups that would gain most come first.
+        """Return every group's life replayed under other settings. The groups that would gain most come first.
 
-        For the first ten, ``ranges`` has the lowest and the highest possible values; for others it is null.
+        For the first ten groups, ``ranges`` has the lowest and the highest possible values. It is null for all others.
 
         Args:
             alternative: settings to try by Kafka's names.
@@ -607,7 +611,7 @@ class Warehouse:
 
     @staticmethod
     def saved_queries() -> Answer[SavedQuery]:
-        """The saved queries, their parameters and what they answer."""
+        """Return the saved queries, with their parameters and the questions that they answer."""
         return Answer(questions.saved_queries().values(), questions.SavedQuery)
 
     def report(
@@ -622,7 +626,7 @@ class Warehouse:
     ) -> Page:
         """Return the life of a group, or of all groups, as one page that needs no network.
 
-        A notebook shows it in place; ``save`` writes its figures as a picture, too.
+        A notebook shows the page in place. ``Page.save`` writes the page, or the figures of the page as a picture.
 
         Args:
             group: the group; None for an overview of all groups.
@@ -651,7 +655,7 @@ class Warehouse:
         return Page(html, facts, life.notes, self._from(since, group), drawing)
 
     def _marks(self, marks: Sequence[tuple[Time, str]]) -> tuple[questions.Mark, ...]:
-        """Return times and texts as pages take them."""
+        """Convert times and their texts to marks of a page."""
         return tuple(questions.Mark(moment, text) for at, text in marks if (moment := self._time(at)) is not None)
 
     def _what_if_page(
@@ -663,7 +667,11 @@ class Warehouse:
         known: Mapping[str, str | int] | None,
         marks: Sequence[tuple[Time, str]],
     ) -> Page:
-        """Return the recorded life of a group and alternatives."""
+        """Return a page that shows the recorded life of a group and each alternative on one time axis.
+
+        Raises:
+            UsageError: no group is given.
+        """
         if group is None:
             raise UsageError("give the group whose life is to be drawn under other settings")
         tried = [door.alternative_of(values) for values in alternatives]
@@ -684,7 +692,7 @@ class Warehouse:
         end: Time | None = None,
         marks: Sequence[tuple[Time, str]] = (),
     ) -> Pages:
-        """Return the lives of groups as linked pages in one folder: an overview, and a page for each group with news.
+        """Write linked pages about groups into a folder: an overview, and a page for each group with news.
 
         A group has news if a rebalance or a finding of it is on record in the range.
 
@@ -745,7 +753,7 @@ class Warehouse:
         )
 
     def _time(self, moment: Time | None) -> datetime | None:
-        """Return a point in time in the form that the tables take."""
+        """Convert a point in time to a datetime in UTC. None stays None."""
         match moment:
             case None:
                 return None
@@ -758,7 +766,11 @@ class Warehouse:
     def _side(self, moment: Time | None, read: Callable[[Time | None], datetime | None]) -> Side:
         """Return one of the two sides of a comparison.
 
-        The side is a point in time or, for a run id, the end of the log that this audit had read.
+        The side is a point in time. For the run id of an audit, it is the end of the log that the audit had read.
+
+        Args:
+            moment: the point in time or the run id.
+            read: function that converts a point in time.
         """
         if isinstance(moment, str) and is_run_id(moment):
             return questions.side_of_run(self._tables, moment)
@@ -769,25 +781,23 @@ class Warehouse:
         return Answer(answer.content, answer.row_type, notes=answer.notes, basis=answer.basis)
 
     def _end(self, moment: Time | None) -> datetime | None:
-        """Return the end of a time range.
+        """Convert the end of a time range, which is excluded.
 
-        Return None for the end of the log, whose last record belongs to the range.
+        A day without a time of day means the end of this day. The end of the log (``now``) becomes None, so that the
+        last record belongs to the range.
         """
         return self._up_to(self._with_whole_day(moment))
 
     def _up_to(self, moment: Time | None) -> datetime | None:
-        """Return a point in time.
+        """Convert a point in time to a datetime in UTC.
 
-        Return None for the end of the log, whose last record counts, too.
+        The end of the log (``now``) becomes None, so that the last record counts, too.
         """
         parsed = self._tables.read_time(moment) if isinstance(moment, str) else moment
         return None if isinstance(parsed, LogTime) and parsed.is_log_end else self._time(parsed)
 
     def _with_whole_day(self, moment: Time | None) -> Time | None:
-        """Return the end of a time range.
-
-        If the end is a day without a time of day, this day belongs to the range.
-        """
+        """Return the end of a time range. For a day without a time of day, return the end of this day."""
         if isinstance(moment, str):
             return parse_end_time(moment, zone=self._tables.zone)
         if isinstance(moment, date) and not isinstance(moment, datetime):

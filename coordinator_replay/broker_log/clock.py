@@ -1,4 +1,7 @@
-"""Conversion of a log's local times to UTC: by a named zone, or by lines whose records have the time."""
+"""Conversion of the local times in a broker's log to UTC.
+
+The user names the zone, or the records that belong to lines show the difference from UTC.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -11,7 +14,8 @@ QUARTER_MS = 900_000
 """Zones differ from UTC by a whole number of quarter hours."""
 
 WITHIN_MS = 2_000
-"""Largest difference between a line and its record: the coordinator logs in the same call, but the append may wait."""
+"""Largest difference between the times of a line and its record. The coordinator writes the line and the record in the
+same call, but the append of the record may have to wait."""
 
 FARTHEST_MS = round(FARTHEST.total_seconds() * 1000)
 """Largest difference of a zone from UTC."""
@@ -22,13 +26,12 @@ _CHANGES_MS = (1_800_000, 3_600_000)
 
 @dataclass(frozen=True, slots=True)
 class RecordedLine:
-    """A line that has a record.
+    """A line of a broker's log, with the records that it may be about.
 
     Attributes:
         place: number of the line in the file.
-        local_ms: time of the line.
-        recorded_ms: times of the records that the line may be about: all records of the line's group with its
-            generation or epoch.
+        local_ms: local time of the line, in milliseconds since 1970 as if it were UTC.
+        recorded_ms: times of all records of the line's group that have the generation or epoch in the line.
     """
 
     place: int
@@ -36,7 +39,10 @@ class RecordedLine:
     recorded_ms: Sequence[int]
 
     def offsets(self) -> frozenset[int]:
-        """Return the differences from UTC that give the line and one of the records the same time."""
+        """Return the differences from UTC, in milliseconds, with which the line has the time of one of the records.
+
+        A difference is a whole number of quarter hours. The times count as equal up to WITHIN_MS.
+        """
         differences = set()
         for recorded in self.recorded_ms:
             difference = self.local_ms - recorded
@@ -71,10 +77,11 @@ def utc_offsets(lines: Iterable[RecordedLine]) -> list[UtcOffset] | None:
     difference and the first line with the second, lines may have either. So these lines get none.
 
     Args:
-        lines: lines that have records, in the order of the file.
+        lines: lines of the file, in order. Lines without records are ignored.
 
     Returns:
-        One or two offsets; None if the lines fit no zone, or none has a record.
+        One or two differences. None in three cases: no line has a record, half of the lines or more fit no zone, or the
+        others need more than two differences.
     """
     shown = [(line.place, line.offsets()) for line in lines if line.recorded_ms]
     fitting = [(place, offsets) for place, offsets in shown if offsets]
@@ -105,9 +112,10 @@ class ZoneClock:
         self._last_ms: int | None = None
 
     def utc_ms(self, local_ms: int) -> int:
-        """Return UTC for a local time.
+        """Return UTC for a local time, both in milliseconds.
 
-        If clocks show an hour twice, times count as the second hour after they have gone back.
+        When daylight saving ends, clocks show one hour twice. A time in this hour counts as the first hour until the
+        logged times go back, and as the second hour from then on.
         """
         local = datetime.fromtimestamp(local_ms // 1000, UTC).replace(tzinfo=self._zone)
         first, second = (round(local.replace(fold=fold).timestamp()) * 1000 + local_ms % 1000 for fold in (0, 1))

@@ -9,10 +9,10 @@ from coordinator_replay.broker_log.layouts import LogLine
 from coordinator_replay.schemas_folder import schemas_folder
 
 MARKS = (b"[GroupCoordinator ", b"[GroupMetadataManager ", b'"coordinatorId"')
-"""Marks of a group coordinator's lines: each of its lines has one of them."""
+"""Texts by which lines of a group coordinator are recognized: each such line contains one of these texts."""
 
 _MOST_MATCHED = 4096
-"""Number of characters of a message that are read and kept; the rest would be whole assignments."""
+"""Number of characters of a message that are read and kept. Only messages with whole assignments are longer."""
 
 _MOST_INT = 2**31 - 1
 
@@ -24,7 +24,8 @@ class BrokerEvent(NamedTuple):
         event: kind of the event, one of ``EVENTS``.
         broker: id of the broker; None if the line does not have it.
         log_partition: partition of ``__consumer_offsets``; None if the line does not have it.
-        epoch: generation, group epoch or leader epoch in the line; ``PREPARING_REBALANCE`` has the old one.
+        epoch: generation, group epoch or leader epoch in the line; for ``PREPARING_REBALANCE`` the generation before
+            the rebalance.
         member_count: number of members of the group.
         reason: the coordinator's reason.
         client_reason: the client's reason (KIP-800), which may be any text.
@@ -61,7 +62,7 @@ _PARTS = {
 
 
 def _patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
-    """Yield the wordings of ``schemas/broker_log``, each with its event."""
+    """Yield each event of ``schemas/broker_log`` with one of its wordings, in the order of the file."""
     event = ""
     for line in (schemas_folder() / "broker_log" / "wordings.txt").read_text("utf-8").splitlines():
         if line.startswith(" "):
@@ -73,7 +74,8 @@ def _patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
 _PATTERNS = tuple(_patterns())
 
 MANAGED_EVENT = "REBALANCE_LOGGED"
-"""A line of the rebalancing log of a managed service without a wording of Kafka's; its ``type`` is in the text."""
+"""Event of a line in a managed service's rebalancing log whose reason is not worded as in Kafka. The text has the
+line's ``type``."""
 
 EVENTS = frozenset(event for event, _ in _PATTERNS) | {MANAGED_EVENT}
 """All kinds of events."""
@@ -87,7 +89,7 @@ _ABSENT = ("null", "None", "")
 def read_event(line: LogLine) -> BrokerEvent | None:
     """Return the event of a line about groups or a partition of ``__consumer_offsets``.
 
-    Returns: None for lines of other classes, and for lines of coordinators about themselves.
+    Return None for all other lines: lines of other classes, and lines of a coordinator with none of the wordings.
     """
     if line.fields is not None:
         return _managed(line.fields, line.message[:_MOST_MATCHED])
@@ -100,7 +102,10 @@ def read_event(line: LogLine) -> BrokerEvent | None:
 
 
 def _worded(text: str, start: int) -> tuple[str, dict[str, Any]] | None:
-    """Return the event whose wording matches a text, and the event's fields."""
+    """Return the event whose wording matches a text from ``start`` on, and the event's fields.
+
+    Return None if no wording matches.
+    """
     for event, pattern in _PATTERNS:
         match = pattern.match(text, start)
         if match is not None:
@@ -115,9 +120,9 @@ def _event(event: str, text: str, fields: Mapping[str, Any]) -> BrokerEvent:
 
 
 def _numbers(fields: Mapping[str, str | None]) -> dict[str, int]:
-    """Return the numeric groups of a match.
+    """Return the fields of a match that are numbers.
 
-    Leave out numbers above an int32, which is the largest field of Kafka.
+    Leave out numbers that don't fit into 32 bits: no such field of Kafka is larger.
     """
     return {
         name: number
@@ -141,9 +146,10 @@ def _fields(fields: Mapping[str, str | None]) -> dict[str, Any]:
 
 
 def _managed(fields: Mapping[str, Any], text: str) -> BrokerEvent | None:
-    """Return a line of the rebalancing log of a managed service.
+    """Return the event of a line in the rebalancing log of a managed service.
 
-    The reason in such a line is often a broker's message.
+    The reason in such a line is often a message in a wording of brokers, which names the event. Return None if the line
+    has no group or no coordinator.
     """
     group, reason = fields.get("groupId"), fields.get("reason")
     if not isinstance(group, str) or "coordinatorId" not in fields:

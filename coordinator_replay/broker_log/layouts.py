@@ -16,7 +16,7 @@ from typing import Any, TypeGuard
 from coordinator_replay.times import milliseconds
 
 MOST_CHARACTERS = 1 << 16
-"""Longest line that is parsed; no line of the coordinator about a group is that long."""
+"""Number of characters of the longest line that is parsed. No line of the coordinator about a group is longer."""
 
 _TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z| ?[+-]\d\d:?\d\d)?|\d{13}"
 _HEAD = re.compile(rf"\s{{0,8}}\[?(?P<time>{_TIME})\]?\s{{1,8}}(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\s{{1,8}}")
@@ -37,7 +37,7 @@ class LogLine:
 
     Attributes:
         time_ms: time of the line, in milliseconds since 1970; local time counts as if it were UTC.
-        has_zone: whether the line's time is in UTC.
+        has_zone: whether the zone of the line's time is known, so that ``time_ms`` is in UTC.
         message: the message, without level, logger and thread.
         fields: the message as a JSON object, in the rebalancing logs of managed services; else None.
     """
@@ -71,7 +71,11 @@ def _parse(text: str, depth: int) -> LogLine | None:
 
 
 def _without_logger(rest: str) -> str:
-    """Return the message of a line without its time and level."""
+    """Return the message of a line, without the logger and the thread behind the message.
+
+    Args:
+        rest: the line from its message on.
+    """
     without_thread = rest[: rest.rfind(" [")].rstrip() if rest.endswith("]") else rest
     for candidate in (rest, without_thread):
         at = candidate.rfind(" (")
@@ -102,7 +106,7 @@ def _json_line(text: str, depth: int) -> LogLine | None:
 
 
 def _time(value: object) -> tuple[int, bool] | None:
-    """Return milliseconds since 1970, and whether they are in UTC.
+    """Return milliseconds since 1970, and whether they are in UTC. If not, they are local time.
 
     Return None if the value is not a time.
     """
