@@ -1,7 +1,7 @@
-"""The program: ``coordinator-replay``, and the same by ``python -m coordinator_replay``.
+"""The entry point of ``coordinator-replay`` and of ``python -m coordinator_replay``.
 
-Python first looks for modules in its working directory, which may be a dump that somebody sent. This file takes that
-folder off the path. Only ``python -P -m`` protects the imports that Python makes before it runs this file.
+Python first looks for modules in its working directory, which may be a dump that somebody sent. This file removes that
+folder from the path. Only ``python -P -m`` protects the imports that Python makes before it runs this file.
 """
 
 import os
@@ -12,7 +12,10 @@ if not sys.flags.safe_path and sys.path and os.path.realpath(sys.path[0]) == os.
 
 
 def start() -> None:
-    """Run the program; Ctrl-C ends it without a traceback, even during the first imports."""
+    """Run the program.
+
+    Ctrl-C ends the program without a traceback, even during the first imports.
+    """
     try:
         from coordinator_replay.cli.main import main
     except KeyboardInterrupt:

@@ -1,9 +1,9 @@
 """The columns of an answer, declared once, as the fields of the dataclass of its rows.
 
-A field made by ``column`` says how a table shows it. Its heading has the words of Kafka's tools. Its rank decides which
-columns a narrow terminal leaves out, and its least width how far its text may be cut. It also has the SQL that reads
-its value, if that is not the stored column of the same name. SELECT lists, the keys of JSON and CSV, tables on a
-terminal and the Python API all have these fields in this order.
+A field made by ``column`` says how a table shows the column. The heading uses the words of Kafka's tools. The rank
+decides which columns a narrow terminal leaves out. The least width says how far a text may be cut. A field also has the
+SQL that reads its value, unless the value is the stored column of the same name. SELECT lists, the keys of JSON and
+CSV, tables on a terminal and the Python API all have these fields in this order.
 """
 
 import json
@@ -64,7 +64,7 @@ def column(*shown: Any, default: Any = MISSING, is_computed: bool = False, **mor
 
     Args:
         shown: heading, rank and least width, as ``AnswerColumn`` has them.
-        default: the field's default; a field that has one is not read from tables.
+        default: the field's default. A field with a default is not read from tables.
         is_computed: whether the row computes the field from its other fields.
         more: any other attribute of ``AnswerColumn``.
     """
@@ -96,7 +96,10 @@ def select_list(row_type: type, table: str = "") -> str:
 
 
 def parsed_json(text: str | None) -> Any:
-    """Return the value of a stored column of JSON; the text itself if it is not JSON."""
+    """Return the value of a stored JSON text.
+
+    Return the text itself if it is not JSON, and None for null.
+    """
     try:
         return None if text is None else json.loads(text)
     except ValueError:
@@ -104,7 +107,10 @@ def parsed_json(text: str | None) -> Any:
 
 
 def row_with(row_type: type[Row], **values: Any) -> Row:
-    """Return a row of these values; any other stored column is None."""
+    """Return a row with the given values.
+
+    Every other stored column is None.
+    """
     nothing = dict.fromkeys(column.name for column in stored_columns(row_type))  # type: ignore[arg-type]  # as above
     return row_type(**(nothing | values))
 

@@ -22,7 +22,7 @@ def timestamps_of(milliseconds: pa.Array) -> pa.TimestampArray:
 
 
 def shown(column: pa.Array) -> pa.TimestampArray:
-    """Return timestamps that another program wrote, in any unit and zone.
+    """Convert timestamps of any unit and zone, as other programs write them, to ``TIMESTAMP``.
 
     A time that can't be shown becomes null.
     """

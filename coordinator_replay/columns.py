@@ -22,7 +22,12 @@ NONE = int(np.iinfo(np.int64).min)
 
 
 def numbers_of(column: pa.Array, nothing: int = 0) -> Numbers:
-    """Return a column of numbers or moments, with a number for null."""
+    """Return a column of integers or timestamps as numbers.
+
+    Args:
+        column: the column. A timestamp becomes a number in the column's own unit.
+        nothing: the number for null.
+    """
     plain = column.view(pa.int64()) if pa.types.is_timestamp(column.type) else column.cast(pa.int64())
     numbers: Numbers = plain.fill_null(nothing).to_numpy(zero_copy_only=False)
     return numbers
@@ -39,7 +44,9 @@ def ms_of(column: pa.Array | pa.ChunkedArray) -> Numbers:
 
 
 def distinct(numbers: Numbers) -> Numbers:
-    """Return the distinct numbers in order, by sorting, which is cheap for numbers that mostly rise already.
+    """Return the distinct numbers in ascending order.
+
+    The numbers are sorted, which is cheap if they mostly rise already.
 
     >>> distinct(np.array([3, 4, 1, 4]))
     array([1, 3, 4])
@@ -61,7 +68,7 @@ def as_bools(column: pa.Array) -> Bools:
 
 
 def codes_of(column: pa.DictionaryArray) -> Numbers:
-    """Return indices into the dictionary.
+    """Return the index of each row's value in the dictionary.
 
     For null, the index is the dictionary's length.
     """
@@ -77,9 +84,9 @@ def are_among(column: pa.Array, values: pa.Array) -> Bools:
 
 
 def packed(keys: Sequence[Numbers | Bools]) -> Numbers:
-    """Return several numbers packed into one number.
+    """Return one sort key for each row, made from the row's numbers in several columns.
 
-    Packed numbers sort by the first number, then by the next.
+    The keys sort by the first column, then by the next.
 
     >>> packed([np.array([7, 8, 8]), np.array([-1, -3, -2])])
     array([2, 3, 4])
@@ -101,7 +108,10 @@ def plain_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
 
 
 def some(batch: pa.RecordBatch, taken: Bools) -> pa.RecordBatch:
-    """Return some rows of a batch, without a copy if these are all rows or none."""
+    """Return the rows of a batch that a mask selects.
+
+    All rows, or no rows, are returned without a copy.
+    """
     if taken.all():
         return batch
     return batch.filter(pa.array(taken)) if taken.any() else batch.slice(0, 0)

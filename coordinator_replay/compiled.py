@@ -1,7 +1,7 @@
 """Numba for the few loops that neither numpy nor Arrow can run: over bytes, and over events in their order.
 
-Functions marked here make no arrays: results go into arrays that they are given. Numba's cache notices changes of the
-file of a compiled function only, so the functions that it calls should stand in the same file.
+Functions marked here make no arrays: they write results into arrays that the caller passes. For a compiled function,
+Numba's cache notices only changes of the function's own file. So the functions that it calls should be in that file.
 """
 
 import os
@@ -17,7 +17,7 @@ with chdir(os.sep) if Path(".numba_config.yaml").exists() else nullcontext():
     from numba import njit
     from numba.core import config
 
-# Looked up once, because the compiler would look for them again each time.
+# The settings have been read. Without this line, Numba would look for its settings file again at each compilation.
 config._config_fname = os.devnull
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,9 +26,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def inlined(function: F) -> F:
     """Mark a function that only compiled functions call.
 
-    The body of the function replaces each call.
-
-    A call would count references to every array that it is given, which takes longer than reading a field.
+    Numba replaces each call by the function's body. A call would count references to every array argument, which takes
+    longer than reading a field.
     """
     return cast(F, njit(nogil=True, inline="always")(function))
 
@@ -36,9 +35,8 @@ def inlined(function: F) -> F:
 def called(function: F) -> F:
     """Mark a function that only compiled functions call, and rarely.
 
-    The function is compiled once, for all its calls.
-
-    Each copy of an inlined function takes a fraction of a second at the first audit on a machine.
+    The function is compiled once for all its calls. An inlined function is compiled again for each call, which takes a
+    fraction of a second each time at the first audit on a machine.
     """
     return cast(F, njit(nogil=True)(function))
 
@@ -48,8 +46,8 @@ def compiled(function: F) -> F:
 
     The function is compiled at its first call.
 
-    Numba keeps what it compiled next to the source file or in the user's cache folder. If neither can be written, as
-    on a read-only install without a home, Numba fails at once; on a full disk it fails at the first call. Then the
+    Numba keeps compiled code next to the source file or in the user's cache folder. If neither can be written, as on a
+    read-only install without a home, Numba fails at once. If the disk is full, the first call fails. In both cases the
     function is compiled for this process alone. None of these functions opens files, so an ``OSError`` comes from the
     cache.
     """

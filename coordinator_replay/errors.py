@@ -56,7 +56,7 @@ class StoreError(CoordinatorReplayError):
 
 
 class LockedError(CoordinatorReplayError):
-    """Another run is at work on the warehouse, or on the dump that is exported into.
+    """Another run is at work on the warehouse, or on the dump to which an export adds records.
 
     Attributes:
         command: name of the other run's command; empty if the name is not known.

@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 UINT_MAX = 0xFFFFFFFF
-"""The bits of Java's int."""
+"""Mask for the 32 bits of Java's ``int``."""
 
 
 def as_int(number: int) -> int:

@@ -13,9 +13,9 @@ def loaded_when_asked(module: str, offered: Mapping[str, Iterable[str]]) -> Call
     """Return the ``__getattr__`` of a module.
 
     Args:
-        module: its name.
-        offered: by the name of another module, the names that this module offers from it. Without names, this module
-            offers the other module itself, by the last part of its name.
+        module: name of the module.
+        offered: the names that the module offers from other modules, by the name of the other module. If an entry has
+            no names, the other module itself is offered, by the last part of its name.
     """
     places = {name: (source, name) for source, names in offered.items() for name in names}
     places |= {source.rpartition(".")[2]: (source, "") for source, names in offered.items() if not names}

@@ -33,7 +33,7 @@ def counted(number: int | None, what: str) -> str:
 
 
 def partition_range(first: int, last: int) -> str:
-    """Return a range of partitions in short form, however long it is.
+    """Return a range of partitions in short form.
 
     >>> partition_range(7, 7), partition_range(7, 8), partition_range(7, 9)
     ('7', '7,8', '7-9')

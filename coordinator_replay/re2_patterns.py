@@ -6,10 +6,12 @@ import re2
 
 
 def compile_pattern(expression: str) -> Any:
-    """Compile an expression; RE2 itself writes nothing to standard error.
+    """Compile an expression.
+
+    RE2 writes nothing to standard error.
 
     Raises:
-        ValueError: it can't be read; the text is RE2's.
+        ValueError: the expression is not valid. The error has RE2's text.
     """
     options = re2.Options()
     options.log_errors = False

@@ -48,7 +48,9 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def neutral(text: str) -> str:
-    r"""Return text without characters that control a terminal or a browser; characters special in HTML stay.
+    r"""Return text with its unsafe characters escaped.
+
+    Characters with a meaning in HTML stay.
 
     >>> neutral("a\x1b[2Jb")
     'a\\x1b[2Jb'

@@ -16,7 +16,7 @@ def schemas_folder() -> Traversable:
     """Return the folder with ``records/`` and ``tables/``.
 
     Raises:
-        DefinitionError: neither place has it; the installation is broken.
+        DefinitionError: neither place has the folder, so the installation is broken.
     """
     for folder in (files("coordinator_replay") / "schemas", Path(__file__).resolve().parents[1] / "schemas"):
         if (folder / "records").is_dir():
@@ -28,7 +28,7 @@ def schema_files(folder: str, ending: str) -> list[Traversable]:
     """Return the files of a folder of ``schemas/``, by name.
 
     Args:
-        folder: its path in ``schemas/``.
+        folder: path of the folder in ``schemas/``.
         ending: the end of the files' names.
     """
     files = (file for file in schemas_folder().joinpath(*folder.split("/")).iterdir() if file.name.endswith(ending))

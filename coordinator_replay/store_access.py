@@ -35,7 +35,9 @@ _MOST = 400
 
 
 def refusal(problem: BaseException | None) -> str | None:
-    """Return the message of a store's library about a refusal, from an exception or its causes; else None.
+    """Return the text of a store's library about a refusal, or None if there is no refusal.
+
+    The text comes from the exception or one of its causes.
 
     Args:
         problem: an exception; None for no exception.

@@ -71,4 +71,4 @@ FAULTS = {
     fault.issue: fault
     for fault in (KAFKA_7610, KAFKA_8653, KAFKA_9801, KAFKA_12759, KAFKA_13081, KAFKA_15106, KAFKA_16147)
 }
-"""All of them, by number."""
+"""All known faults, by issue number."""

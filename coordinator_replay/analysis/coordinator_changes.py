@@ -85,7 +85,7 @@ class CoordinatorChange:
     sources: Sequence[str] = ()
 
     def of(self, source: str) -> bool:
-        """Return whether the change is from a source."""
+        """Return whether a source has facts of the change."""
         return source in self.sources
 
 
@@ -97,7 +97,7 @@ def coordinator_changes(
     lost_from: Mapping[int, int],
     ends_ms: Mapping[int, int],
 ) -> list[CoordinatorChange]:
-    """Return all changes on record, in order.
+    """Return all changes on record, by log partition and leader epoch.
 
     The result does not depend on the order in which runs read the sources.
 
@@ -162,7 +162,7 @@ def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: i
 def _precedence(election: LeaderChange) -> tuple[bool, int, int]:
     """Return the sort key of elections of one leader epoch.
 
-    The controller's record comes first, then undated snapshots.
+    Elections with a time come first. Snapshots without a time come last.
     """
     return election.at_ms is None, election.at_ms or 0, election.leader
 

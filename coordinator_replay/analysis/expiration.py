@@ -33,7 +33,7 @@ class Deciding(NamedTuple):
     """Facts that decide about the expiry of a group's offsets at one point of the log.
 
     Attributes:
-        group_type: None for a simple group.
+        group_type: type of the group; None for a simple group.
         protocol_type: protocol type of a classic group; None if no member gave one.
         group_state: ``Empty`` without members. With members: ``Stable`` for a classic group, None for other groups.
         expiry: the rule of expiry.
@@ -49,9 +49,10 @@ _SIMPLE = Deciding(None, None, GroupState.EMPTY, Expiry(ExpiryRule.SIMPLE_GROUP)
 
 
 def deciding(group: Group | None) -> Deciding:
-    """Return the facts that decide about the offsets of a group.
+    """Return the facts that decide about the expiry of a group's offsets.
 
-    None stands for a group without a record.
+    Args:
+        group: the group; None if it has no record.
     """
     if group is None:
         return _SIMPLE
@@ -79,9 +80,9 @@ def _expiry_of_classic(group: ClassicGroup) -> Expiry:
 
 
 def _subscribed(group: ModernGroup) -> frozenset[str] | None:
-    """Return topics that members of a consumer or streams group subscribe to.
+    """Return the topics that the members of a consumer or streams group subscribe to.
 
-    Return None if no member has a record.
+    Return None if no member has a subscription on record.
     """
     subscriptions = [member.subscription for member in group.members.values() if member.subscription is not None]
     if not subscriptions:
@@ -94,7 +95,7 @@ def _subscribed(group: ModernGroup) -> frozenset[str] | None:
 
 
 GROUP_KINDS = frozenset({"GroupMetadata", "ConsumerGroupMetadata", "ShareGroupMetadata", "StreamsGroupMetadata"})
-"""Kinds whose tombstone deletes the group."""
+"""Kinds of records whose tombstone deletes the group."""
 
 DECIDING_KINDS = GROUP_KINDS | {
     "ConsumerGroupMemberMetadata",
@@ -102,4 +103,4 @@ DECIDING_KINDS = GROUP_KINDS | {
     "StreamsGroupMemberMetadata",
     "StreamsGroupTopology",
 }
-"""Kinds that can change how a group's offsets expire."""
+"""Kinds of records that can change how a group's offsets expire."""

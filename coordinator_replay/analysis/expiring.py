@@ -1,8 +1,8 @@
-"""The end of an offset's retention, as SQL, for audits and for questions with another horizon.
+"""The end of an offset's retention, as SQL, for audits and for questions that use another retention.
 
 ``analysis.expiration`` decides the rule by which a group's offsets expire, and since when. The columns ``rule``,
 ``base_timestamp`` and ``is_protected`` of ``offset_history`` have the result for each offset. Only the comparison with
-a time remains, so the same rows answer for every horizon. The condition follows ``OffsetExpirationConditionImpl``.
+a time remains, so the same rows answer for every retention. The condition follows ``OffsetExpirationConditionImpl``.
 Names of rules and Kafka's defaults are here, where questions find them without the engine.
 """
 
@@ -54,9 +54,9 @@ PROVEN = "coalesce(is_exact AND is_proven AND last_state IS DISTINCT FROM 'Unkno
 
 
 def expire_at(retention_ms: str) -> str:
-    """Return SQL for when an offset's retention is over.
+    """Return an SQL expression for the time at which an offset's retention is over.
 
-    It is null if no rule lets the offset expire, or the time can't be shown.
+    The time is null if no rule lets the offset expire, or if the time can't be shown.
     """
     later = f"(epoch_us(base_timestamp) + CAST({retention_ms} AS BIGINT) * 1000)"
     shown = f"CASE WHEN {later} <= {LATEST_MS} * 1000 THEN make_timestamptz({later}) END"
@@ -66,9 +66,9 @@ def expire_at(retention_ms: str) -> str:
 def expiring_offsets(source: str) -> str:
     """Return SQL for the offsets in force that are past retention at ``$as_of``, or will be by ``$limit``.
 
-    The statement also takes ``$retention_ms`` and ``$is_known`` of the retention. It returns columns of
-    ``expired_offsets``. Offsets that can't expire are left out: members subscribe to the topic, or a transaction on the
-    partition is open.
+    The statement also takes ``$retention_ms`` and ``$is_known``, the attributes of ``Retention``. It returns columns of
+    ``expired_offsets``. Offsets that can't expire are left out: those of a topic to which members subscribe, and those
+    of a partition with an open transaction.
 
     Args:
         source: relation of offsets in force, in columns of ``offset_history``.

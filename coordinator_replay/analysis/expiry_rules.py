@@ -15,7 +15,9 @@ class ExpiryRules:
     _last: Deciding | None = None
 
     def fold(self, record: Record, group: Group | None) -> list[Row]:
-        """Return the row that a record makes if the record changes a rule.
+        """Return the row of a record that changes the expiry rule, or of a tombstone of the group.
+
+        Return an empty list for any other record.
 
         Args:
             record: the group's next record.
@@ -29,7 +31,10 @@ class ExpiryRules:
         return [self._row(now, record.partition, record.offset, record.timestamp_ms, is_tombstone=is_tombstone)]
 
     def interrupt(self, partition: int, offset: int, timestamp_ms: int | None, group: Group | None) -> Row:
-        """Return the row with the rule after missing records, as far as the remaining records confirm the rule."""
+        """Return the row with the group's expiry rule after missing records.
+
+        The rule rests on the part of the group that the remaining records confirm.
+        """
         return self._row(deciding(group), partition, offset, timestamp_ms, is_tombstone=False)
 
     def _row(self, now: Deciding, partition: int, offset: int, timestamp_ms: int | None, *, is_tombstone: bool) -> Row:

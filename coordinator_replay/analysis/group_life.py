@@ -37,7 +37,7 @@ from coordinator_replay.times import latest_ms
 VERSION = 29
 
 SNAPSHOT_VERSION = 1000 * VERSION + ENGINE_VERSION
-"""Version of the stored snapshots of a group: of their own form, and of the engine's snapshot in them."""
+"""Version of the stored snapshots of a group, made of two: of their own form, and of the engine's snapshot in them."""
 
 # Looked up once, because every event needs it.
 TOPOLOGY_CHANGED = EventKind.TOPOLOGY_CHANGED
@@ -182,10 +182,10 @@ class GroupReplay:
         return self._final(rows, offset)
 
     def interrupt(self, partition: int, offset: int, at_ms: int | None, own: Sequence[Record]) -> list[Row]:
-        """Continue from the records that a newer dump confirms, after records missing since the older dumps.
+        """Continue after missing records, from the records that a newer dump still has.
 
-        Known facts are valid up to here. If the newer dump lacks a member or an assignment, no record shows when it
-        ended.
+        Known facts are valid up to the first missing record. If the newer dump lacks a member or an assignment, no
+        record shows when that member or assignment ended.
 
         Args:
             partition: the log partition.

@@ -39,7 +39,10 @@ class OpenMemberInterval(NamedTuple):
 
 
 Changed = Mapping[str, tuple[Member | None, int]]
-"""The members that an operation changed: each member after it (None if removed), and the offset of its first record."""
+"""The members that an operation changed, by member id.
+
+Each has the member after the operation (None if removed), and the log offset of the first record that shows it so.
+"""
 
 
 def members_after(events: Sequence[Event]) -> Changed:
@@ -82,7 +85,7 @@ class MemberReplay:
 
         Args:
             events: the events of one operation.
-            changed: the members after the operation.
+            changed: the members that the operation changed.
             at_ms: time of the operation.
         """
         group_type, partition = events[-1].group_type, events[-1].partition

@@ -1,15 +1,15 @@
 """Owners of partitions over time, and times without an owner: rows of ``partition_ownership``.
 
-A member owns its assigned partitions, and partitions that it still has to give up. In consumer groups, each of these
-steps is recorded. A classic group records only the outcome of a rebalance. A partition that changes its owner in a
-rebalance was revoked by the end of the join phase at the latest (``currentStateTimestamp``). So the log does not show
-how long it had no owner. The log shows this time only if a generation leaves the partition without an owner. That
-happens between the two steps of a cooperative rebalance, and in an Empty group. Members of streams groups own tasks,
-shown as partitions of the source topics. Members of a share group own partitions together.
+A member owns its assigned partitions, and partitions that it still has to give up. In consumer groups, each assignment
+and each revocation is recorded. A classic group records only the outcome of a rebalance. A partition that changes its
+owner in a rebalance was revoked by the end of the join phase at the latest (``currentStateTimestamp``). So the log does
+not show how long the partition had no owner, unless a generation leaves it without an owner. That happens between the
+two steps of a cooperative rebalance, and in an Empty group. Members of streams groups own tasks, shown as partitions of
+the source topics. Members of a share group own partitions together.
 
 A partition is *without an owner* while nobody owns it and the group has members that subscribe to its topic. If no
-member subscribes to it, or the group has no members, the group does not miss it. This is the only definition: columns
-``unowned`` and ``unowned_ms`` have these times, and all code that counts, sums up or draws them reads these columns.
+member subscribes to the topic, the group does not miss the partition. This is the only definition: columns ``unowned``
+and ``unowned_ms`` have these times, and all code that counts, sums up or draws them reads these columns.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ class OpenOwnership(NamedTuple):
 
     Attributes:
         is_exact: whether the group is proven since the beginning of the interval.
-        is_begin_open: whether no record shows what was before the interval.
+        is_begin_open: whether the member may have owned the partition before the interval.
     """
 
     member_id: str
@@ -72,7 +72,8 @@ class Unowned(NamedTuple):
     """A partition without an owner, with the ownership that ended, and the rebalance in which the ownership ended.
 
     Attributes:
-        topic: the topic as records of the group type name it; a conversion of the group changes the key of the gap.
+        topic: the topic as the records of the ended ownership name it. If the group is converted, only the key of the
+            gap changes.
         awaited_ms: time at which the target assignment took the partition from the member; None if it never took it.
         is_exact: whether the group is proven at the end of the ownership.
         since_ms: the time since which members miss the partition; None while no member subscribes to its topic.
@@ -91,7 +92,7 @@ class Unowned(NamedTuple):
     over: tuple[Interval, ...] = ()
 
     def missed_until(self, at_ms: int | None) -> "Unowned":
-        """Return the gap after the time in which members miss the partition has ended."""
+        """Return the gap with the end of the present time in which members miss the partition."""
         if self.since_ms is None:
             return self
         if at_ms is None or at_ms <= self.since_ms:
@@ -99,7 +100,7 @@ class Unowned(NamedTuple):
         return self._replace(since_ms=None, over=(*self.over, (self.since_ms, at_ms)))
 
     def missed_ms(self) -> int:
-        """Return how long members missed the partition, up to the end of the last time in which they missed it."""
+        """Return the sum of the ended times in which members missed the partition, in milliseconds."""
         return sum(until - since for since, until in self.over)
 
 
@@ -229,9 +230,9 @@ class OwnershipReplay:
 
         Args:
             events: the events of one operation.
-            changed: the members after the operation.
+            changed: the members that the operation changed.
             at_ms: time of the operation.
-            last_ms: time of the operation before.
+            last_ms: time of the previous operation.
             rebalance_id: the rebalance to which the operation belongs.
         """
         self.handovers = []
@@ -330,7 +331,10 @@ class OwnershipReplay:
     def _retaken(
         self, events: Sequence[Event], changed: Changed, at_ms: int | None, last_ms: int | None
     ) -> tuple[frozenset[Key], int | None]:
-        """Return partitions that a classic generation moves between members, and the latest time of revocation."""
+        """Return the partitions that a classic generation moves between members.
+
+        The second result is the latest time at which these partitions were revoked.
+        """
         for event in events:
             if "join_done_ms" in event.changes:
                 joined_ms = event.changes["join_done_ms"]
@@ -420,7 +424,7 @@ class OwnershipReplay:
                     topic, holding, until_ms, self.at_offset, why, release.rebalance_id, since, is_exact, until_ms
                 )
                 if holders:
-                    # Other members own it as well, so it has no gap.
+                    # Other members own the partition as well, so there is no gap.
                     yield from self._rows(key, holding, gap.missed_until(until_ms), 0 if is_exact else None)
                     if holding.group_type is GroupType.SHARE:
                         self._change_shared(key, SharedChange(member_id, False, gap.rebalance_id), until_ms)
@@ -515,7 +519,7 @@ class OwnershipReplay:
 
     def _rows(self, key: Key, holding: OpenOwnership, gap: Unowned | None, unowned_ms: int | None) -> Iterator[Row]:
         if gap is not None and gap.to_ms is not None and gap.to_ms == holding.from_ms:
-            # It was taken and given up within one millisecond, so the interval is empty.
+            # The partition was taken and given up within one millisecond, so the interval is empty.
             return
         topic, partition = key
         for topic_id, name in self.topics.shown(holding.group_type, topic):
@@ -580,13 +584,14 @@ def _sorted(by_partition: dict[Key, Value]) -> dict[Key, Value]:
 
 
 def join_done(joined_ms: int | None, at_ms: int | None, last_ms: int | None) -> int | None:
-    """Return the end of a classic join phase, at the earliest the group's last operation.
+    """Return the end of a classic join phase.
 
-    None if the record has no time.
+    The result is not before the group's previous operation, and not after the record. Without a
+    ``currentStateTimestamp``, return the time of the record.
 
     Args:
         joined_ms: the record's ``currentStateTimestamp``; None if the record has none.
-        at_ms: time of the record.
+        at_ms: time of the record; None if the record has none.
         last_ms: the time of the operation before the record.
     """
     if joined_ms is None or at_ms is None:

@@ -42,7 +42,7 @@ EVENTS = frozenset({"TOMBSTONES_WRITTEN", "GROUPS_DELETED", "OFFSETS_DELETED"})
 """Kinds of lines about a removal."""
 
 _OF_OFFSETS = (Removal.GROUPS, Removal.OFFSETS)
-"""Lines about these count only offsets; other lines also count the tombstones of groups and members."""
+"""Lines about these removals count only offsets; other lines also count the tombstones of groups and members."""
 
 _CLEANUP = re.compile(r"Generated (\d+) tombstone records while cleaning up group metadata in ")
 _TOPICS = re.compile(r"Generated (\d+) tombstone records in \d+ milliseconds while deleting offsets for \w+ \[(.*)\]")
@@ -76,7 +76,7 @@ class Tombstones:
 
 @dataclass(frozen=True, slots=True)
 class LoggedRemoval:
-    """A write of tombstones that a line is about.
+    """A write of tombstones, with the line that reports it.
 
     Attributes:
         names: the topics, partitions or groups that the line names; empty for retention.
@@ -89,7 +89,7 @@ class LoggedRemoval:
 
 
 class Removed(NamedTuple):
-    """Facts of a line on a removal.
+    """Facts of a line about removed offsets.
 
     Attributes:
         at_ms: time of the line.
@@ -111,7 +111,10 @@ class Removed(NamedTuple):
 
 
 Named = Mapping[tuple[Removal, str], Mapping[Write, int]]
-"""Number of offsets that a write removed, for each name in a line: of a group, of a topic's partition, or of both."""
+"""For each name in a line, the writes that removed offsets of this name, and their numbers of offsets.
+
+A name is a group, a partition of a topic, or ``GROUP/TOPIC-PARTITION``.
+"""
 
 
 def read_removals(lines: Iterable[tuple[int | None, GroupLogLine]]) -> list[Removed]:
@@ -161,7 +164,8 @@ def logged_removals(
 ) -> list[LoggedRemoval]:
     """Match lines of brokers' logs with the writes of tombstones that they report.
 
-    Leave out a line that fits several writes, and a write that several lines fit.
+    Leave out a line with a log partition if it fits several writes. A line without one may report several writes. Leave
+    out a write that several lines fit.
 
     Args:
         removals: the facts of the lines.
@@ -183,9 +187,9 @@ def logged_removals(
 
 
 def _of_names(removed: Removed, named: Named) -> Collection[Write]:
-    """Return the writes near a line that removed offsets of its names.
+    """Return the writes near a line's time that removed offsets of the line's names.
 
-    Return none if their number is not the number in the line.
+    Return no write if the sum of their offsets is not the number in the line.
     """
     near = [
         (write, offsets)
@@ -197,7 +201,10 @@ def _of_names(removed: Removed, named: Named) -> Collection[Write]:
 
 
 def _fitting(removed: Removed, writes: Collection[Write], tombstones: Mapping[Write, Tombstones]) -> Collection[Write]:
-    """Return the write with a given number of tombstones at a time, if there is one."""
+    """Return the write near a line's time that has the line's number of tombstones.
+
+    Return no write if several writes fit.
+    """
 
     def count(write: Write) -> int:
         of_write = tombstones[write]

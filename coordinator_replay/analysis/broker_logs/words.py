@@ -1,10 +1,10 @@
 """Additions of a broker's log to recorded rebalances: when they began, and the coordinator's own reasons.
 
-Log lines can be forged, so lines count only if a record agrees with them. For a generation of a classic group, this is
-the line about its end ("Stabilized group", "is now empty"). It must have the generation, the number of members and the
-time of the record. The coordinator's lines between the end of the generation before and that line belong to the
-rebalance. Its beginning is the first "Preparing to rebalance" with the old generation. In groups on newer protocols,
-the records have the times of rebalances, and lines name the members that the records removed.
+Log lines can be forged, so lines count only if a record agrees with them. In a classic group, a rebalance ends with a
+line "Stabilized group" or "is now empty". This line must have the generation, the number of members and the time of the
+rebalance's record. The coordinator's lines between the end of the previous rebalance and this line belong to the
+rebalance. The first "Preparing to rebalance" with the old generation begins it. In groups on newer protocols, the
+records have the times of rebalances, and lines name the members that the records removed.
 
 Sources: ``ClassicGroup`` and ``GroupMetadataManager`` of Kafka 3.9 to 4.3, ``GroupCoordinator`` (Scala) of 2.x and 3.x;
 KIP-800 for client reasons.
@@ -23,10 +23,10 @@ from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, Cause, 
 Row = Mapping[str, Any]
 
 SLACK_MS = 2_000
-"""Longest time between a line and the record of the same step."""
+"""Longest time between a line and the record that the line reports."""
 
 LONGEST_MS = 7 * 86_400_000
-"""Longest time before its end in which the beginning of a rebalance is looked for."""
+"""Longest time before the end of a rebalance in which its beginning is looked for."""
 
 BY_RECORDS = "by_records"
 """The column that keeps the reason as the records alone give it."""
@@ -39,7 +39,7 @@ LOG_COLUMNS = ("reasons", "client_reasons")
 
 BEGIN = "PREPARING_REBALANCE"
 LOADED = "LOADING_FINISHED"
-"""A line about a loaded log partition, whose groups are then in the state of their last record."""
+"""A line about a loaded log partition. Its groups are then in the state of their last record."""
 
 _ENDS = frozenset({"STABILIZED", "GROUP_EMPTY"})
 _REMOVED: Mapping[str, Cause] = {
@@ -51,7 +51,7 @@ _REMOVED: Mapping[str, Cause] = {
 _OF_CLASSIC = _ENDS | _REMOVED.keys() | {BEGIN, "ASSIGNMENT_RECEIVED", "NO_MEMBER_REJOINED"}
 _OF_MEMBERS = frozenset({"MEMBER_JOINED", "MEMBER_LEFT", "MEMBER_FENCED", "SUBSCRIPTION_CHANGED"})
 _STEPS: Mapping[str, int] = {"ASSIGNMENT_RECEIVED": 1, BEGIN: 2}
-"""Order of the lines after a generation's beginning."""
+"""Order of the lines of one generation; lines of other kinds come first."""
 
 _OF_LOGS = frozenset({FactKind.LOGGED, FactKind.CONTRADICTED})
 
@@ -86,7 +86,7 @@ POLL_TIMEOUT = "poll timeout has expired"
 """Reason with which a consumer or a Connect worker leaves after exceeding max.poll.interval.ms."""
 
 MOST_LINES = 1_000
-"""Largest number of lines of a rebalance, because a log can have any number."""
+"""Largest number of lines that are used for a rebalance. A log can have any number."""
 
 _at_ms = attrgetter("at_ms")
 _NO_REASON = ("not provided", "")
@@ -113,9 +113,9 @@ class GroupLogLine(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Return the coordinator's reason.
+        """Return the coordinator's reason if the line begins a rebalance.
 
-        Without a reason, return the whole logged text.
+        For any other line, return the logged text without its beginning, which names the broker and the group.
         """
         if self.event == BEGIN:
             return self.reason or ""
@@ -127,9 +127,9 @@ class GroupLogLine(NamedTuple):
 
 
 def step_of(event: str, epoch: int | None) -> int:
-    """Return the sort key of lines of one millisecond.
+    """Return the sort key of a line among lines of the same millisecond.
 
-    A generation ends before the next generation begins.
+    Lines without a generation come first. A generation's lines come before those of the next generation.
     """
     return -1 if epoch is None else 3 * epoch + _STEPS.get(event, 0)
 
@@ -217,12 +217,14 @@ def _classic(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str, An
 
 
 def _near(lines: Sequence[GroupLogLine], at_ms: int) -> range:
-    """Return indices of the lines that may belong to the same step as a record."""
+    """Return the indices of lines that may report a record, given the record's time."""
     return range(bisect_left(lines, at_ms - SLACK_MS, key=_at_ms), bisect_right(lines, at_ms + SLACK_MS, key=_at_ms))
 
 
 def _back_from(lines: Sequence[GroupLogLine], end: int, row: Row, contradicting: Collection[int]) -> list[GroupLogLine]:
-    """Return lines that give a reason or remove a member, from the generation before to the end of a rebalance.
+    """Return the lines of a rebalance that give a reason or remove a member, in order.
+
+    The lines lie between the end of the previous rebalance and the end of this rebalance.
 
     Args:
         lines: lines about the group.
@@ -260,7 +262,7 @@ def cause_of(reason: str | None) -> Cause | None:
 def rejoin_cause(client_reason: str | None) -> Cause:
     """Return the cause of a rebalance that a member began by joining again.
 
-    The member's own reason decides.
+    The member's own reason decides. Without a known reason, the cause is LEADER_REJOIN.
     """
     return next(
         (cause for words, cause in _CLIENT_REASONS if (client_reason or "").startswith(words)), Cause.LEADER_REJOIN
@@ -270,7 +272,7 @@ def rejoin_cause(client_reason: str | None) -> Cause:
 def _named(row: Row, first: GroupLogLine, lines: Sequence[GroupLogLine]) -> _Named | None:
     """Return the cause that the coordinator names for a classic rebalance.
 
-    Return None if the records already show this cause.
+    Return None if the coordinator's reason is not known, does not fit the records, or adds nothing to them.
     """
     named = cause_of(first.reason)
     if named is Cause.MEMBER_JOIN:
@@ -307,9 +309,9 @@ def _left(
 
 
 def _polled_late(row: Row, lines: Sequence[GroupLogLine]) -> GroupLogLine | None:
-    """Return a line that says that the members which caused a rebalance had exceeded max.poll.interval.ms.
+    """Return a line about a trigger member that left because its poll timeout had expired.
 
-    Return None if one of these members gave another reason or no reason.
+    Return None unless all trigger members of the rebalance left for this reason.
     """
     gave = [line for line in lines if line.event == "MEMBER_LEFT" and POLL_TIMEOUT in (line.client_reason or "")]
     triggers = row["trigger_members"] or ()
@@ -331,9 +333,9 @@ def _joined(row: Row, line: GroupLogLine) -> _Named | None:
 
 
 def _rejoined(row: Row, line: GroupLogLine) -> _Named | None:
-    """Return the cause for a member that joined again.
+    """Return the cause of a rebalance that began because a member joined again.
 
-    Only the member's client knows why.
+    Only the client knows why, so the client's reason decides. Return None if the line adds nothing to the records.
     """
     client, cause = line.client_reason or "", Cause(row["cause"])
     if cause not in _REJOINS | DEPARTURES or row["confidence"] == Confidence.CERTAIN:
@@ -349,9 +351,9 @@ def _rejoined(row: Row, line: GroupLogLine) -> _Named | None:
 
 
 def _by_members(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str, Any]:
-    """Return a rebalance of a group on a newer protocol.
+    """Return a rebalance of a group on a newer protocol, with the additions of brokers' logs.
 
-    Such a rebalance begins with the records of its trigger.
+    The records of its trigger begin such a rebalance, so lines near the time of these records count.
     """
     at_ms = row["started_at"]
     members = [*(row["members_joined"] or ()), *(row["members_left"] or ()), *(row["trigger_members"] or ())]
@@ -373,7 +375,10 @@ def _by_members(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str,
 
 
 def _removals(lines: Sequence[GroupLogLine], left: Collection[str]) -> dict[str, tuple[Cause, GroupLogLine]]:
-    """Return how each member was removed, except members about whom lines disagree."""
+    """Return the cause of each member's removal, with the first line about it.
+
+    Leave out members about whom lines disagree.
+    """
     removals: dict[str, tuple[Cause, GroupLogLine]] = {}
     unclear: set[str] = set()
     for line in lines:
@@ -391,9 +396,14 @@ def fencing_cause(reason: str | None) -> Cause:
 
 
 def _with_reason(row: dict[str, Any], named: _Named | None, line: GroupLogLine) -> dict[str, Any]:
-    """Return a row with the reason in a log.
+    """Return a row with a line of a broker's log as evidence, and with the cause that the log names.
 
-    The reason by records moves to ``by_records``.
+    ``by_records`` keeps the reason as the records alone give it.
+
+    Args:
+        row: the row by the records.
+        named: the cause that the log names; None if the row's cause stays.
+        line: the line about the beginning of the rebalance.
     """
     kept = row[BY_RECORDS] or {name: row[name] for name in REASON_COLUMNS}
     evidence = [without_question(text) if named else text for text in row["evidence"] or ()]
@@ -442,12 +452,15 @@ def _contradicted(row: dict[str, Any], line: GroupLogLine) -> dict[str, Any]:
 
 
 def _moved(facts: Sequence[Row] | None, by: int) -> list[Row]:
-    """Return stored facts with the numbers of their sentences raised."""
+    """Return stored facts, with a number added to the numbers of their sentences."""
     return [{**fact, "sentence": fact["sentence"] + by} for fact in facts or ()]
 
 
 def _of_records(facts: Sequence[Row] | None) -> list[Row] | None:
-    """Return the stored facts that records show, without the facts from lines."""
+    """Return the stored facts that records show, without the facts from lines.
+
+    The numbers of their sentences begin at 0 again.
+    """
     if facts is None:
         return None
     shown = [fact for fact in facts if fact["kind"] not in _OF_LOGS]
@@ -457,6 +470,6 @@ def _of_records(facts: Sequence[Row] | None) -> list[Row] | None:
 def broker_name(broker: int | None) -> str:
     """Return a broker in words, by its id.
 
-    Return None if a line does not have the id.
+    The id is None if a line does not have it.
     """
     return "a broker" if broker is None else f"broker {broker}"

@@ -29,9 +29,9 @@ from coordinator_replay.times import latest_ms, time_order, time_text
 
 
 def look_for_stall(context: GroupContext, topic: "TopicCommits", row: PartitionCommits) -> None:
-    """Look for a stall.
+    """Add the partition to ``topic.stalls`` if its commits stopped long before those of the group.
 
-    In a stall, other partitions were committed long after this one, although its owner is still there.
+    The partition must have had the same owner since its last commit.
     """
     first_ms, last_ms, limits, commits = row["first_at"], row["last_at"], context.limits, context.commits
     if first_ms is None or last_ms is None or commits is None:
@@ -99,10 +99,11 @@ def commit_stall(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
 
 
 def offset_rewind(context: GroupContext, row: Rewinds) -> Iterator[Observation]:
-    """Yield commits below the one before, in a group with members or in a group that never had members on record.
+    """Yield rewinds: commits of a lower offset than the previous commit of the partition.
 
-    Rule ``offset_reset`` has the other commits: those to an Empty group that has had members, and those before the
-    first member joined. Rewinds of a topic in quick succession are one observation.
+    The group has members, or never had members on record. Rule ``offset_reset`` has the other rewinds: those in an
+    Empty group that has had members, and those before the first member joined. Rewinds of a topic in quick succession
+    are one observation.
     """
     last, numbers = row["last"], row["partitions"]
     if row["is_empty"] and context.status is not None and context.status["has_had_members"]:
@@ -181,7 +182,7 @@ def position_lost(context: GroupContext, row: PositionLosses) -> Iterator[Observ
 
 
 def look_for_reset(context: GroupContext, topic: "TopicCommits", row: PartitionCommits) -> None:
-    """Look for a reset.
+    """Add the partition's last reset to ``topic.resets``, if there is one.
 
     A reset is an offset commit to a group that has no members at that time, but has members at other times.
 
@@ -253,9 +254,9 @@ def offset_reset(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
 
 
 def _step(previous: int | None, committed: int) -> str:
-    """Return in words where an offset was set to.
+    """Return the change of a committed offset in words.
 
-    If the previous offset is on record, add the distance.
+    The words have the distance if the previous offset is on record.
 
     >>> _step(None, 7), _step(7, 40), _step(40, 7), _step(7, 7)
     ('to 7', 'from 7 to 40 (33 ahead)', 'from 40 to 7 (33 back)', 'from 7 to 7')
@@ -268,7 +269,7 @@ def _step(previous: int | None, committed: int) -> str:
 
 
 def look_for_jump(context: GroupContext, topic: "TopicCommits", row: PartitionCommits) -> None:
-    """Look for a commit that advanced the partition much further than its other commits do on average."""
+    """Add the partition's longest step to ``topic.jumps`` if the other commits have far shorter steps on average."""
     step, lowest, newest, limits = row.get("longest_step"), row.get("lowest"), row["committed_offset"], context.limits
     if not step or lowest is None or newest is None or row["commits"] <= limits.patience:
         return
@@ -380,7 +381,7 @@ class TopicCommits:
 
 
 def abandoned_topic(context: GroupContext, topic: TopicCommits) -> Iterator[Observation]:
-    """Yield topics whose offsets nobody has committed for long, while members subscribe to other topics."""
+    """Yield the topic if nobody has committed its offsets for long, while members subscribe to other topics."""
     status = context.status
     if status is None or not context.is_stable or not topic.partitions or topic.last_ms is None:
         return
@@ -412,7 +413,7 @@ def abandoned_topic(context: GroupContext, topic: TopicCommits) -> Iterator[Obse
 
 
 def oversized_metadata(context: GroupContext, topic: TopicCommits) -> Iterator[Observation]:
-    """Yield the longest metadata of a commit of the topic."""
+    """Yield the topic if the metadata of one of its commits is too long."""
     if topic.metadata_bytes >= context.limits.metadata_bytes:
         yield Observation(
             (topic.name,),
@@ -494,7 +495,7 @@ def silent_group(context: GroupContext) -> Iterator[Observation]:
 
 
 def hot_committer(context: GroupContext) -> Iterator[Observation]:
-    """Yield minutes in which the group committed each of its partitions too often."""
+    """Yield the minutes in which the group committed its partitions too often, on average."""
     commits = context.commits
     if commits is None or commits["hot_minutes"] < context.limits.hot_minutes:
         return

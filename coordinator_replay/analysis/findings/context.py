@@ -103,7 +103,7 @@ class GroupContext:
     def add(self, kind: Evidence, content: Content) -> None:
         """Take a row of evidence that is not about a partition.
 
-        Most kinds need not be kept.
+        Rows of kinds that are not listed here need not be kept.
         """
         match kind:
             case Evidence.STATUS:
@@ -133,7 +133,7 @@ class GroupContext:
             )
 
     def add_partition(self, row: PartitionCommits) -> None:
-        """Take a committed partition and its past, which is times without commits that were longer than usual."""
+        """Take a committed partition, its past stalls, and the times in which no member subscribed to its topic."""
         if (row["topic"], row["partition"]) in self.owned:
             self.committed.add((row["topic"], row["partition"]))
         first_ms, last_ms = row["first_at"], row["last_at"]
@@ -216,9 +216,9 @@ class GroupContext:
         return self.active or ActiveTime([of_partition])
 
     def rebalance_before(self, at_ms: int | None) -> str | None:
-        """Return the last rebalance that began at or before a time.
+        """Return the id of the last rebalance that began at or before a time.
 
-        Return None if there is none, or the time is None.
+        Return None if there is no such rebalance, or the time is None.
         """
         if at_ms is None:
             return None

@@ -1,7 +1,8 @@
 """Past findings of rules about the end of the log: conditions that held at an earlier time and no longer do.
 
 A stall or a silence shows in the absence of records. ``commit_rules`` look for stalls and silences that last at the end
-of the log. This module looks for past ones, which ended with a later record; they are the same findings with an end.
+of the log. This module looks for those that a later record ended. A past observation and a present one make one finding
+if they have the same rule and subject.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -128,8 +129,8 @@ def _pauses(active: Sequence[Range]) -> list[tuple[int, int | None, int]]:
     """Return times without commits of a group that had committed often enough to show its usual pauses.
 
     Returns:
-        For each: the last commit before it, the first commit after it (None if there is none), and the usual time
-        between two commits.
+        For each pause: the time of the last commit before it, the time of the first commit after it (None if there is
+        no such commit), and the usual time between two commits.
     """
     pauses = []
     so_far = 0
@@ -199,4 +200,4 @@ ENDED_RULES: tuple[Callable[[GroupContext], Iterator[Observation]], ...] = (
     never_committed_over,
     abandoned_topic_over,
 )
-"""Rules for past findings, each named after the rule for present ones."""
+"""Rules for past findings. Each has the name of the rule for present findings, with the suffix ``_over``."""

@@ -53,12 +53,10 @@ END_RULES = (*COMMIT_RULES, *RECORD_RULES, *ENDED_RULES)
 
 
 def joined(finding: Found, other: Found) -> Found:
-    """Return two rows of one finding merged.
+    """Return two rows of one finding merged into one row.
 
-    The result is the later row with the begin of the first row.
-
-    If only one row names a partition or a member, the finding did not concern it all the time, so the merged row names
-    none.
+    The result is the later row with the begin of the earlier row. If the rows differ in the partition or the member, no
+    partition or member had the problem all the time. The merged row then names none.
     """
     is_later = time_order(other["last_seen"]) >= time_order(finding["last_seen"])
     first = min(finding, other, key=lambda row: time_order(row["first_seen"]))
@@ -104,10 +102,7 @@ class Evaluator:
         self.by_id: dict[str, Found] = {}
 
     def add(self, kind: Evidence, evidence: Content) -> Iterable[FindingRow]:
-        """Add the next row of evidence.
-
-        Return rows of ``findings``.
-        """
+        """Add the next row of evidence, and return the findings that are then complete."""
         if kind is Evidence.OFFSETS:
             self._add_partition(cast("PartitionCommits", evidence))
             return ()
@@ -151,7 +146,7 @@ class Evaluator:
         }
 
     def _keep(self, finding: Found) -> None:
-        """Keep a finding until its past rows are there as well."""
+        """Keep a finding until the end of the evidence, merged with the earlier rows of the same finding."""
         before = self.by_id.get(finding["finding_id"])
         self.by_id[finding["finding_id"]] = finding if before is None else joined(before, finding)
 
@@ -174,9 +169,10 @@ class Evaluator:
             self.topic = None
 
     def _merge(self, observed: ObservationRow) -> Iterator[Found]:
-        """Add an observation to the current finding; yield that finding if the observation begins another one.
+        """Add an observation to the current finding.
 
-        An open observation is left out until it has lasted long enough.
+        If the observation is of another finding, yield the current finding and begin the other one. An open observation
+        is left out until it has lasted long enough.
         """
         end_ms = self.context.end_ms
         if observed["is_open"] and not has_lasted(observed["needed_ms"] or 0, observed["first_seen"], end_ms):

@@ -24,7 +24,7 @@ class LastStatus(TypedDict):
 
     Attributes:
         members_from: time at which the group's first member joined; None if no record has that time.
-        subscribed: topics that members subscribe to; none if a subscription can't be read.
+        subscribed: topics that members subscribe to; empty if a subscription can't be read.
         owned: the owner of each partition.
         released: the last owner of each partition that has none.
         proven_from: the time from which no record is missing; None if no record is missing at all.
@@ -98,9 +98,9 @@ class GroupCommits(TypedDict):
     """Commits of a group: a sum of kind ``totals.GROUP``.
 
     Attributes:
-        unproven: number of commits that may or may not be transactional; sums of an earlier release lack it.
-        most_a_minute: largest number of commits of each partition in a minute.
-        active: ranges without a pause.
+        unproven: number of commits that may or may not be transactional. Sums of an earlier release lack this number.
+        most_a_minute: largest number of commits in a minute, as the mean of the partitions committed in that minute.
+        active: time ranges in which the group committed without a pause.
     """
 
     log_partition: int
@@ -140,7 +140,7 @@ class PastStall(TypedDict):
 
 
 class PastExpiry(TypedDict):
-    """A time in which an offset was to expire, was past retention, or its topic was left.
+    """A past time in which an offset was about to expire or past retention, or no member subscribed to its topic.
 
     Attributes:
         at: the time at which the offset was to expire.
@@ -166,7 +166,7 @@ class PartitionCommits(TypedDict):
 
     Attributes:
         from_offset: log offset of the newest commit; ``committed_offset`` and ``topic_id`` come from this commit.
-        is_lost: whether the end of the newest commit is not on record.
+        is_lost: whether missing records ended the newest commit, or its offset is not on record.
         has_offset: whether the partition has a committed offset.
         is_last_known: whether no commit can be missing after the newest one.
         past: past stalls and expiries.
@@ -201,7 +201,7 @@ class PartitionCommits(TypedDict):
 
 
 class Stall(TypedDict):
-    """A partition whose commits have stopped, with the usual time between two."""
+    """A partition whose commits have stopped, with the usual time between two commits."""
 
     partition: int
     last_at: int
@@ -276,7 +276,7 @@ class Burst(TypedDict):
 
 
 class Rewinds(Burst):
-    """A burst of commits of a topic that are below the one before: ``Evidence.REWIND``.
+    """A burst of commits of a topic that are lower than the partition's commit before: ``Evidence.REWIND``.
 
     Attributes:
         is_empty: whether the group was Empty or had no records of its own.
@@ -293,7 +293,7 @@ class PositionLosses(Burst):
     """A burst of commits of a topic with negative offsets: ``Evidence.POSITION_LOSS``.
 
     Attributes:
-        lasting: partitions that still have no other offset.
+        lasting: partitions whose committed offset is still negative.
     """
 
     topic: str
@@ -436,7 +436,7 @@ class LogRange(TypedDict):
 
 
 class FailedStep(TypedDict):
-    """A step for the group that failed: ``Evidence.FAILURE``, with the position of the record at hand."""
+    """A step of the audit that failed on a group: ``Evidence.FAILURE``, with the position of the record at hand."""
 
     step: str
     error: str
@@ -487,4 +487,4 @@ Content = (
     | UnreadableRecords | LogRange | Rewinds | FailedStep | Loading | QuietTime | UncommittedTime | PositionLosses
     | MovedGroups
 )  # fmt: skip
-"""The content of a row of evidence; its kind tells the type."""
+"""The content of a row of evidence. The row's kind tells the type of the content."""

@@ -21,7 +21,7 @@ from coordinator_replay.times import elapsed_ms, time_text
 
 
 def late_topic_change(context: GroupContext, row: RebalanceTimes) -> Iterator[Observation]:
-    """Yield the time between a change of topics and the rebalance that it caused."""
+    """Yield a rebalance that began long after the change of topics that caused it."""
     delay_ms = row["metadata_delay_ms"]
     if delay_ms is None or delay_ms < context.limits.metadata_delay_ms:
         return
@@ -38,7 +38,7 @@ def late_topic_change(context: GroupContext, row: RebalanceTimes) -> Iterator[Ob
 
 
 def group_near_record_limit(context: GroupContext) -> Iterator[Observation]:
-    """Yield the largest record of the group, compared with the topic's limit."""
+    """Yield the group's largest record if its size is near the topic's limit."""
     row, limit = context.largest, context.limits.record_max_bytes
     if row is not None and row["record_bytes"] * 100 >= limit * context.limits.size_percent:
         at_ms = row["timestamp_ms"]
@@ -88,12 +88,12 @@ def _transaction(context: GroupContext, row: LongTransaction, until_ms: int, ver
 
 
 def offset_due(context: GroupContext) -> Iterator[Observation]:
-    """Yield offsets that are past retention and not removed yet, or were so for a time."""
+    """Yield offsets that are past retention and not removed yet, or were at an earlier time."""
     yield from _expiries(context, "DUE", "past retention, not removed yet, since")
 
 
 def offset_expiring(context: GroupContext) -> Iterator[Observation]:
-    """Yield offsets that expire within the horizon, or were about to for a time."""
+    """Yield offsets that expire soon, or were about to expire at an earlier time."""
     yield from _expiries(context, "EXPIRING", "to expire at")
 
 

@@ -16,7 +16,7 @@ from coordinator_replay.listing import listed, partition_ranges
 from coordinator_replay.times import elapsed_ms, time_text
 
 MOST_NAMED = 20
-"""Largest number of members or partitions that an observation names; it counts the rest."""
+"""Largest number of members or partitions that an observation names."""
 
 
 class Observation(NamedTuple):

@@ -33,7 +33,7 @@ _MOST_RECENT = 1000
 
 
 def invariant_broken(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Yield events INVARIANT_BROKEN.
+    """Yield contradictions between records: events INVARIANT_BROKEN.
 
     There is one finding for each broken rule and topic.
     """
@@ -80,7 +80,10 @@ def _broken(rule: object, changes: Mapping[str, Any]) -> str:
 
 
 def _fault(rule: object, step: Step) -> str:
-    """Return the known fault that leaves the same contradiction in the log."""
+    """Return a clause on the known fault that leaves the same contradiction in the log.
+
+    The text is empty if no known fault does.
+    """
     if rule == ONE_OWNER and step.now.group_type is GroupType.CONSUMER:
         return f", {KAFKA_16147.as_possible}"
     if rule == ONE_OWNER and any("sticky" in str(event.changes.get("protocol")) for event in step.events):
@@ -91,7 +94,7 @@ def _fault(rule: object, step: Step) -> str:
 def stuck_group(step: Step, memory: Memory) -> Iterator[Observation]:
     """Yield times in which a group is too long on its way to Stable.
 
-    Each has the members that the group waited for at the end.
+    Each observation names the members that the group waited for last.
     """
     now, notes = step.now, memory.notes
     if now.state in _ON_THE_WAY:
@@ -137,10 +140,10 @@ def _waiting_for(step: Step) -> list[str]:
 
 
 def unrevoked_partitions(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Yield members that keep partitions that they must revoke for longer than their rebalance timeout.
+    """Yield members that did not revoke partitions within their rebalance timeout.
 
-    An episode is about the partitions that a member must revoke at one step. With its next step, which may take other
-    partitions from it, the rebalance timeout begins again.
+    An episode is about the partitions that a member must revoke at one step. The member's next step may take other
+    partitions from it, so the rebalance timeout begins again.
     """
     if not memory.open and not step.ownership.unrevoked_since:
         return
@@ -216,7 +219,7 @@ def rebalance_storm(step: Step, memory: Memory) -> Iterator[Observation]:
     """Yield times with more rebalances than the change of the group's size explains.
 
     A group that grows from zero to fifty members has fifty rebalances, and that is no storm. If members leave and come
-    back, a group has as many rebalances without growing.
+    back again and again, a group has many rebalances but keeps its size.
     """
     notes, now, window_ms = memory.notes, step.now, step.limits.storm_window_ms
     if step.is_end:
@@ -249,9 +252,8 @@ def rebalance_storm(step: Step, memory: Memory) -> Iterator[Observation]:
 def _add_up(storm: list[Any], entry: list[Any]) -> None:
     """Add a rebalance to a storm.
 
-    Count its attempts, and the members that came or left.
-
-    Without such members, whether partitions moved.
+    Count the rebalance's attempts, and the members that joined, were removed or changed. If there are no such members,
+    also count the attempts as quiet, and note whether partitions moved.
     """
     passed, names, moved_by = entry[3], entry[6], entry[7:]
     storm[3] += passed
@@ -296,9 +298,9 @@ def _who(step: Step) -> list[str]:
 
 
 def _moved_by(step: Step) -> list[str]:
-    """Return the assignor of a classic group that gave partitions to other members.
+    """Return a list with the assignor of a classic group that gave partitions to other members.
 
-    Return an empty text if no partition moved.
+    The list is empty if no partition moved, or if the assignor is not on record.
     """
     if step.now.group_type is not GroupType.CLASSIC or not step.ownership.handovers:
         return []
@@ -333,7 +335,9 @@ def _storm(notes: dict[str, Any], window_ms: int) -> Observation:
 
 
 def _without_churn(count: int, quiet: int, moved: int, assignor: str | None) -> str:
-    """Return a clause on a storm in which mostly no member came or left.
+    """Return a clause on a storm in which mostly no member joined, was removed or changed.
+
+    The text is empty for any other storm.
 
     Args:
         count: number of the storm's rebalances.
@@ -351,7 +355,7 @@ def _without_churn(count: int, quiet: int, moved: int, assignor: str | None) -> 
 
 
 def static_member_flapping(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Yield instance ids whose last returns lie close together."""
+    """Yield static members that joined again several times within a short time."""
     if EventKind.MEMBER_REPLACED not in step.kinds and EventKind.MEMBER_REJOINED not in step.kinds:
         return
     wanted, now = step.limits.flapping_returns, step.now

@@ -53,7 +53,7 @@ def _rules() -> dict[str, FindingRule]:
 
 
 def rule_of(function: Callable[..., object]) -> str:
-    """Return the rule of a function, by the function's name without the suffix for past findings."""
+    """Return the name of a function's rule: the function's name without the suffix ``_over`` for past findings."""
     return function.__name__.removesuffix("_over")
 
 

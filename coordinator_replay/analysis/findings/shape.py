@@ -1,4 +1,4 @@
-"""Rules over the shape of a group: numbers of partitions of its members, and their protocols."""
+"""Rules over the shape of a group: the members' numbers of partitions, and their protocols."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
     """Yield partitions without an owner (see ``ownership``) whose topic has owned partitions.
 
     An episode is about the partitions of a topic that lost their owner in one operation. It names the partitions that
-    have had no owner since then. Another partition without an owner makes another episode.
+    have had no owner since then. A partition that loses its owner later makes another episode.
     """
     now, owned = step.now, step.ownership
     if not step.kinds.isdisjoint(_ENDS):
@@ -100,11 +100,11 @@ class Share(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """The two members of one subscription that own the most and the least.
+    """The two members with the same subscription that own the most and the fewest partitions.
 
     Attributes:
         members: number of members with the subscription.
-        partitions: number of partitions that both members own together.
+        partitions: number of partitions that all these members own.
     """
 
     most: Share

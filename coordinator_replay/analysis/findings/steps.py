@@ -91,7 +91,7 @@ class Memory:
     def begin(self, name: str, observation: Observation) -> None:
         """Open an observation.
 
-        If it is open already, replace it and keep its beginning.
+        If an observation of this name is open already, replace it and keep its beginning.
         """
         first = self.open.get(name)
         if first is not None:
@@ -112,9 +112,9 @@ class Memory:
         subject: tuple[Any, ...] | None = None,
         **about: Any,
     ) -> None:
-        """Open an observation of the present group, or replace the open one.
+        """Open an observation of the present group, or replace the open one of the same name.
 
-        Without a subject, the position of the group's last record is its subject.
+        If ``subject`` is None, the position of the group's last record identifies the observation.
         """
         place = now.partition, now.offset
         which = place if subject is None else subject
@@ -130,7 +130,7 @@ class Memory:
             yield observation._replace(last_ms=at_ms)
 
     def end_all(self, at_ms: int | None) -> Iterator[Observation]:
-        """Close all open observations."""
+        """Close all open observations, and yield those that have lasted long enough."""
         for name in list(self.open):
             yield from self.end(name, at_ms)
 
@@ -188,7 +188,7 @@ class StepRules:
     def fold(self, events: Sequence[Event], at_ms: int | None) -> Iterator[Row]:
         """Apply the rules to an operation, after the folds of members and ownership.
 
-        Yield observations that ended.
+        Yield evidence: ended observations, states that the group entered, and long times without a record.
         """
         last, exact_before = events[-1], self.exact_from
         if self.status is None:
@@ -356,7 +356,7 @@ class StepRules:
         return evidence_row(self.scope, Evidence.OBSERVATION, content, name=content["finding_id"], seq=seq)
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the status and what the rules keep, as plain data."""
+        """Return the status and the memories of the rules as plain data."""
         kept = {name: memory for name, memory in self.memories.items() if memory.notes or memory.open}
         return {**FIELDS.write(self), "memories": MEMORIES.to_plain(kept)}
 

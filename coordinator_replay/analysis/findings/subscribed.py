@@ -22,7 +22,7 @@ _PROVISIONAL = "\x00"
 
 
 def _is_settled(step: Step) -> bool:
-    """Return whether each member of a consumer group has reached its target."""
+    """Return whether a classic or consumer group is Stable."""
     return step.now.state is GroupState.STABLE and step.now.group_type in _CONSUMERS
 
 
@@ -36,8 +36,8 @@ def _begin_again(step: Step, memory: Memory) -> Iterator[Observation]:
 def topic_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
     """Yield topics that members subscribe to while no member owns a partition of them.
 
-    The group's records don't show whether the topic exists. If the cluster metadata says that it does not, there is no
-    finding.
+    The group's records don't show whether such a topic exists. If the cluster metadata shows that the topic does not
+    exist, there is no finding.
     """
     yield from _begin_again(step, memory)
     now = step.now
@@ -70,7 +70,7 @@ def topic_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
 def _topics_without_owner(step: Step) -> list[str]:
     """Return topics with subscribers but no owned partition.
 
-    If that is not known, return none.
+    Return an empty list if the members may own partitions that are not on record.
     """
     named = step.ownership.subscriptions.named()
     owned = _owned_topics(step)
@@ -89,7 +89,7 @@ def _owned_topics(step: Step) -> set[str | None]:
 
 
 def _may_own_more(member: Member) -> bool:
-    """Return whether what a member owns is not on record."""
+    """Return whether a member may own partitions that are not on record."""
     return member.current is None or member.current.assigned is None
 
 
@@ -108,9 +108,9 @@ def _subscribers(step: Step, topic: str) -> list[Member]:
 
 
 def _names(members: Iterable[Member]) -> list[str]:
-    """Return members by names that stay the same after a restart.
+    """Return names of members that stay the same after a restart: instance ids or client ids.
 
-    These are instance ids and client ids.
+    A member without either is named by its member id.
     """
     subscriptions = ((member, member.subscription_or_empty) for member in members)
     names = (
@@ -120,7 +120,7 @@ def _names(members: Iterable[Member]) -> list[str]:
 
 
 def partition_never_owned(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Yield new partitions that no member has owned since, although the group owns others of the topic.
+    """Yield new partitions that no member has ever owned, although the group owns other partitions of the topic.
 
     At the end of the log, changes of topics after the group's last record count as well: no member noticed them.
     """
@@ -163,7 +163,7 @@ def partition_never_owned(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _numbers_on_record(step: Step) -> dict[str, set[int]]:
-    """Return partitions with a present or past owner, of each subscribed topic with owned partitions."""
+    """Return the partitions that have or had an owner, for each subscribed topic with owned partitions."""
     group_type, ownership = step.now.group_type, step.ownership
     named = ownership.subscriptions.named()
     owned: dict[str, set[int]] = {}
@@ -247,10 +247,7 @@ def without_assignment(step: Step) -> list[Member]:
 
 
 def _name(member: Member) -> str:
-    """Return a name of a member that stays the same after a restart.
-
-    Return None if the member has no such name.
-    """
+    """Return the instance id of a static member, or the member id of a dynamic member."""
     return member.instance_id or member.member_id
 
 
@@ -308,7 +305,7 @@ def disjoint_subscriptions(step: Step, memory: Memory) -> Iterator[Observation]:
 def _parts(step: Step) -> list[Part]:
     """Return the parts of a group.
 
-    Return none if there is only one part, or if the topics of a member are not known.
+    Return an empty list if there is only one part, or if the topics of a member are not known.
     """
     subscriptions = step.ownership.subscriptions
     parts = []

@@ -39,8 +39,8 @@ class Thresholds:
         hot_commits_per_minute: commits for each partition and minute that are too many.
         hot_minutes: for how many minutes hot-commits-per-minute must hold.
         pending_ms: how long a transaction may be open; the default timeout of a producer's transaction.
-        jump_offsets: how far a commit must lead ahead of the one before to be a jump.
-        jump_times: how many times as far as the partition's other commits do on average it must lead.
+        jump_offsets: how many offsets a commit must advance its partition to be a jump.
+        jump_times: how many times the average step of the partition's other commits a jump must be.
         metadata_bytes: how long the metadata of a commit may be.
         owned_lately_ms: how recently a partition must have had an owner for its offset to be missed.
         metadata_delay_ms: how long a group may take to notice that its topics changed.

@@ -41,10 +41,10 @@ def _most(value: Any, other: Any) -> Any:
 
 
 BURST_MS = 10 * MINUTE_MS
-"""Rewinds of a topic belong to one burst if at most this time lies between one and the next."""
+"""Rewinds of a topic belong to one burst if at most this time lies between a rewind and the next."""
 
 _MOST_BURSTS = 100
-"""Largest number of bursts that are kept; of more, the oldest are merged."""
+"""Largest number of bursts that are kept. If there are more, the oldest are merged."""
 
 
 def bursts_of(bursts: Iterable[Burst]) -> list[Burst]:
@@ -68,9 +68,13 @@ def bursts_of(bursts: Iterable[Burst]) -> list[Burst]:
 
 
 def _follows(until_ms: int | None, at_ms: int | None) -> bool:
-    """Return whether a burst continues another burst.
+    """Return whether a burst continues earlier bursts.
 
-    A burst without a time comes before all others.
+    Bursts without a time come first and continue each other.
+
+    Args:
+        until_ms: the end of the earlier bursts; None if no record has it.
+        at_ms: the beginning of the burst; None if no record has it.
     """
     since_ms = elapsed_ms(until_ms, at_ms)
     return until_ms is at_ms is None if since_ms is None else since_ms <= BURST_MS
@@ -151,7 +155,7 @@ def with_longest_pauses(ranges: Sequence[Range]) -> list[Range]:
 class ActiveTime:
     """Times in which a group committed without a pause.
 
-    Each partition asks, so answers are looked up without a pass over all ranges.
+    Each partition of the group is looked up here, so a look-up makes no pass over all ranges.
 
     Args:
         ranges: the times as ranges, in order; the ranges don't overlap.
@@ -203,7 +207,7 @@ class SummaryKind(NamedTuple):
     newest: Mapping[str, Sequence[str]] = {}
 
     def merge(self, first: Sum, other: Sum) -> Sum:
-        """Return two sums of the same key merged."""
+        """Merge two sums of the same key into one sum."""
         # A sum of an earlier release may lack a column.
         merged = {column: how(first.get(column), other.get(column)) for column, how in self.columns.items()}
         for by, columns in self.newest.items():
@@ -254,7 +258,7 @@ PARTITION = SummaryKind(
         "empty_from_offset": ("empty_valid_from", "empty_committed_offset", "empty_previous_offset"),
     },
 )
-"""Commits of a partition, with columns of the newest commit; the same for commits to an Empty group."""
+"""Commits of a partition, with columns of the newest commit, and of the newest commit to the Empty group."""
 
 _BURSTS = {"bursts": lambda bursts, other: bursts_of([*bursts, *other])}
 
@@ -332,7 +336,9 @@ def _burst(row: Mapping[str, Any], furthest: int, kept: Sequence[str]) -> Sum:
 class Totals:
     """Sums of the commits of one group.
 
-    These are the sums of all commits, and the sums that the next run continues from.
+    Attributes:
+        every: sums of all commits.
+        over: sums of the commits that no later record changes. The next run continues from these sums.
     """
 
     def __init__(self) -> None:
@@ -366,10 +372,7 @@ class Totals:
         return cast("GroupCommits | None", self.every[GROUP.name].get(WHOLE))
 
     def kept(self) -> Iterator[tuple[str, Key, Sum]]:
-        """Yield the sums that the next run begins with.
-
-        Each has the summary's name, the key, and the sum.
-        """
+        """Yield the sums from which the next run continues, each with the name of its kind and its key."""
         for name, sums in self.over.items():
             for key, total in sums.items():
                 yield name, key, total

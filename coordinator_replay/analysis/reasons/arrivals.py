@@ -1,7 +1,7 @@
 """The decision whether a member that joined had been in the group before.
 
 A static member is recognised by its instance id. Any other member gets a new member id each time. It is recognised by
-its client id and host, if its removal was at most its own timeouts, or RETURN_MS, ago.
+its client id and host if it was removed at most RETURN_MS ago. A longer timeout of the member extends this time.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from coordinator_replay.engine.model import GroupType, Member
 from coordinator_replay.times import elapsed_ms
 
 RETURN_MS = 300_000
-"""The time after a removal within which a client counts as restarted; a longer timeout of its own extends it."""
+"""The time after a removal within which a client counts as restarted. A longer timeout of its own extends this time."""
 
 
 class Return(NamedTuple):
@@ -36,7 +36,7 @@ class Return(NamedTuple):
     def is_same_process(self) -> bool:
         """Return whether the client joined again under its old member id.
 
-        Then its process kept running, although the group had removed the member.
+        If so, the client's process kept running although the group had removed the member.
         """
         return self.member.member_id == self.departed.member_id
 
@@ -159,7 +159,7 @@ def is_same_client(member: Member, other: Member | Departed) -> bool:
 def _is_shared(situation: Situation, member: Member, candidates: Sequence[Departed]) -> bool:
     """Return whether another member has the same client id and host.
 
-    Then either member may have come back.
+    If so, either member may have come back.
     """
     there = [other for other in situation.before.values() if is_same_client(member, other)]
     left = {event.member_id for event in situation.left}
@@ -211,10 +211,10 @@ def has_twin(situation: Situation, removed: Member | None) -> bool:
 
 
 def successor(situation: Situation, removed: Member) -> tuple[Member, Sign] | None:
-    """Return the new member, and its joining record, of a client that had come back before its old member was removed.
+    """Return the new member of a client that had come back before its old member was removed.
 
     The new member joined after the last record that shows the old member alive, and has an epoch that the old member
-    never reached.
+    never reached. The second result is the record with which the new member joined.
     """
     seen = situation.history.last_seen(removed.member_id)
     if seen is None or removed.instance_id is not None:

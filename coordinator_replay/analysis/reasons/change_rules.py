@@ -1,4 +1,4 @@
-"""Rows about what members ask for and what topics are, and about rebalances in which nothing visible changed."""
+"""Rows about changes of subscriptions and topics, and about rebalances in which nothing visible changed."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -37,7 +37,7 @@ def _asked(old: Subscription, new: Member) -> tuple[set[str], set[str]]:
 def _is_readable(subscription: Subscription | None) -> bool:
     """Return whether a member's topics are known.
 
-    A classic member's blob may not give its topics.
+    The metadata of a classic member may not show its topics.
     """
     return subscription is None or subscription.topics is not None or not subscription.uses_classic_protocol
 
@@ -227,13 +227,16 @@ def grown_topics(situation: Situation) -> dict[str, int]:
 
 
 def lost_topics(situation: Situation) -> list[str]:
-    """Return topics that a classic generation no longer assigns; none while partitions wait for new owners."""
+    """Return topics that a classic generation no longer assigns.
+
+    Return an empty list if partitions of the previous generation wait for new owners.
+    """
     after = situation.covered_after
     return [topic for topic in situation.covered_before if topic not in after and not revoked_before(situation)]
 
 
 def _range(topic: str, first: int, end: int) -> str:
-    """Return partitions of a topic as text, from the first to an end, which may be any number in a record."""
+    """Return partitions of a topic as text, from ``first`` to ``end`` (not included)."""
     return f"{topic}:{partition_range(first, end - 1)}"
 
 
@@ -248,7 +251,7 @@ def _that_made(situation: Situation, topic: str, count: int) -> tuple[str, Dated
 
 
 def _revoked(members: Iterable[Member], covered: Mapping[str, set[int]]) -> dict[str, set[int]]:
-    """Return partitions that members owned when they joined a generation, and that it assigns to no member.
+    """Return partitions that members owned when they joined a generation, and that the generation assigns to nobody.
 
     Args:
         members: members of the generation.
@@ -372,7 +375,7 @@ def passed_through(situation: Situation) -> Explanation | None:
 
 
 def _unchanged(situation: Situation) -> Sentence:
-    """Return facts on what stayed the same since the generation before, and on what else is other than before."""
+    """Return facts about what is the same as in the previous generation, and about what differs."""
     members = (*situation.before.values(), *situation.opening.members)
     are_readable = all(_is_readable(member.subscription) for member in members)
     same = Fact(FactKind.MEMBERS_UNCHANGED if are_readable else FactKind.SAME_MEMBERS, place=situation.place())
@@ -387,7 +390,7 @@ def _unchanged(situation: Situation) -> Sentence:
 
 
 def members_with_other_metadata(situation: Situation) -> list[Member]:
-    """Return members of a classic group whose metadata can't be read, and is not that of the generation before."""
+    """Return members of a classic group whose metadata can't be read, and differs from the previous generation's."""
     stayed = ((situation.before.get(member.member_id), member) for member in situation.opening.members)
     return [
         after

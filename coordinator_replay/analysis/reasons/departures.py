@@ -3,14 +3,14 @@
 LeaveGroup, a session timeout and a rebalance timeout leave the same records: three tombstones, or a next generation
 without the member. Only times tell them apart.
 
-A timeout takes its time. So a member has left if it was certainly alive less than its session timeout and less than its
-rebalance timeout before its removal. A member that left temporarily and did not come back, or did not revoke partitions
-for its rebalance timeout, was removed by the coordinator. Commits of a member's partitions show that its consumer was
-working. Missing commits show nothing if there was nothing to read, so they count only while other members went on
-committing. In a join phase it is the reverse: members that joined again commit nothing, and a member that goes on
-committing did not join (``join_phase``). A client that is closed leaves before it comes back. So a client that came
-back first, as another member, was killed. If none of this holds, the cause is LEAVE_OR_TIMEOUT, ``possible``, and the
-alternatives are named.
+A timeout needs time to expire. So a member has left if it was certainly alive less than its session timeout and less
+than its rebalance timeout before its removal. A member that left temporarily and did not come back, or did not revoke
+partitions for its rebalance timeout, was removed by the coordinator. Commits of a member's partitions show that its
+consumer was working. Missing commits show nothing if there was nothing to read, so they count only while other members
+went on committing. In a join phase, commits mean the reverse: members that joined again commit nothing, and a member
+that goes on committing did not join (``join_phase``). A client that is closed leaves before it comes back. So a client
+that came back first, as another member, was killed. If none of this holds, the cause is LEAVE_OR_TIMEOUT, ``possible``,
+and the alternatives are named.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,10 @@ from coordinator_replay.times import elapsed_ms
 TIMEOUTS = (Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT)
 
 TOO_SOON_MS = 3_000
-"""A removal this soon after a sign of life is likely no session timeout; used if that timeout is not on record."""
+"""A removal sooner than this after a sign of life is likely no session timeout.
+
+This time is used if the member's session timeout is not on record.
+"""
 
 
 class Departure(NamedTuple):
@@ -161,7 +164,7 @@ def _had_no_time(situation: Situation, member: Member, fact: Fact) -> Departure 
 
 
 def _did_not_join(situation: Situation, member: Member, fact: Fact) -> Departure | None:
-    """Return a dynamic member that was not waiting when the join phase of a classic group ended."""
+    """Return a possible rebalance timeout, if a dynamic member was not waiting when a classic join phase ended."""
     if situation.group_type is not GroupType.CLASSIC or member.instance_id is not None:
         return None
     timeouts = timeouts_of(situation, member)
@@ -178,8 +181,8 @@ def _did_not_join(situation: Situation, member: Member, fact: Fact) -> Departure
             return None
         why = _since(FactKind.OTHERS_WAITED, situation, member, others, timeouts=limits)
     alternatives = (Cause.MEMBER_LEAVE, *(cause for cause in timeouts if cause is not Cause.REBALANCE_TIMEOUT))
-    # The end of the join phase removed it and began no rebalance. Or it had left, and the others waited for another
-    # member.
+    # Either the end of the join phase removed the member and began no rebalance. Or the member had left, and the others
+    # waited for another member.
     return Departure(member, Cause.REBALANCE_TIMEOUT, Confidence.POSSIBLE, ((fact,), (why,)), alternatives)
 
 
@@ -257,7 +260,7 @@ def _fell_silent(situation: Situation, member: Member, fact: Fact) -> Departure 
 
 
 def _was_back(situation: Situation, member: Member, fact: Fact) -> Departure | None:
-    """Return a session timeout as the reason, if the member's client was back as another member before the removal.
+    """Return a likely session timeout, if the member's client was back as another member before the removal.
 
     A client that closes leaves the group before it comes back. A client that is killed leaves its member to the
     timeout.
@@ -282,7 +285,7 @@ def _was_back(situation: Situation, member: Member, fact: Fact) -> Departure | N
 
 
 def timeouts_of(situation: Situation, member: Member) -> tuple[Cause, ...]:
-    """Return the timeouts for which there was time enough to remove the member."""
+    """Return the timeouts that had enough time to expire before the member's removal."""
     sign, session = situation.history.last_seen(member.member_id), _session_ms(member)
     alive_ms = None if sign is None else elapsed_ms(sign.at_ms, situation.removed_ms)
     session_timed_out = session is None or alive_ms is None or alive_ms >= session
@@ -291,7 +294,10 @@ def timeouts_of(situation: Situation, member: Member) -> tuple[Cause, ...]:
 
 
 def _session_ms(member: Member) -> int | None:
-    """Return a member's session timeout. None if its record has none: only records of classic members have one."""
+    """Return a member's session timeout.
+
+    Return None if the member's record has none. Only records of classic members have a session timeout.
+    """
     session_ms = member.subscription_or_empty.session_timeout_ms
     return session_ms if session_ms is not None and session_ms > 0 else None
 
