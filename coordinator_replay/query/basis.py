@@ -27,8 +27,8 @@ class Basis:
     Attributes:
         cluster: the cluster of the question.
         log_end: the latest timestamp in the cluster's log; None if no record has a timestamp.
-        complete_since: the time since which the log of the answer is complete. None in two cases: nothing is missing,
-            or only the end of the log is complete.
+        complete_since: the time since which the log partitions of the answer are complete. None in two cases: nothing
+            is missing, or only the end of the log is complete.
         is_complete: whether no record is missing from the time of the question on.
         of_one_group: whether the answer is about one group.
         moved: a clause on moves of groups to another log partition; empty if there are no moves.
@@ -106,7 +106,7 @@ def _chosen(warehouse: Tables, group: str | None) -> list[int] | None:
 
 
 def _has_all_from(warehouse: Tables, since: CompleteSince, group: str | None, start: datetime | None) -> bool:
-    """Return whether no record is missing from a time on, and no group's state is unproven because the group moved."""
+    """Return whether the log proves everything from a time on: no record is missing, and no move of a group is open."""
     last = _open_until(warehouse, group)
     return since.has_all_from(start) and (last is None or (start is not None and start > last))
 

@@ -16,13 +16,14 @@ GROUP_STATES = (
     "Stable",
     "Unknown",
 )
-"""States of groups of all types in Kafka's spelling, and the word for a state that the log does not prove."""
+"""States of groups of all types in Kafka's spelling. ``Unknown`` is a state that the log does not prove."""
 
 SEVERITIES = ("error", "warning", "info")
 """Severities of findings, from most to least severe."""
 
 STATUSES = ("EXPIRED", "DUE", "EXPIRING")
-"""Statuses of committed offsets: removed by the broker; past retention and not removed yet; about to expire."""
+"""Statuses of committed offsets. EXPIRED: removed by the broker. DUE: past retention, but not removed yet. EXPIRING:
+about to expire."""
 
 
 def chosen(word: str, words: Sequence[str], what: str) -> str:
@@ -31,7 +32,7 @@ def chosen(word: str, words: Sequence[str], what: str) -> str:
     Args:
         word: the word that the user typed.
         words: the allowed words.
-        what: the name of the allowed things, for the message.
+        what: the word for what is chosen, such as ``severity``, for the message.
 
     Raises:
         UsageError: the word is not one of the allowed words.

@@ -16,7 +16,7 @@ _UNDECODED = """
 def undecoded_note(warehouse: Tables, group: str | None = None) -> str | None:
     """Return a note for an answer if records could not be decoded; else None.
 
-    A record of an unknown kind counts for no group: brokers of other releases skip it too.
+    A record of an unknown kind does not count: a broker that does not know the kind skips the record, too.
 
     Args:
         warehouse: the tables to read.

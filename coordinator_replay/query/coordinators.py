@@ -1,4 +1,4 @@
-"""Changes of the coordinators of groups: elections of leaders of their partitions of ``__consumer_offsets``."""
+"""Changes of groups' coordinators. The coordinator changes when the group's log partition gets a new leader."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ CHANGED = "COORDINATOR_CHANGED"
 """Name of the event in a timeline."""
 
 NEAR_MS = 60_000
-"""Longest time before a rebalance in which a change of the coordinator is near it: clients look for the new coordinator
-in this time."""
+"""Longest time from a change of the coordinator to a rebalance that counts as near the change. Clients may need this
+time to find the new coordinator."""
 
 _MOST_NAMED = 3
 
@@ -95,7 +95,7 @@ def group_coordinator_changes(
 
 
 def nearby_note(warehouse: Tables, rebalances: Sequence[Rebalance]) -> str | None:
-    """Return a note on rebalances whose coordinator changed shortly before or during the rebalance."""
+    """Return a note on rebalances whose coordinator changed shortly before or during them; None if none changed."""
     spans = [(rebalance, span) for rebalance in rebalances if (span := _span(rebalance)) is not None]
     if not spans:
         return None

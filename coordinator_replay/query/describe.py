@@ -1,8 +1,8 @@
 """A group with its members at a point in time, as the broker's describe shows it.
 
 A member's current assignment is what it owns: assigned and pending revocation together
-(``ConsumerGroupMember.asConsumerGroupDescribeMember``). The assignor of a consumer group is the one that most members
-ask for. If no member asks for one, it is the first of the broker's default list.
+(``ConsumerGroupMember.asConsumerGroupDescribeMember``). The assignor of a consumer group is the assignor that most
+members ask for. If no member asks for an assignor, it is the first in Kafka's default list.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ from coordinator_replay.query.tables import END, MEMBERS_AS_OF, Tables
 Topics = tuple[TopicPartitions, ...]
 
 DEFAULT_ASSIGNOR = "uniform"
-"""First assignor in the default of ``group.consumer.assignors``; the broker's own setting is not in this topic."""
+"""First assignor in the default of ``group.consumer.assignors``. The broker's own setting is not in the log."""
 
 
 def _together(assignments: tuple[Any, Any]) -> tuple[TopicPartitions, ...]:
@@ -65,8 +65,8 @@ class DescribedMember:
         member_topology_epoch: the topology epoch that the member sent.
         active_tasks: active tasks that the member runs. Tasks that it must give up are left out, as in the broker's
             describe.
-        standby_tasks: standby tasks, as for ``active_tasks``.
-        warmup_tasks: warm-up tasks, as for ``active_tasks``.
+        standby_tasks: standby tasks that the member runs, without tasks that it must give up.
+        warmup_tasks: warm-up tasks that the member runs, without tasks that it must give up.
         active_tasks_pending_revocation: active tasks that the member must give up and still has.
         standby_tasks_pending_revocation: standby tasks that the member must give up and still has.
         warmup_tasks_pending_revocation: warm-up tasks that the member must give up and still has.
@@ -128,7 +128,7 @@ _MEMBERS = f"""
 
 
 _MOST_NAMED = 3
-"""Members that a note names."""
+"""Largest number of members that a note names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +175,7 @@ class Description:
     Attributes:
         group: the group itself.
         members: the group's members.
-        not_ready: what a streams group that is NotReady waits for.
+        not_ready: a note on the topics that a streams group in state NotReady waits for; None for all other groups.
     """
 
     group: DescribedGroup
@@ -184,7 +184,7 @@ class Description:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Return the columns that this kind of group has, as ``only_with`` names them."""
+        """Return values of ``AnswerColumn.only_with``: a column with one of them is shown for this group."""
         kinds = {
             STREAMS: self.group.group_type == GroupType.STREAMS,
             SHARE: self.group.group_type == GroupType.SHARE,

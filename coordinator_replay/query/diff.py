@@ -1,6 +1,6 @@
 """Differences between two points in time, or between two clusters at the same time.
 
-They are about groups, members, owners and offsets.
+The differences are about groups, members, owners and offsets.
 """
 
 import re
@@ -23,19 +23,20 @@ class Change:
     """A difference between two times or two clusters, or an event between two times.
 
     Attributes:
-        what: ``group``. ``type``, ``state``, ``protocol``, ``assignor``: a property of the group. ``member``: by client
-            and host. ``subscription``: of a client. ``owner``, ``offset``: of a partition. ``rebalance``, ``finding``:
-            an event between the times.
+        what: the thing that differs. ``group``: the group itself. ``type``, ``state``, ``protocol``, ``assignor``: a
+            property of the group. ``member``: members of one client and host. ``subscription``: topics of a client.
+            ``owner``, ``offset``: owner or committed offset of a partition. ``rebalance``, ``finding``: an event
+            between the times.
         change: ``added``, ``removed`` or ``changed`` for most things. An offset has ``advanced``, ``rewound``,
             ``not moved`` (others of the topic advanced) or ``changed`` (the topic may have been created again). A
-            rebalance has ``between``. A finding has ``new`` (it began between the times), ``found`` (first seen between
-            the times, but it may have begun earlier) or ``over`` (seen at the first time, ended before the second).
-            Between two audits, ``new`` means that only the second audit has stored the finding.
+            rebalance has ``between``. A finding has ``new`` if it began between the times, ``found`` if it was first
+            seen between the times but may have begun earlier, and ``over`` if it began earlier and ended between the
+            times. Between two audits, ``new`` means that only the second audit has stored the finding.
         name: name of the client, partition, cause or rule that changed.
         before: the value at the first time; None if the thing did not exist.
         after: the value at the second time; None if the thing did not exist.
-        number: the difference of two offsets, the number of rebalances, or how many more members there are.
-        is_exact: whether the log proves both sides; if not, something may have existed that is not on record.
+        number: the difference of two offsets or of two numbers of members, or the number of rebalances.
+        is_exact: whether the log proves both values. If not, something may have existed that is not on record.
     """
 
     group_id: str | None = column("GROUP", 1, is_id=True)
@@ -73,7 +74,7 @@ class Side:
     If ``at`` is None, this is the end of the cluster's log.
 
     Attributes:
-        run: the audit whose end of the log this is; None if a time was asked for.
+        run: id of the audit that had read the log up to this point; None if the question names no audit.
     """
 
     warehouse: Tables
@@ -82,7 +83,7 @@ class Side:
 
     @property
     def moment(self) -> datetime:
-        """Return the point in time in the form that statements take."""
+        """Return the point in time for statements: ``END`` stands for the end of the log."""
         return END if self.at is None else self.at
 
     @property
@@ -139,7 +140,8 @@ def _of(side: str, sql: str) -> str:
     return sql.replace("SIDE", side)
 
 
-# An absence is proven if the log partition lacks no record; for members, also only if the group is proven.
+# If a side has no row, the log proves that the thing did not exist on two conditions. The log partition lacks no record
+# at that time. And the group is exact, or, for an offset, no commit before the first one on record can be missing.
 _IS_EXACT = """(coalesce({side}.is_exact, false) OR (
     list_contains($exact_{side}, coalesce({side}.log_partition, {other}.log_partition))
     AND CASE WHEN coalesce({side}.what, {other}.what) = 'offset' THEN {side}.group_id IS NULL
@@ -230,7 +232,7 @@ _RUNS = """
 
 
 def side_of_run(warehouse: Tables, run: str) -> Side:
-    """Return the end of the log as an audit read it.
+    """Return the point in time at which the log ended when an audit read it.
 
     Args:
         warehouse: the tables to read.
@@ -272,7 +274,7 @@ def changes_between(before: Side, after: Side) -> list[Change]:
     }
     changes = [*_groups(before, after, old, new), *before.warehouse.answers(Change, _CHANGES, **asked)]
     if before.warehouse.cluster == after.warehouse.cluster and before.moment < after.moment:
-        # A point in time has no run: only the times of findings show which were new between the two.
+        # If the question names times instead of audits, only the times of findings show which findings are new.
         runs = {"first_run": before.run if after.run or after.at is None else None, "last_run": after.run}
         changes += before.warehouse.answers(Change, _BETWEEN, start=before.moment, at=after.moment, **runs)
     return sorted(
@@ -288,7 +290,8 @@ def _groups(before: Side, after: Side, old: Iterable[Group], new: Iterable[Group
 
 
 def _group_changes(group_id: str, old: Group | None, new: Group | None, before: Side, after: Side) -> Iterable[Change]:
-    # If a cluster shows the group at another time, a complete list without it proves that it did not exist then.
+    # The list of groups includes all that may have existed. So if the cluster shows the group at another time, a list
+    # without the group proves that it did not exist. Another cluster proves this only if no record is missing.
     is_same = before.warehouse.cluster == after.warehouse.cluster
     is_exact = all(
         is_same or side.warehouse.completeness.is_whole if group is None else group.is_exact
@@ -304,7 +307,7 @@ def _group_changes(group_id: str, old: Group | None, new: Group | None, before: 
 
 
 def counted_changes(changes: Sequence[Change]) -> list[ChangeCount]:
-    """Return changes counted by group and kind, in their order."""
+    """Return the numbers of changes by group and kind, in the order in which the kinds first occur."""
     folded: dict[tuple[str | None, str, str], list[Change]] = {}
     whole = {item.group_id: item.change for item in changes if item.what == "group"}
     for item in changes:
@@ -335,7 +338,7 @@ _COUNTED = {
     "rebalance": "rebalance",
     "finding": "finding",
 }
-"""The changes that the entry of a whole group counts, with their words."""
+"""Kinds of changes that are counted in the single entry of a group that came or went, each with its word."""
 
 
 def _whole_group(changes: Sequence[Change]) -> str:
@@ -372,9 +375,9 @@ def _detail(changes: Sequence[Change]) -> str:
 
 
 def _only(change: Change) -> str:
-    """Return a change with its old and new value.
+    """Return a change in words, with the old and the new value.
 
-    An added or removed value has only one of the two.
+    An added thing has only a new value, a removed thing only an old one.
     """
     value = f"{change.before} to {change.after}" if change.before and change.after else change.before or change.after
     if change.what == "member" or value is None:
@@ -383,10 +386,7 @@ def _only(change: Change) -> str:
 
 
 def _partitions(changes: Sequence[Change]) -> str:
-    """Return the names of changed things.
-
-    Partitions are joined to ranges.
-    """
+    """Return the names of changed things. Partitions of a topic are shown as ranges."""
     if changes[0].what not in ("owner", "offset"):
         return ", ".join(change.name or "" for change in changes)
     topics: dict[str, list[int]] = {}

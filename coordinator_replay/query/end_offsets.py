@@ -1,7 +1,7 @@
 """End offsets of topics, read from a file. Lag needs them, and a dump of ``__consumer_offsets`` has none.
 
 The file is CSV (``topic,partition,offset[,time]``, with or without these headings), JSON lines with the same names, or
-what ``kafka-get-offsets.sh`` prints (``topic:partition:offset``).
+the output of ``kafka-get-offsets.sh`` (``topic:partition:offset``).
 """
 
 import csv
@@ -47,11 +47,12 @@ def read_end_offsets(path: Path, at: datetime | None = None) -> dict[TopicPartit
 
     Args:
         path: the file.
-        at: the point in time. If the file has several offsets of a partition, the last offset up to this time counts.
-            None: the last offset of all counts. An offset without a time counts for all times.
+        at: the point in time. If the file has several offsets of a partition, the latest offset up to this time counts.
+            None: the latest offset of all counts. An offset without a time counts only if the file has no offset of the
+            partition with such a time.
 
     Raises:
-        InputError: the file can't be read; the message names the line.
+        InputError: the file can't be read, or a line is wrong; the message names the line.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")

@@ -30,9 +30,9 @@ def _partition_count(assignments: Mapping[str, Any]) -> int:
 
 
 def _pair(detail: Detail, name: str) -> tuple[Any, Any]:
-    """Return the old and the new value of a name.
+    """Return the old and the new value of a field.
 
-    Both are None if the event does not have the name.
+    A field with a single value has no old value. Both values are None if the event does not have the field.
     """
     value = detail.get(name)
     if isinstance(value, list) and len(value) == 2:
@@ -66,7 +66,7 @@ def _joined(detail: Detail) -> list[str]:
 
 
 def _left(detail: Detail) -> list[str]:
-    # The event is the same for LeaveGroup, a timeout and a removal by an admin, unless a broker's log names one.
+    # LeaveGroup, a timeout and a removal by an admin give the same event. Only a broker's log tells which it was.
     return [detail.get("departure") or "left or was removed", f"owned {_assignment(detail.get('assigned'))}"]
 
 
@@ -341,7 +341,7 @@ _WORDS: Mapping[str, Callable[[Detail], list[str]]] = {
 
 
 def _plain(detail: Detail) -> list[str]:
-    """Return each name of a detail with its value."""
+    """Return each field of a detail that is not empty, with its value."""
     return [f"{name.replace('_', ' ')}: {value}" for name, value in detail.items() if value not in (None, [], {})]
 
 

@@ -1,8 +1,9 @@
 """Offsets that expired, are past retention, or expire next.
 
-The table ``expired_offsets`` ends at the horizon of its audit. For other horizons, the audit's own rule is applied
-again to the offsets in force at the end of the log. Their rows have everything that the rule needs. The retention is
-the one that the last audit applied. For times after the end of the log, groups are taken to stay as they are.
+An audit looks for expiring offsets up to its horizon, a duration after the end of the log. The table
+``expired_offsets`` ends there. For other horizons, the audit's rule is applied again to the offsets in force at the end
+of the log. Their rows have everything that the rule needs. The retention is that of the last audit. For times after the
+end of the log, the rule assumes that groups stay as they are.
 """
 
 from collections.abc import Sequence
@@ -95,9 +96,10 @@ def looked_note(until: datetime | None, *, is_chosen: bool, has_none: bool) -> s
     """Return a note on how far ahead offsets were looked for.
 
     Args:
-        until: the time, see ``looked_until``.
+        until: the result of ``looked_until``.
         is_chosen: whether the question named that time.
-        has_none: whether the answer has no such offset although the question asked for them.
+        has_none: whether the answer has no offset that expires up to that time although the question asked for such
+            offsets.
     """
     if until is None:
         return None
@@ -150,7 +152,7 @@ def expired_offsets(
     statuses: Sequence[str] = (),
     within: timedelta | None = None,
 ) -> list[ExpiredOffset]:
-    """Return offsets that expired or are about to, the earliest first.
+    """Return offsets that expired or are about to expire, the earliest first.
 
     Args:
         warehouse: the tables to read.

@@ -56,7 +56,7 @@ def ended_by_ctrl_c(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 @contextmanager
 def ended_after(connection: duckdb.DuckDBPyConnection, most: timedelta | None) -> Iterator[None]:
-    """End a statement of the block when it has taken too long.
+    """End the statements that the block runs when they have taken too long.
 
     Args:
         connection: the connection on which the block runs its statements.
@@ -129,7 +129,7 @@ def _fetched(relation: duckdb.DuckDBPyRelation) -> tuple[list[str], list[tuple[A
     moments = [place for place, type_ in enumerate(relation.types) if str(type_) == "TIMESTAMP WITH TIME ZONE"]
     if not moments:
         return names, relation.fetchall()
-    # DuckDB's own conversion asks for pytz; counting microseconds needs nothing.
+    # DuckDB's own conversion of times needs the package pytz. A conversion from microseconds needs no package.
     columns = [f"epoch_us(#{place + 1})" if place in moments else f"#{place + 1}" for place in range(len(names))]
     columns += [_UNSHOWN.format(place=place + 1) for place in moments]
     values = list(zip(*relation.project(", ".join(columns)).fetchall(), strict=True))

@@ -84,7 +84,7 @@ def findings_of(
         group: only findings about this group; None for all findings.
         start: only findings last seen at this time or later.
         end: only findings first seen before this time.
-        is_new: only findings first stored by the last run that read new records, or later.
+        is_new: only findings first stored by the last run that read new records, or by a later run.
         since: only findings first stored by a run that began at this time or later.
 
     Raises:
@@ -118,7 +118,10 @@ _SETTINGS = """
 
 
 def terms_of(warehouse: Tables, rules: Sequence[str]) -> list[str]:
-    """Return sentences on what each rule needs to find something, with the numbers of the last audit."""
+    """Return a sentence on each rule: what it looks for, with the thresholds of the last audit.
+
+    Names that are not rules are left out.
+    """
     settings = _settings(warehouse)
     limits = DEFAULTS.with_changes(settings.get("thresholds", {}))
     return [f"{name}: {_terms(RULES[name], limits, settings.get('horizon_ms'))}" for name in rules if name in RULES]

@@ -11,10 +11,10 @@ from coordinator_replay.query.tables import Coverage, Tables
 from coordinator_replay.times import EPOCH, later, round_length
 
 MOST_ROWS = 500
-"""Largest number of rows of each list that is not of groups."""
+"""Largest number of rows that the page shows of each list, except of the list of groups."""
 
 MOST_BARS = 120
-"""Largest number of lengths of time by which rebalances are counted."""
+"""Largest number of intervals in which rebalances are counted; each interval is a bar of a chart."""
 
 _CAUSES = f"""
     SELECT time_bucket($width, coalesce(started_at, {GOES_ON_UNTIL}), $origin) AS since, coalesce(cause, 'UNKNOWN'),
@@ -52,9 +52,13 @@ _QUARANTINE = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CauseCount:
-    """Rebalances of one cause in one length of time.
+    """Number of rebalances of one cause in one interval.
 
-    They began in it, or ended in it if their begin is not on record.
+    A rebalance counts in the interval in which it began. If its begin is not on record, it counts in the interval in
+    which it ended.
+
+    Attributes:
+        since: begin of the interval.
     """
 
     since: datetime
@@ -64,7 +68,12 @@ class CauseCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expiring:
-    """Offsets of one group and topic that expired or expire next."""
+    """Offsets of one group and topic that expired or expire next, all with the same status.
+
+    Attributes:
+        partitions: number of these offsets.
+        earliest: the earliest time at which one of them was removed or expires.
+    """
 
     group_id: str
     topic: str
@@ -102,7 +111,11 @@ _RUNS = f"SELECT {select_list(AuditRun)} FROM audit_runs WHERE cluster = $cluste
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingOffsets:
-    """Offsets of the log that no input had, as found by a run."""
+    """Range of log offsets that no input of a run had.
+
+    Attributes:
+        to_offset: end of the range, excluded.
+    """
 
     log_partition: int
     from_offset: int
@@ -127,8 +140,8 @@ class ClusterGroups:
     """A cluster's groups at a glance.
 
     Attributes:
-        width: the length of time in which rebalances are counted together.
-        kinds: number of groups by type and state at the end.
+        width: length of the intervals in which rebalances are counted.
+        kinds: type, state and number of the groups with this type and state at the end of the time range.
     """
 
     start: datetime
@@ -153,6 +166,8 @@ def _kinds(warehouse: Tables, at: datetime | None) -> tuple[tuple[str, str, int]
 
 def fleet_of(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> ClusterGroups:
     """Return the groups of the cluster over a time range.
+
+    Only ``kinds`` and ``causes`` depend on the time range. All other lists are about the whole log.
 
     Args:
         warehouse: the tables to read.

@@ -16,7 +16,7 @@ class Answered(Generic[T]):
     """Rows of an answer, with the answer's notes and basis.
 
     Attributes:
-        content: the content of the answer.
+        content: the rows, or an object with all that the answer has.
         notes: sentences about the content; a note that is None is left out.
         basis: the basis of the answer; None if the answer is not about a single cluster.
     """
@@ -38,11 +38,11 @@ class Rows(Answered[Sequence[T]], Generic[T]):
 
 
 def nothing_note(warehouse: Tables, what: str, rows: Sequence[object], group: str | None = None) -> str | None:
-    """Return a note that says why there are no rows; None if there are rows.
+    """Return a note for an answer without rows, with the time range that the tables cover; None if there are rows.
 
     Args:
         warehouse: the tables to read.
-        what: the name of the things that a row stands for.
+        what: the word for one row, such as ``rebalance``.
         rows: rows of the answer.
         group: the group that the rows are about; None if they are about all groups.
     """

@@ -49,7 +49,7 @@ def describe(warehouse: Tables, group: str, at: datetime | None) -> GroupAnswer:
 
 
 def join_phase_note(warehouse: Tables, group: str, at: datetime | None) -> str | None:
-    """Return a note on the rebalance in progress that brokers' logs show; None if no rebalance was in progress."""
+    """Return a note on the rebalance in progress at a point in time; None if brokers' logs show no such rebalance."""
     phase = join_phase_at(warehouse, group, at)
     if phase is None:
         return None

@@ -31,12 +31,13 @@ def diff(first: Side, last: Side) -> Answered[Comparison]:
     """Return what changed between two points in time of a cluster, over all groups.
 
     Args:
-        first: the first point in time; if it is a time before the log's beginning, the beginning takes its place, and
-            a note says so.
+        first: the first point in time. If the user gave a time before the beginning of the log, the beginning takes its
+            place, and a note says so.
         last: the second point in time.
 
     Raises:
-        UsageError: the second time is before the first, or an audit's end of the log lies before the log's beginning.
+        UsageError: the second time is before the first, or the tables don't cover one of the two. This includes an
+            audit whose records were purged: its end of the log lies before the log's beginning.
     """
     warehouse = last.warehouse
     begin, early = warehouse.coverage.first, None
@@ -65,7 +66,7 @@ def diff_with(warehouse: Tables, other: str, at: datetime | None) -> Answered[Co
 
     Args:
         warehouse: the tables to read.
-        other: name of the other cluster; its values are shown as the values after.
+        other: name of the other cluster; its values are in the columns ``after``.
         at: the point in time; None for the end of each cluster's log.
     """
     tables = Tables(warehouse.uri, other, warehouse.zone)

@@ -25,11 +25,12 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """Offsets that expired or are about to.
+    """Offsets that expired or are about to expire.
 
     Attributes:
-        offsets: the offsets.
-        looked_until: the time up to which expiring offsets were looked for; None if no audit recorded it.
+        offsets: the offsets, the earliest first.
+        looked_until: the time up to which expiring offsets were looked for; None if the last audit did not record this
+            time.
     """
 
     offsets: Sequence[ExpiredOffset]
@@ -52,8 +53,11 @@ def expired(
         group: only offsets of this group; None for all groups.
         statuses: only offsets with one of these statuses; empty for all statuses.
         within: only offsets in force that expire within this duration after the end of the log.
-        until: only offsets in force that expire up to this time; replaces ``within``.
+        until: only offsets in force that expire up to this time, in place of ``within``.
         who: conditions on groups at the end of the log.
+
+    Raises:
+        UsageError: both ``within`` and ``until`` are given, or ``until`` lies before the end of the log.
     """
     wanted = [chosen(status.upper(), STATUSES, "status") for status in statuses]
     if until is not None:
@@ -72,14 +76,22 @@ def expired(
 
 
 def _has_none(shown: Sequence[ExpiredOffset], wanted: Sequence[str]) -> bool:
-    """Return whether no offset in force is among the rows although the wanted statuses allow them; empty allows all."""
+    """Return whether the answer has no offset in force although the question asked for such offsets.
+
+    Args:
+        shown: the offsets of the answer.
+        wanted: the statuses asked for; empty for all statuses.
+    """
     return (not wanted or any(status != "EXPIRED" for status in wanted)) and all(
         offset.status == "EXPIRED" for offset in shown
     )
 
 
 def _retention_note(warehouse: Tables, shown: Sequence[ExpiredOffset]) -> str | None:
-    """Return a note if the retention of offsets in force is only Kafka's default; None if there are no such offsets."""
+    """Return a note if the retention is not known, so that Kafka's default was used for offsets in force.
+
+    Return None if the retention is known, or if the answer has no offset in force.
+    """
     retention = applied_retention(warehouse)
     if retention.is_known or all(offset.status == "EXPIRED" for offset in shown):
         return None
@@ -90,7 +102,11 @@ def _retention_note(warehouse: Tables, shown: Sequence[ExpiredOffset]) -> str | 
 
 
 def _up_to(warehouse: Tables, until: datetime, within: timedelta | None) -> timedelta:
-    """Return how long after the end of the log a time lies."""
+    """Return the duration from the end of the log to a time.
+
+    Raises:
+        UsageError: ``within`` is given as well, or the time lies before the end of the log.
+    """
     if within is not None:
         raise UsageError("give either within or until")
     end = warehouse.coverage.last

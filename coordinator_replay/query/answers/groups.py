@@ -28,7 +28,7 @@ def groups(
         warehouse: the tables to read.
         at: the point in time; the end of the log if None.
         types: only groups of these types; all if empty.
-        states: only groups in these states, in any case; all if empty.
+        states: only groups in these states, in upper or lower case; all if empty.
         who: conditions on names, and on clients, hosts and topics at that time.
     """
     note = warehouse.check_moment(at)
@@ -54,7 +54,7 @@ def groups(
 
 
 def deleted_groups(warehouse: Tables, at: datetime | None, *, types: Sequence[str]) -> Rows[DeletedGroup]:
-    """Return groups that existed once and no longer do.
+    """Return groups that existed earlier but did not exist at a point in time.
 
     Args:
         warehouse: the tables to read.
@@ -73,14 +73,16 @@ def deleted_groups(warehouse: Tables, at: datetime | None, *, types: Sequence[st
 
 
 def chosen_groups(warehouse: Tables, typed: Sequence[str], at: datetime | None, *, is_all: bool, who: Who) -> list[str]:
-    """Return the groups at a point in time that match names, patterns with ``*`` and conditions, sorted by name.
+    """Return the groups that names, patterns with ``*`` and conditions choose at a point in time, sorted by name.
+
+    If there are only names, return them in their order, without a check that the groups exist.
 
     Args:
         warehouse: the tables to read.
         typed: names and patterns.
         at: the point in time; the end of the log if None.
-        is_all: return all groups, whatever ``typed`` names.
-        who: further conditions.
+        is_all: choose from all groups, whatever ``typed`` names.
+        who: conditions that the groups must meet, too.
     """
     if not is_all and who.is_everyone and not any(map(is_pattern, typed)):
         return list(dict.fromkeys(typed))

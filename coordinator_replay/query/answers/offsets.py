@@ -118,7 +118,7 @@ def offset_history(
     Args:
         warehouse: the tables to read.
         group: id of the group.
-        topic: the topic, also with a partition (``orders-4``).
+        topic: name of the topic, or a topic with one partition (``orders-4``).
         partition: only this partition; None for all partitions of the topic.
         start: leave out offsets that had ended by this time; None leaves out none.
         end: leave out offsets that were committed at this time or later; None leaves out none.

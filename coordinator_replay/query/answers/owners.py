@@ -11,7 +11,7 @@ from coordinator_replay.query.tables import END, Tables
 
 
 def owner(warehouse: Tables, group: str, topic: str, partition: int, at: datetime | None) -> Answered[Owners]:
-    """Return the members of a group that owned a partition at a point in time (default: the end of the log)."""
+    """Return the members of a group that owned a partition at a point in time; None is the end of the log."""
     note = warehouse.check_moment(at)
     owners = owners_at(warehouse, group, topic, partition, at)
     inherited = inherited_note((owner.member_id, owner.is_client_inherited) for owner in owners.owners)
@@ -32,13 +32,14 @@ def owners_in_range(
 
 
 def owned_partitions(warehouse: Tables, group: str, topic: str, partition: int | None) -> tuple[str, tuple[int, ...]]:
-    """Return the topic and the partitions that a user or Kafka's tools wrote.
+    """Return the topic and the partitions in a text like ``orders``, ``orders-4`` or ``orders:0,1``.
 
     Args:
         warehouse: the tables to read.
         group: id of the group.
-        topic: the typed text. If it names no partition, the result has all partitions that the group owned.
-        partition: number of the partition, if it was given separately.
+        topic: the text that the user typed. If it names no partition, the result has the partitions of the topic from
+            the lowest to the highest that the group owned. If the group owned none, the result has partition 0.
+        partition: number of the partition, if it was given separately from the topic.
     """
     owned = owned_topics(warehouse, group)
     if partition is not None:

@@ -54,7 +54,7 @@ class Reasons:
     Attributes:
         rebalances: the rebalances.
         hold_ups: by rebalance id, the member that blocked the rebalance, as far as the log shows it.
-        summary: three sentences about all rebalances; empty if there are only a few rebalances.
+        summary: three sentences about all rebalances; empty if there are at most ``MOST_UNSUMMED``.
     """
 
     rebalances: Sequence[Rebalance]
@@ -75,20 +75,21 @@ def why(
     """Return rebalances in a time range with explanations, see ``rebalances``."""
     found = _in_range(warehouse, group, start, end, causes, last, who)
     asked = None if group is None else resubscription_note(warehouse, group, start, end)
-    # A rebalance in progress at the end of the log is the last event of its group.
+    # The rebalance in progress is that at the end of the log. A time range with an end does not ask for this rebalance.
     phase = None if group is None or end is not None else join_phase_note(warehouse, group, None)
     notes = [phase, nearby_note(warehouse, found), asked]
     return _reasons(warehouse, found, group, start, end, causes, notes)
 
 
 def why_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequence[str], who: Who) -> Answered[Reasons]:
-    """Return the rebalances in progress at a point in time, with explanations.
+    """Return the rebalance of each group in progress at a point in time, with explanations.
 
-    If a group had none, return its last rebalance before that time.
+    For a group without a rebalance in progress, return its last rebalance before that time.
 
     Args:
         warehouse: the tables to read.
-        group: only rebalances of this group; None for all groups.
+        group: only rebalances of this group; None for the groups that meet ``who``. If there are no conditions, only
+            the rebalance that began last is returned, of whichever group it is.
         at: the point in time.
         causes: only rebalances whose cause or alternatives include one of these causes; empty for all rebalances.
         who: conditions on groups.
@@ -119,7 +120,18 @@ def _reasons(
     notes: Sequence[str | None],
     last_note: str | None = None,
 ) -> Answered[Reasons]:
-    """Return rebalances with explanations. The notes begin with the given ones."""
+    """Return rebalances with explanations.
+
+    Args:
+        warehouse: the tables to read.
+        found: the rebalances.
+        group: the group of the question; None for all groups.
+        start: begin of the time range.
+        end: end of the time range.
+        causes: the causes that the question asks for.
+        notes: the first notes of the answer.
+        last_note: the last note of the answer.
+    """
     held_up = hold_ups(warehouse, group) if any(rebalance.held_up_by for rebalance in found) else {}
     absent = nothing_note(warehouse, "rebalance", found, group)
     basis = basis_from(warehouse, start, group=group)
@@ -147,7 +159,7 @@ def _in_range(
 
 
 def _alternatives_note(rebalances: Sequence[Rebalance], causes: Sequence[str]) -> str | None:
-    """Return a note on rebalances that have a wanted cause only as an alternative."""
+    """Return a note on rebalances that have a wanted cause only as an alternative; None if there are none."""
     others = sum(rebalance.matched_by == "alternative" for rebalance in rebalances)
     if not others:
         return None

@@ -47,7 +47,8 @@ def sql(
 def _basis_of_statement(warehouse: Tables, statement: str) -> Basis | None:
     """Return the basis of a statement's answer.
 
-    None if the statement is not about one cluster, or a table is missing.
+    Return None if the statement reads several clusters, if the cluster is not in the warehouse, or if the basis can't
+    be read.
     """
     try:
         if _reads_every_cluster(warehouse, statement) or warehouse.cluster not in warehouse.clusters:

@@ -17,14 +17,14 @@ from coordinator_replay.query.tables import Tables
 from coordinator_replay.times import later, moment_text
 
 REFUSED = ("INSTANCE_ID_FENCED", "INSTANCE_ID_UNRELEASED")
-"""Kinds of lines about requests that a coordinator refused; no record shows them."""
+"""Events of lines about requests that a coordinator refused. No record shows such a request."""
 
 CONTRADICTED = "BROKER_LOG_CONTRADICTED"
 """The event of a line that records contradict."""
 
 _BY_REBALANCE_TIMEOUT = "rebalance timeout"
 _BY_ADMIN = "REMOVED_BY_ADMIN"
-"""The event by which ``_OF_MEMBERS`` tells an admin's removal from MEMBER_LEFT."""
+"""Event in the saved query ``_OF_MEMBERS`` for a member that an admin removed. The event of the line is MEMBER_LEFT."""
 _OF_MEMBERS = "broker-log-members"
 _WENT = {
     "MEMBER_LEFT": "left by LeaveGroup",
@@ -52,7 +52,7 @@ _LOG = "broker_log"
 
 @dataclass(frozen=True, slots=True)
 class GroupLine:
-    """A line about a member of the group."""
+    """A line of a broker's log about one or more members of a group."""
 
     event: str
     logged_at: datetime
@@ -64,7 +64,7 @@ class GroupLine:
 
     @property
     def source(self) -> str:
-        """Return in words from which broker's log the line is."""
+        """Return words for the broker's log that has the line."""
         return f"log of {broker_name(self.broker)}"
 
     @property
@@ -79,13 +79,18 @@ class GroupLine:
     def is_about(self, member_id: str) -> bool:
         """Return whether the line names a member.
 
-        Lines about some timeouts list several members.
+        A line about a timeout may list several members in its reason.
         """
         return member_id == self.member_id or (self.member_id is None and member_id in _IDS.findall(self.reason or ""))
 
 
 class LoggedDeparture(NamedTuple):
-    """Departure of a member that a record removed."""
+    """Departure of a member, with the reason in a broker's log.
+
+    Attributes:
+        removed_at: time of the record that removed the member.
+        words: how the member left.
+    """
 
     member_id: str
     removed_at: datetime
@@ -115,7 +120,7 @@ def departure_of(
 ) -> str | None:
     """Return in words how a removed member left.
 
-    Return None if no line shows it, or if lines disagree.
+    Return None if no line shows how the member left, or if lines disagree.
 
     Args:
         lines: lines about the group, by time.
@@ -147,7 +152,13 @@ def departures(warehouse: Tables, group: str) -> list[LoggedDeparture]:
 
 
 def last_departures_note(warehouse: Tables, group: str, at: datetime | None) -> str | None:
-    """Return a note on how the last removed members left, up to a point in time or to the end of the log."""
+    """Return a note on how the members left that were removed last; None if no line shows it.
+
+    Args:
+        warehouse: the tables to read.
+        group: id of the group.
+        at: leave out members that were removed after this time; None leaves out none.
+    """
     earlier = [departure for departure in departures(warehouse, group) if at is None or departure.removed_at <= at]
     last = [removed for removed in earlier if removed.removed_at == earlier[-1].removed_at]
     if not last:

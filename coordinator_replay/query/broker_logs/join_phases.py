@@ -6,9 +6,9 @@ rebalance group" begins PreparingRebalance, "Stabilized group" begins Completing
 coordinator loaded the group's log partition again don't count: a loaded group is in the state of its last record.
 
 If the broker's log lacks the line about the end of a join phase, no line can be matched to the rebalance's record. Then
-the table has no beginning of that rebalance. Even so, a line shows that the group left the generation before it, and
-the record shows when the join phase ended. If a line about that end contradicts the record, the broker's log does not
-count: it is about another group of that name.
+the table has no beginning of that rebalance. Even so, a line shows that the group left its previous generation, and the
+record shows when the join phase ended. If the log has a line about the end and the table still has no beginning, the
+line contradicts the record. Such a log is about another group of the same name, and its lines do not count.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ LOGGED_STATES = {
     BEGIN: str(GroupState.PREPARING_REBALANCE),
     _JOIN_ENDED: str(GroupState.COMPLETING_REBALANCE),
 }
-"""States by the event of the line that begins them."""
+"""Events of lines, each with the state of the group that begins with the line."""
 _SLACK = timedelta(milliseconds=SLACK_MS)
 _LINES = f"""
     WITH loads AS (
@@ -75,8 +75,8 @@ _NOT_JOINED = """
 
 OF_OWN_PARTITION = """broker_log JOIN (SELECT DISTINCT log_partition AS own FROM group_timeline
                      WHERE cluster = $cluster AND group_id = $group) ON coalesce(log_partition = own, true)"""
-"""SQL for the lines about the group's own log partition. Lines about other log partitions are about another group of
-this name, or about no group."""
+"""SQL for the lines that name the group's own log partition or none. Lines about other log partitions are about another
+group of this name, or about no group."""
 
 _ASSIGNED, _JOINED = "MEMBER_ID_ASSIGNED", "MEMBER_JOINED"
 _OUT = ("MEMBER_LEFT", "MEMBER_REPLACED", "SESSION_EXPIRED", "PENDING_MEMBER_EXPIRED", "JOIN_EXPIRED", "SYNC_EXPIRED")
@@ -128,7 +128,7 @@ class JoinPhase:
 def join_phases(
     warehouse: Tables, partitions: Mapping[str, int | None], at: datetime | None = None, *, group: str | None = None
 ) -> dict[str, JoinPhase]:
-    """Return the rebalances that were in progress, by group.
+    """Return the rebalances that were in progress at a point in time as brokers' logs show them, by group.
 
     Args:
         warehouse: the tables to read.
