@@ -106,7 +106,8 @@ def _clients_text(member_ids: Iterable[str] | None, by_member: Mapping[str, str]
 def places_of(answer: WhatIf) -> list[Place]:
     """Return the rows of the figure of owners.
 
-    Each life has the same partitions: the first ones, as many as fit.
+    Each life has the same partitions: the first by topic and number. All lives together have at most ``MOST_ROWS``
+    rows.
     """
     partitions = sorted({(row["topic"] or "", row["partition"]) for life in answer.lives for row in _ownerships(life)})
     most = max(MOST_ROWS // len(answer.lives), 1)
@@ -160,7 +161,7 @@ def _owned(ownership: Mapping[str, Any], life: Lived, clock: Clock, colours: Map
 
 
 def _idle(ownerships: Sequence[Mapping[str, Any]], clock: Clock) -> Iterable[dict[str, Any]]:
-    """Return the times between two owners in which the record shows no owner."""
+    """Yield the times between two owners in which the record shows no owner."""
     ordered = sorted(ownerships, key=lambda ownership: ownership["owned_from"])
     until: int | None = None
     for owned in ordered:
@@ -170,7 +171,7 @@ def _idle(ownerships: Sequence[Mapping[str, Any]], clock: Clock) -> Iterable[dic
 
 
 def _paused(life: Lived, number: int, label: str, rows: Mapping[Place, int], clock: Clock) -> Iterable[dict[str, Any]]:
-    """Return the times in which simulated consumers did not work on a partition."""
+    """Yield the times in which simulated consumers did not work on a partition."""
     for (topic, partition), since_ms, until_ms in life.pauses or ():
         row = rows.get((number, topic, partition))
         if row is not None and until_ms > since_ms:
@@ -190,7 +191,7 @@ def what_if_figures() -> list[figure]:
 
 
 def _rebalances(axis: Axis) -> figure:
-    """Return a row for each life: a mark for each of its rebalances."""
+    """Return a figure with a row for each life, and a mark for each rebalance of the life."""
     drawn = rows_figure("lives", axis)
     shown = drawn.scatter(
         "at", "row", size=11, color="colour", fill_alpha=0.7, source=source("lives-rebalances", REBALANCES)

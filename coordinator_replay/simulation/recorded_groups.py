@@ -1,6 +1,6 @@
 """What-if for groups in the tables.
 
-It reads a group's records and topics and simulates the group under other settings.
+The module reads a group's records and topics, and simulates the group under other settings.
 """
 
 import json
@@ -45,7 +45,7 @@ _NO_OBSTACLE = "none on record"
 """The value of that column for a group without an obstacle."""
 
 _MOST_NAMED = 10
-"""Largest number of groups that a sentence names; it counts the others."""
+"""Largest number of groups that a sentence names; the others are only counted."""
 
 _TOPICS = (
     "SELECT topic_id, topic, partition_count, changes FROM topics WHERE cluster = $cluster ORDER BY topic, topic_id"
@@ -73,10 +73,10 @@ _LAST_COMMITS = """
 """
 
 _RANGED, _RANGED_STEPS = 10, 15_000
-"""Number of groups of a cluster that get ranges (the first of the ranking), and the steps that each answer may take."""
+"""Number of groups that get ranges, from the top of the ranking, and the largest number of steps for each of them."""
 
 _GROUPS_AT_ONCE = 100
-"""Number of groups that are read together; it bounds the memory for a whole cluster."""
+"""Number of groups that are read together. This limits the memory that a large cluster needs."""
 
 
 class _Topics:
@@ -181,7 +181,7 @@ def _obstacles(warehouse: Tables) -> dict[str, str]:
 
 
 def _not_predicted(obstacles: Mapping[str, str], predicted: Collection[str]) -> list[str]:
-    """Return a note on groups on the classic protocol that have an obstacle and no row."""
+    """Return a note on groups on the classic protocol that have an obstacle and no prediction."""
     others = [
         f"{group}: {obstacle}"
         for group, obstacle in obstacles.items()

@@ -1,8 +1,8 @@
 """Requests and responses: complete, checked, and with the fields of their version.
 
-A request's body is Kafka's JSON form of the message; fields that are left out have the message's defaults. A given
-field counts even if the version does not have it, as when Kafka reads that form. The messages are defined in
-``schemas/messages``.
+A request's body is Kafka's JSON form of the message. Fields that are left out have the message's defaults. A field that
+is given counts even if the request's version does not have it: Kafka's reader of the JSON form does the same. The
+messages are defined in ``schemas/messages``.
 """
 
 import base64
@@ -20,8 +20,8 @@ Body = dict[str, Any]
 ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
 NATURAL_DEFAULTS: Mapping[str, Any] = {"string": "", "bytes": "", "bool": False, "uuid": ZERO_UUID}
 DEFAULT_VERSIONS: Mapping[str, int] = {"OffsetCommit": 9, "OffsetFetch": 9}
-"""Versions of requests without a version, if not the latest. Version 10 names topics by id, which the broker resolves
-before the coordinator."""
+"""The version of a request that gives none, where this is not the latest version. Version 10 names topics by id, and a
+broker resolves the ids before the coordinator gets the request."""
 
 
 class Request(NamedTuple):
@@ -45,7 +45,7 @@ class Request(NamedTuple):
 
 
 def complete(request: Request, *, is_draft: bool = False) -> Request:
-    """Return the request with its version and all fields of this version.
+    """Return the request with its version, and with defaults for omitted fields.
 
     Args:
         request: the request as the client sent it.
@@ -84,7 +84,7 @@ def respond(api: str, version: int, body: Mapping[str, Any], *, is_draft: bool =
 def messages(side: Literal["Request", "Response"], *, is_draft: bool = False) -> Mapping[str, Struct]:
     """Return the definitions of all requests, or of all responses, by Kafka's name.
 
-    Messages of the draft replace others.
+    With ``is_draft``, the draft's messages replace messages of the same name.
     """
     folders = ("messages", "messages/draft") if is_draft else ("messages",)
     paths = [path for folder in folders for path in schema_files(folder, f"{side}.json")]
@@ -112,7 +112,7 @@ def _blank(fields: tuple[Field, ...]) -> tuple[Body, Mapping[str, Field]]:
 def _default(field: Field) -> Any:
     """Return the value of an omitted field.
 
-    This is its default, or null if null is allowed, else zero or empty.
+    This is the default of the field. If it has no default, this is null if null is allowed, or else zero or empty.
     """
     if field.is_array:
         return None if field.nullable and field.default is None else ()

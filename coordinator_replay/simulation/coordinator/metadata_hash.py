@@ -1,7 +1,7 @@
 """The metadata hash of a group's topics, by which the coordinator notices changes.
 
 Mirrors ``Utils.computeTopicHash`` and ``computeGroupHash``: XXH3 with 64 bits over the fields in little-endian order,
-a string as its UTF-16 units followed by their number. Tests compare them with the hashes in Kafka's own records.
+a string as its UTF-16 units followed by their number. Tests compare the hashes with those in Kafka's own records.
 """
 
 import struct

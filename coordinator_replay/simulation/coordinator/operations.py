@@ -1,8 +1,8 @@
 """Inputs and results of operations of the coordinator.
 
-An operation handles a request, a fired timer or a finished background job. It reads the state, checks, and returns an
-``Outcome``; the state does not change before its records are written. An operation that raises ``RequestError`` writes
-nothing. Results are written records and sent responses, in the order they happened.
+An operation handles a request, a fired timer or a finished background job. It reads the state, checks it, and returns
+an ``Outcome``. The state does not change before the records of the outcome are written. An operation that raises
+``RequestError`` writes nothing. Results are written records and sent responses, in the order in which they happened.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +46,7 @@ class Reply:
     Attributes:
         request: the request, with defaults for omitted fields.
         answer: the body of the response, or the error; None until the request is answered.
-        is_running: whether the request's own operation is running; its answer is sent last.
+        is_running: whether the request's own operation is running. An answer then waits for the end of the operation.
     """
 
     request: Request
@@ -82,7 +82,7 @@ class Batch(NamedTuple):
 
 
 class MarkerWritten(NamedTuple):
-    """A control record was written: the end of a producer's transaction."""
+    """A written control record, which ends a producer's transaction."""
 
     at_ms: int
     marker: Marker

@@ -51,7 +51,7 @@ from coordinator_replay.simulation.coordinator.truth import (
 )
 
 PARTITION = 0
-"""Number of the log partition: a coordinator here has one."""
+"""Number of the coordinator's log partition. It has only one."""
 
 RETRY_BACKOFF_MS = 500
 """Time after which the failed operation of a timer is tried again (``CoordinatorTimerImpl``)."""
@@ -71,7 +71,7 @@ class Shard:
         timers: the running timers.
         replays: the engine's replay of each group that records were written for.
         classic_groups: classic groups in their present state; read them through ``group``.
-        consumer_states: the state of consumer groups that no record has.
+        consumer_states: the state of each consumer group in addition to its records.
         end_offset: offset of the next record.
         results: results of operations since the results were last taken.
         jobs_are_on_hold: whether background jobs are postponed, until this is False again.
@@ -125,7 +125,7 @@ class Shard:
     def forget_group(self, group_id: str) -> None:
         """Forget a group without writing a record.
 
-        It reappears with its next record or when the partition is loaded again.
+        The group reappears with its next record, or when the log partition is loaded again.
         """
         self._forgotten.add(group_id)
 
@@ -209,7 +209,7 @@ class Shard:
     def note(self, text: str) -> None:
         """Note the text that Kafka logs for the present operation.
 
-        It becomes the reason of an epoch that the operation raises.
+        The text becomes part of the reason if the operation raises the group epoch.
         """
         self._notes.append(text)
 
@@ -227,7 +227,7 @@ class Shard:
             group_id: the member's group.
             member_id: the member that is removed.
             reason: Kafka's own text.
-            is_written: whether the removal counts only when the records of the operation are written.
+            is_written: whether to wait until the records of the operation are written.
         """
         event = MemberRemoved(self.now_ms, group_id, member_id, self.end_offset, reason, self.trigger)
         if is_written:
@@ -254,8 +254,9 @@ class Shard:
 
         If the key's timer runs already, the new operation replaces its operation.
 
-        A timer that sets itself again without a delay waits for a millisecond: a broker needs time for that, too.
-        Kafka's join timer does so if the rebalance timeout is 0, until static members that did not join time out.
+        A timer that sets itself again without a delay fires a millisecond later, because a broker needs some time, too.
+        Kafka's join timer sets itself again if only static members are left and none of them joined. Its delay is 0 if
+        the rebalance timeout is 0.
 
         Args:
             key: the key of the timer.

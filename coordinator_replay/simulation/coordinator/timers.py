@@ -1,8 +1,8 @@
 """Timers of the coordinator, one for each key.
 
-They fire by time, and at the same time in the order in which they were set. A timer that is set again takes its place
-in this order anew. Every heartbeat moves a timer to a later time, so moves must be cheap: the old entry stays in the
-queue and is put back when its time comes.
+Timers fire in the order of their times. Timers with equal times fire in the order in which they were last set. Every
+heartbeat moves a timer to a later time, so moves must be cheap: the old entry stays in the queue until its old time
+comes, and then gets the new time.
 """
 
 import heapq

@@ -43,7 +43,7 @@ class TopicChange:
 
     @property
     def names(self) -> frozenset[str]:
-        """Return the names of all changed topics."""
+        """Return the names of created, changed and deleted topics."""
         return self.created | self.changed | self.deleted_ids.keys()
 
 

@@ -69,7 +69,7 @@ class RebalanceStarted(NamedTuple):
     """A classic group entered PreparingRebalance.
 
     Attributes:
-        generation: generation of the group then.
+        generation: generation of the group at that time.
         end_offset: offset of the next record of the log.
         state: state that the group left.
         reason: Kafka's own text.

@@ -21,7 +21,8 @@ LEAD_MS = 120_000
 """Lead time: clients present at the beginning arrive this much earlier, so that the group is at rest by then."""
 
 QUIET_MS, LONGEST_QUIET_MS = 30_000, 600_000
-"""Time for which a life goes on after the group's last record: if the end of the log is unknown, and at most."""
+"""Time for which a life continues after the group's last record, if the end of the log is unknown. The second number is
+the longest such time if the end is known."""
 
 NO_SIMULATION = frozenset({"share", "streams"})
 
@@ -32,7 +33,7 @@ def life_of(
     """Return the script of a group's life, and the rows of its tables.
 
     Raises:
-        UsageError: the group has no records, or is not one that can be simulated.
+        UsageError: the group has no members on record in the time range, or can't be simulated.
     """
     operations = recorded.operations
     if not operations:
@@ -77,7 +78,7 @@ def life_of(
     if not changes and not recorded.counts.keys() & topics:
         raise UsageError(f"nothing is known of the partitions that group {recorded.group_id!r} reads")
     if topics & changes.keys() - recorded.changes.keys():
-        # The record shows the members' reaction to a change, not the change itself.
+        # The record shows when members reacted to a change, not the change itself. So there is no further delay.
         settings = replace(settings, metadata_ms=0)
     images = topic_images(names, recorded.counts, changes, topics, start - LEAD_MS, end)
     notes += lives.assumptions()
@@ -184,11 +185,12 @@ def what_if(
         end_ms: the first millisecond after the time range. None for the end of the log, or ten minutes after the
             group's last record if that is earlier.
         known: settings of the recorded life that are not in the log, by Kafka's names.
-        most_steps: steps that simulations may cost for each alternative. Simulations also vary what the log leaves
-            open: when and how static members left, and unknown settings and libraries. 0 means no ranges.
+        most_steps: largest number of steps to find the ranges of one alternative; 0 for no ranges, None for
+            ``MOST_STEPS``. The steps go into simulations that vary what the log leaves open: when and how static
+            members left, and unknown settings and libraries.
 
     Raises:
-        UsageError: the group is not one that can be simulated, or a setting is unknown.
+        UsageError: the group can't be simulated, or a setting is unknown.
     """
     wanted = list(alternatives)
     life, rows = life_of(recorded, start_ms, end_ms, known or {})
@@ -246,7 +248,10 @@ def _differences(before: Measures, after: Measures) -> Iterable[str]:
 
 
 def _changes_by_cause(before: Measures, after: Measures) -> Iterable[str]:
-    """Yield the causes with fewer or more rebalances over the whole range of the prediction, and the difference."""
+    """Yield a text on causes with fewer rebalances than before, and a text on causes with more.
+
+    A cause counts only if its whole predicted range lies on one side of its number before.
+    """
     vanish, appear = [], []
     for cause in dict.fromkeys((*before.causes, *after.causes)):
         count, value = before.causes.get(cause, 0), after.causes.get(cause, 0)

@@ -1,8 +1,8 @@
 """A classic group in the memory of its coordinator, where rebalances happen between two records.
 
 Mirrors ``classic.ClassicGroup``: its states and transitions, its members with all their protocols and votes, and the
-requests that wait for an answer. The order of Kafka's hash tables is reproduced, because it decides some things.
-Examples are the new leader, the winner of a tied vote, and the order of members in records and answers.
+requests that wait for an answer. The order of Kafka's hash tables is reproduced, because the order decides about the
+new leader, the winner of a tied vote, and the sequence of members in records and answers.
 
 A classic group lives outside the replayed state, as in Kafka: its rebalance goes on in memory, and a record is
 written only for an outcome. The shard replays these records into the state with which a new leader of the partition
@@ -52,8 +52,8 @@ class LiveClassicGroup(ClassicGroup):
         pending_members: ids given out with MEMBER_ID_REQUIRED that have not joined yet.
         pending_syncs: members of the generation that have not sent SyncGroup yet.
         new_members: members whose first join is not answered yet.
-        has_new_member: a member joined since the delay of the first rebalance began.
-        topics: topics that members of the generation read; None if unknown.
+        has_new_member: whether a member joined since the delay of the first rebalance began.
+        topics: topics that members of the generation subscribe to; None if unknown.
     """
 
     def __init__(self, group_id: str, now_ms: int | None = None) -> None:
@@ -93,7 +93,7 @@ class LiveClassicGroup(ClassicGroup):
 
     @property
     def all_have_joined(self) -> bool:
-        """Return whether every member waits for the end of the join phase, and every given id has joined."""
+        """Return whether every member waits for the end of the join phase, and no id is pending."""
         return len(self.waiting_joins) == len(self.members) and not self.pending_members
 
     def waits(self, member_id: str) -> bool:
@@ -142,11 +142,11 @@ class LiveClassicGroup(ClassicGroup):
     def add(self, member: Member, *, protocol_type: str) -> None:
         """Add a member.
 
-        The first member leads the group and gives it the protocol type.
+        The first member leads the group, and its protocol type becomes the group's.
 
         Raises:
-            IllegalStateError: it has another protocol type, is a member already, or shares no protocol with all
-                others; nothing changes.
+            IllegalStateError: the member has another protocol type, is in the group already, or shares no protocol with
+                all other members; nothing changes.
         """
         subscription = member.subscription_or_empty
         protocols = [protocol.name for protocol in subscription.protocols]
@@ -170,7 +170,7 @@ class LiveClassicGroup(ClassicGroup):
 
         Waiting requests of the member are never answered.
 
-        If it was the leader, the first of the other members becomes the leader.
+        If the member was the leader, the first of the other members becomes the leader.
         """
         self.waiting_joins.pop(member_id, None)
         self.waiting_syncs.pop(member_id, None)
@@ -198,7 +198,7 @@ class LiveClassicGroup(ClassicGroup):
         self.static_members[instance_id] = new_member_id
 
     def update_member(self, member_id: str, subscription: Subscription) -> None:
-        """Replace a member's subscription, and its votes."""
+        """Replace a member's subscription, and count its protocols again."""
         member = self.members[member_id]
         self._count(member, -1)
         self.members[member_id] = updated = member._replace(subscription=subscription)
@@ -256,8 +256,10 @@ class LiveClassicGroup(ClassicGroup):
         generation is raised first, and stays raised if the rest fails.
 
         Raises:
-            IllegalStateError: no join phase is in progress; this happens to the timer of a phase that an upgrade ended.
-            RequestError: the members have no protocol in common, or a subscription is damaged as Kafka does not expect.
+            IllegalStateError: no join phase is in progress. This happens if the timer fires after an upgrade has ended
+                the join phase.
+            RequestError: the members have no protocol in common, or a subscription is damaged in a way that Kafka does
+                not expect.
         """
         self.generation += 1
         self.protocol = self.select_protocol() if self.members else None
@@ -299,7 +301,7 @@ class LiveClassicGroup(ClassicGroup):
     def is_subscribed_to(self, topic: str) -> bool:
         """Return whether a member subscribes to the topic.
 
-        If the topics of a group of consumers are unknown, any topic counts.
+        If the topics of a group of consumers are unknown, return True for any topic.
         """
         if self.topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL_TYPE
@@ -309,7 +311,7 @@ class LiveClassicGroup(ClassicGroup):
         """Return a member's blob under the chosen protocol.
 
         Raises:
-            RequestError: UNKNOWN_SERVER_ERROR, it does not support that protocol, or none is chosen.
+            RequestError: UNKNOWN_SERVER_ERROR, the member does not support the chosen protocol, or none is chosen.
         """
         for protocol in member.subscription_or_empty.protocols:
             if protocol.name == self.protocol:

@@ -1,7 +1,7 @@
 """State of a consumer group in addition to its records: orders and counts derived from them, and deadlines.
 
-Mirrors the parts of ``modern.consumer.ConsumerGroup`` and ``modern.ModernGroup`` that the engine has no use for. All
-but the deadline follows from the records in the order of their replay, so a reload gives the same state.
+Mirrors the parts of ``modern.consumer.ConsumerGroup`` and ``modern.ModernGroup`` that the engine does not need. The
+deadline and the extension are lost in a reload. Everything else follows from the records in the order of their replay.
 """
 
 from collections import Counter
@@ -60,8 +60,9 @@ class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
     def are_homogeneous(self, regexes: Mapping[str, Regex]) -> bool:
         """Return whether members subscribe alike (``ConsumerGroup.subscriptionType``).
 
-        As in Kafka, no topic may match two expressions, or match an expression without being subscribed to by name.
-        Expressions that are no longer used count too.
+        As in Kafka, all resolved expressions count, even if no member uses them now. If members subscribe by names,
+        each resolved topic must be among the names. If they subscribe by an expression, they must have no names, and no
+        topic may be resolved twice.
 
         Args:
             regexes: the resolved expressions.
@@ -84,9 +85,9 @@ class ConsumerState:
         static_members: member id by instance id.
         subscriptions: the subscriptions of the members.
         is_homogeneous: whether members subscribe alike, as of the last record of a member. As in Kafka, the record of
-            an expression does not change it.
+            an expression does not change this value.
         refresh_at_ms: time from which the metadata hash must be computed again.
-        refresh_epoch: group epoch that the deadline belongs to.
+        refresh_epoch: group epoch for which ``refresh_at_ms`` was set.
         targets: target assignment of each member, in the order of Kafka's tables.
         extension: state of a protocol that is plugged in; no record has it.
         has_partition_metadata: whether the group has a record of topic metadata, as brokers before 4.1 wrote it.
@@ -104,14 +105,14 @@ class ConsumerState:
     _by_member: dict[str, Subscription] = field(default_factory=dict)
 
     def take(self, record: Record, group: ConsumerGroup) -> None:
-        """Update the state by a record of the group that the engine has just replayed."""
+        """Update the state after the engine has replayed a record of the group."""
         match record.kind:
             case "ConsumerGroupMemberMetadata":
                 self._take_member(record.key["memberId"], group)
                 self.is_homogeneous = self.subscriptions.are_homogeneous(group.regexes)
             case "ConsumerGroupCurrentMemberAssignment":
                 if record.value is not None:
-                    # The member is there, but a put may make the table larger.
+                    # The member is in the table already, but as in Kafka, a put may enlarge the table.
                     self.members[record.key["memberId"]] = None
                 self.is_homogeneous = self.subscriptions.are_homogeneous(group.regexes)
             case "ConsumerGroupTargetAssignmentMember":

@@ -30,7 +30,7 @@ TOPIC_ID_SINCE = 10
 VALUE_VERSION, VALUE_VERSION_WITH_EXPIRY = 4, 1
 
 Check = Callable[[str, int], None]
-"""A function that refuses a partition, given its topic id and number."""
+"""A function that gets the topic id and number of a partition, and raises an error if the commit is refused."""
 
 
 def commit(shard: Shard, request: Request, _: Reply) -> Outcome:
@@ -61,7 +61,7 @@ def commit(shard: Shard, request: Request, _: Reply) -> Outcome:
 def commit_in_transaction(shard: Shard, request: Request, _: Reply) -> Outcome:
     """Handle TxnOffsetCommit.
 
-    The offsets stay pending until the marker of their producer.
+    The offsets stay pending until a marker ends the producer's transaction.
 
     Raises:
         RequestError: the request is refused as a whole.
@@ -150,7 +150,7 @@ def _check_commit(shard: Shard, request: Request, epoch: int, *, is_transactiona
         if epoch >= 0:
             is_renamed = speaks_epochs and not is_transactional
             raise RequestError("GROUP_ID_NOT_FOUND" if is_renamed else "ILLEGAL_GENERATION")
-        # A group with offsets but without members begins; it has no record of its own.
+        # The commit creates a group with offsets and without members. No record is written for the group itself.
         group = shard.classic_groups[group_id] = LiveClassicGroup(group_id)
     if isinstance(group, ConsumerGroup):
         if is_transactional and epoch == -1 and not member_id and instance_id is None:
@@ -184,7 +184,8 @@ def _check_classic(
 def _check_consumer(group: ConsumerGroup, member_id: str, epoch: int, *, speaks_epochs: bool) -> Check | None:
     """Return the check for each partition.
 
-    At the member's own epoch there is none; at an older epoch, the assignment is checked.
+    If the request has the member's current epoch, return None. If it has an older epoch, the check looks at the
+    member's assignment.
     """
     if epoch < 0 and not group.members:
         return None
@@ -204,7 +205,7 @@ def _check_consumer(group: ConsumerGroup, member_id: str, epoch: int, *, speaks_
 
 
 def _older_epoch_check(member: Member, epoch: int, stale: RequestError) -> Check:
-    """Return the check of an older epoch, accepted for partitions owned since that epoch."""
+    """Return a check that accepts an older epoch for partitions that the member already owned at that epoch."""
     current = current_of(member)
     has, gives_up = assigned(current), pending(current)
 

@@ -73,7 +73,7 @@ def _schedule_counter(shard: Shard) -> None:
 
 
 def _expired(shard: Shard, group_id: str, group: Group) -> tuple[list[NewRecord], bool]:
-    """Return tombstones of a group's expired offsets, and whether the group has none left then."""
+    """Return tombstones of a group's expired offsets, and whether the group then has no offsets left."""
     offsets = shard.offsets(group_id)
     if not offsets.stored:
         return [], not offsets.pending
@@ -96,7 +96,7 @@ def _expired(shard: Shard, group_id: str, group: Group) -> tuple[list[NewRecord]
 
 
 def _since(group: Group) -> Since | None:
-    """Return the time from which retention counts in a group; None if no offset expires."""
+    """Return the function for the time from which an offset's retention counts; None if no offset may expire now."""
     if isinstance(group, ConsumerGroup):
         return lambda offset: offset.commit_timestamp_ms
     if not isinstance(group, LiveClassicGroup):

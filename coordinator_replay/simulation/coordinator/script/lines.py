@@ -23,10 +23,10 @@ def read_line(text: str, fields: Mapping[str, frozenset[str]]) -> tuple[str, Lin
         fields: fields that each command may have in its line; every line may also have a note.
 
     Returns:
-        Its command, and all fields of the line.
+        The command of the line, and all its fields.
 
     Raises:
-        UsageError: it is not a JSON object with one command and the command's fields.
+        UsageError: the line is not a JSON object with one command and the command's fields.
     """
     try:
         line = json.loads(text)
@@ -73,10 +73,10 @@ def check_true(line: Line, name: str) -> None:
 
 
 def value_of(line: Mapping[str, Any], name: str, kind: type[Value]) -> Value:
-    """Return a field that has a value of a JSON type.
+    """Return the value of a field, which must have a given JSON type.
 
     Raises:
-        UsageError: it has none, or one of another type.
+        UsageError: the field is missing, or its value has another type.
     """
     value = line.get(name)
     if type(value) is not kind:
@@ -90,9 +90,9 @@ def is_list_of(values: Any, kind: type) -> bool:
 
 
 def racks_of(entry: Mapping[str, Any], name: str) -> list[list[str]]:
-    """Return a field with the racks of the replicas of each partition.
+    """Return the racks of the replicas of each partition, from the field with this name.
 
-    Return an empty value if the line leaves the field out.
+    If the field is missing, return an empty list.
     """
     racks = entry.get(name) or []
     if not isinstance(racks, list) or not all(is_list_of(replicas, str) for replicas in racks):

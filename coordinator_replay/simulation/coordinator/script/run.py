@@ -1,6 +1,6 @@
 """Scripts of requests, topics and time, as JSON lines, and their results in the same form.
 
-A line is one command, in the form of the coordinator oracle (see ``docs/simulate.md``):
+A line is one command, in the form of ``scripts/kafka``'s CoordinatorOracle (see ``docs/simulate.md``):
 
 - ``{"config": {...}}``: settings, only before anything else.
 - ``{"topics": [{"name", "id", "partitions", "racks"?}]}``: all topics from now on.
@@ -81,7 +81,7 @@ class ScriptRun:
         """Begin a script.
 
         Args:
-            observer: is told what set off each batch, rebalance and removal.
+            observer: called with the trigger of each batch, rebalance and removal.
         """
         self.coordinator: Coordinator | None = None
         self._observer = observer
@@ -230,7 +230,7 @@ COMMANDS: Mapping[str, ScriptCommand] = {
     "timers": ScriptCommand(ScriptRun._timers),
     "note": ScriptCommand(lambda _run, _line: []),
 }
-"""Commands by name; the first command in a line counts."""
+"""Commands by name. The first name in this order that a line has is its command: ``assign`` has a field ``topics``."""
 
 _FIELDS = {name: command.fields for name, command in COMMANDS.items()}
 
@@ -267,7 +267,7 @@ def _events(result: Result) -> Iterator[Line]:
             yield {"at": at, "records": [{"offset": result.marker.offset, "kind": f"marker:{end}"}]}
             yield {"at": at, "marker": end}
         case Response(api="OffsetFetch", body={"groups": groups}):
-            # Kafka's coordinator is asked for one group at a time.
+            # A broker asks Kafka's coordinator for one group at a time, so each group is a response of its own.
             for group in groups:
                 event = {"at": at, "to": result.correlation_id, "api": result.api}
                 yield {**event, "response": {**result.body, "groups": [group]}}
@@ -324,7 +324,7 @@ def simulate(
     Args:
         lines: lines with one command each; empty lines are skipped.
         answered: called with the answer to each command.
-        observer: is told what set off each batch, rebalance and removal.
+        observer: called with the trigger of each batch, rebalance and removal.
         name: name of the script in errors.
 
     Returns:
