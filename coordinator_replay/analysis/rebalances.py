@@ -5,13 +5,13 @@ It is over when the group has reached the targets of that epoch or of a later on
 together with the epoch that overtook it. A classic group has a rebalance for every new generation. Its beginning is not
 on record, so ``started_at`` and ``duration_ms`` are null, and there are two bounds instead:
 
-- It took at least the time from the end of the join phase (``currentStateTimestamp``) to the record: the sync. If
-  records before it are missing, the record may be a later one of the same generation, written when a static member
-  restarted. Then it is only an upper bound of the end.
-- It took at most the time since the group's last record. A record of a classic group is written when the group becomes
-  Stable or Empty, or when a static member is replaced while the group is Stable. So a rebalance begins after such a
-  record. The one exception is the record of generation 0, which creates a group while its first member joins. An offset
-  commit is no such bound: Kafka accepts commits of a generation while its members are joining again
+- The rebalance took at least the time from the end of the join phase (``currentStateTimestamp``) to its record: the
+  sync. If earlier records are missing, the record may be a later one of the same generation, written when a static
+  member restarted. The record is then only an upper bound of the end.
+- The rebalance took at most the time since the group's previous record. A record of a classic group is written when the
+  group becomes Stable or Empty, or when a static member is replaced while the group is Stable. So a rebalance begins
+  after such a record. The only exception is the record of generation 0, which creates a group while its first member
+  joins. An offset commit is no bound: Kafka accepts commits of a generation while its members are joining again
   (``ClassicGroup.validateOffsetCommit`` refuses them only in CompletingRebalance). The join phase also lasts no longer
   than the largest rebalance timeout of the members, if no generation was skipped (``attempts`` is 1); see
   ``join_phase.longest_join_ms`` for the exceptions.
@@ -109,7 +109,7 @@ class OpenRebalance:
         started_ms: begin of the rebalance; for a classic rebalance, the latest possible begin. None, like all other
             times, before the group's first record with a time.
         earliest_ms: the earliest possible begin; None if the log does not show it.
-        completed_at: end of the rebalance, in milliseconds, like all values that the row shows unchanged.
+        completed_at: end of the rebalance, in milliseconds; None while it is in progress, or if the record has no time.
         completed_offset: log offset of the record that completed the rebalance; None while it is in progress.
         members_before: members before the rebalance; None if no record shows the group just before it.
         is_counted: whether the partitions owned at the end of the rebalance were counted.
@@ -259,7 +259,11 @@ class Rebalances:
         return belongs_to
 
     def _is_first_exact(self, last: Event) -> bool:
-        """Return whether the operation with this last event is proven, and the operation before is not."""
+        """Note whether an operation is proven, and return whether it is the first proven one after a gap.
+
+        Args:
+            last: the last event of the operation.
+        """
         was_exact, self.is_step_exact = self.is_step_exact, last.is_exact
         if not last.is_exact:
             self.unproven_at, self.unproven_ms = last.offset, last.timestamp_ms

@@ -12,10 +12,10 @@ from coordinator_replay.analysis.reasons.history import Departed
 from coordinator_replay.engine.model import Member
 
 MOST_NAMES = 5
-"""The most topics that a fact names; it counts the rest."""
+"""Largest number of topics that a fact names; ``number`` counts all of them."""
 
 DEFAULT_SESSION_MS = 45_000
-"""Default session timeout of members on the new protocol; their records don't have it."""
+"""Default session timeout of members on the new protocol. Their records don't have the timeout."""
 
 
 FACTS = "facts"
@@ -184,7 +184,7 @@ class Fact(NamedTuple):
         number: a count, or another number that facts of this kind have.
         old: the value before the change.
         new: the value after the change.
-        at_ms: a moment.
+        at_ms: a time that the fact names.
         causes: the possible causes, if the fact leaves the cause open.
     """
 
@@ -219,7 +219,7 @@ def about(kind: FactKind, member: Member | Departed, **fields: Any) -> Fact:
 
 
 def named(kind: FactKind, names: Sequence[str], **fields: Any) -> Fact:
-    """Return a fact about topics or partitions, with the names of the first ones."""
+    """Return a fact about topics or partitions, with at most MOST_NAMES of their names."""
     return Fact(kind, names=tuple(names[:MOST_NAMES]), number=len(names), **fields)
 
 

@@ -24,7 +24,7 @@ from coordinator_replay.engine.model import GroupType
 from coordinator_replay.times import elapsed_ms
 
 HINDSIGHT_MS = 3_600_000
-"""Time after a rebalance in which later ones may show more about it."""
+"""Time after a rebalance in which later rebalances may show more about its reason."""
 
 _DEPARTURES = frozenset({Cause.LEAVE_OR_TIMEOUT, Cause.SESSION_TIMEOUT, Cause.MEMBER_LEAVE})
 
@@ -80,7 +80,7 @@ def _came_back(situation: Situation, back: Return) -> Sentence:
 def revised(reason: Reason, revision: Revision) -> Reason:
     """Return the reason of the earlier rebalance, given the new facts.
 
-    A certain cause stays. A cause that rests on other members too gets an alternative.
+    A certain cause stays. A cause that also rests on other members stays, with the new cause as an alternative.
     """
     if reason.confidence is Confidence.CERTAIN or reason.cause is revision.cause:
         return reason
@@ -114,7 +114,8 @@ def is_open(situation: Situation) -> bool:
 def twins(situation: Situation) -> dict[str, Sign]:
     """Return members that joined while another member had the same client id and host, each with its record.
 
-    If that other member is still in a classic group, it has joined the generation too, so its client did not come back.
+    A classic group has no twins: if the other member is still there, it has joined the generation itself. So its client
+    did not come back as another member.
     """
     if situation.group_type is GroupType.CLASSIC:
         return {}

@@ -1,6 +1,6 @@
 """Facts of a group's earlier records that are kept to find the reason when a rebalance begins.
 
-It is small: an entry for each present member, a few entries for removed members, an entry for each partition.
+The history is small: an entry for each present member, a few entries for removed members, an entry for each partition.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ OWN_DOING = frozenset(
         EventKind.METADATA_CHANGED,
     }
 )
-"""Events that only a request of the member itself causes: they prove that it was alive."""
+"""Events that only a request of the member itself causes. They prove that the member was alive."""
 
 
 class Sign(NamedTuple):
@@ -69,7 +69,7 @@ class Conversion(NamedTuple):
 
     @classmethod
     def of(cls, event: Event, at_ms: int | None) -> "Conversion":
-        """Return the conversion that an event tells of."""
+        """Return the conversion that an event reports."""
         old, new = event.changes["group_type"]
         has_tombstone = "has_no_tombstone" not in event.changes
         return cls(str(old), str(new), event.partition, event.offset, at_ms, has_tombstone)
@@ -95,7 +95,7 @@ class Departed(NamedTuple):
 class Waiting(NamedTuple):
     """A member whose regex is not resolved yet.
 
-    Until then, the member changes nothing.
+    Until the regex is resolved, the member does not count.
     """
 
     regex: str
@@ -154,7 +154,7 @@ class GroupHistory:
         return bool(self.commits)
 
     def last_seen(self, member_id: str) -> Sign | None:
-        """Return the last sign of life in records of the group itself."""
+        """Return a member's last sign of life in the group's own records."""
         own = self.seen.get(member_id)
         return self.synced if own is None else Sign(*own)
 
@@ -180,9 +180,10 @@ class GroupHistory:
         return last is None or sign.offset > last.offset
 
     def count_commits(self, up_to_offset: int, at_ms: int | None) -> None:
-        """Let commits before the current operation count.
+        """Take commits before the current operation into account, and drop those that are too old.
 
-        A commit that is too old was perhaps not the last one of its partition: nobody looked for a later one then.
+        Commits are looked for only near records that may show a departure. So a commit that is too old may not be the
+        last of its partition.
         """
         while self.newer_commits and self.newer_commits[0][0] <= up_to_offset:
             self.commits.update(self.newer_commits.pop(0)[1])
@@ -190,7 +191,7 @@ class GroupHistory:
             self.commits = {place: sign for place, sign in self.commits.items() if not _is_old(sign, at_ms)}
 
     def last_sign(self, member: Member, group_type: GroupType) -> Sign | None:
-        """Return the last sign of life on record.
+        """Return a member's last sign of life on record.
 
         A commit of the member's partitions is also a sign of life.
         """
@@ -214,7 +215,12 @@ class GroupHistory:
         }
 
     def last_commit(self, partitions: Mapping[str, Sequence[int]], *, other: bool = False) -> Sign | None:
-        """Return the last commit for some partitions, by topic name, or for any other partition of the group."""
+        """Return the last commit of some partitions, or of all other partitions of the group.
+
+        Args:
+            partitions: partition numbers by topic name.
+            other: whether the other partitions of the group count instead.
+        """
         signs = [
             sign for (topic, number), sign in self.commits.items() if (number in partitions.get(topic, ())) is not other
         ]
@@ -309,7 +315,7 @@ class GroupHistory:
         if event.group_type is not GroupType.CLASSIC:
             return
         joined_ms = event.changes.get("join_done_ms")
-        # They had joined by then. The record came later, and does not show who synced in between.
+        # All members had joined by then. The record came later, and does not show who synced in between.
         self.synced = Sign(at_ms if joined_ms is None else joined_ms, event.partition, event.offset)
         self.seen = dict(self._seen_of_static(event))
         counts = self.partition_counts
@@ -324,7 +330,8 @@ class GroupHistory:
     def _seen_of_static(self, event: Event) -> Iterator[tuple[str, tuple[int | None, int, int]]]:
         """Yield the last sign of life of each static member of a generation.
 
-        A member of the generation need not have joined again for it.
+        A static member stays in the generation even if it does not join again. So a generation does not show that its
+        static members were alive.
         """
         for member in event.members:
             if member.instance_id is not None:
@@ -375,7 +382,7 @@ def departed(member: Member, event: Event, at_ms: int | None, seen: Sign | None)
 
 
 def chosen(subscription: Subscription) -> tuple[str | None, int | None]:
-    """Return the name of a classic member's chosen protocol, and the version of its blob for this protocol."""
+    """Return the name of a classic member's chosen protocol, and the version of the member's metadata for it."""
     if not subscription.protocols:
         return None, None
     first = subscription.protocols[0]

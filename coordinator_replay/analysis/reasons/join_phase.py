@@ -40,7 +40,7 @@ def could_expire(situation: Situation, member: Member) -> bool:
 
 
 def _has_synced(situation: Situation, member: Member, waited_ms: int) -> bool:
-    """Return whether a static member was removed too late for the sync phase of its generation.
+    """Return whether a static member was removed so late that the sync phase of its generation did not remove it.
 
     When the end of a sync phase removes a member, the rebalance that follows lasts for one join phase. No other phase
     removes a static member.
@@ -53,9 +53,10 @@ def _has_synced(situation: Situation, member: Member, waited_ms: int) -> bool:
 
 
 def least_timeout_ms(situation: Situation, member: Member) -> int:
-    """Return the lowest possible timer of the phase in which a member was removed.
+    """Return the lowest possible duration of the timer that may have removed a member.
 
-    All members that were in the group for the whole time count: the removed member and the members that stayed.
+    In a classic group, all members that were in the group the whole time count: the removed member and the members that
+    stayed.
     """
     own_ms = member.subscription_or_empty.least_rebalance_ms
     return max(own_ms, _least_of_stayers(situation)) if situation.group_type is GroupType.CLASSIC else own_ms
@@ -80,7 +81,7 @@ def _least_of_stayers(situation: Situation) -> int:
 def longest_timeout_ms(situation: Situation) -> int | None:
     """Return the largest rebalance timeout of a classic group's members.
 
-    Return None if it is not on record.
+    Return None if the timeout of a member is not on record.
     """
     subscriptions = [member.subscription_or_empty for member in _members(situation)]
     if any(subscription.rebalance_timeout_ms is None for subscription in subscriptions):
@@ -119,7 +120,7 @@ def has_no_time_to_join(situation: Situation) -> bool:
 def did_others_wait(situation: Situation, others: Sign | None) -> bool | None:
     """Return whether the other members stopped committing for as long as the timer of the join phase runs.
 
-    Members that have joined wait and commit nothing. The result is None if no commit shows it.
+    Members that have joined wait and commit nothing. Return None if the commits don't show whether the others waited.
 
     Args:
         situation: the rebalance.

@@ -15,7 +15,7 @@ from coordinator_replay.engine.model import GroupType, Member
 from coordinator_replay.times import elapsed_ms
 
 MEMBER_RULES = RuleTable()
-"""In the order of their rank."""
+"""Rows in the order of their rank."""
 
 CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE
 
@@ -107,7 +107,7 @@ def _conversion_here(situation: Situation) -> Conversion | None:
 def _has_own_cause(situation: Situation) -> bool:
     """Return whether a member joined, was removed or changed its subscription in this operation.
 
-    A member whose regex was not resolved yet counts as joining later, but it had joined before.
+    A member that joined in an earlier operation does not count here, even if its regex is resolved only now.
     """
     first_offset = min(event.offset for event in situation.events)
     has_joined = any(offset >= first_offset for _, offset in situation.joined)
@@ -223,9 +223,9 @@ def _changed(situation: Situation, upgraded: list[Return]) -> Explanation | None
 
 
 def _beside_others(situation: Situation, explanation: Explanation) -> Explanation:
-    """Return an explanation by members that came back while other members were removed.
+    """Return an explanation by members that came back, less sure if other members were removed, too.
 
-    The removal of the others may have begun the rebalance.
+    The removal of the other members may have begun the rebalance.
     """
     back = {returned.departed.member_id for returned in returns(situation)[0]}
     others = [departure for departure in departures(situation) if departure.member_id not in back]
@@ -297,7 +297,7 @@ def _silent_when_removed(back: Return) -> Fact:
 
 
 def has_polled_late(back: Return) -> bool:
-    """Return whether records show that a client that came back had exceeded its max.poll.interval.ms."""
+    """Return whether a client that came back may have exceeded its max.poll.interval.ms, by the records."""
     return back.is_same_process or _was_silent(back)
 
 

@@ -200,7 +200,7 @@ def without_question(text: str) -> str:
 def lasting(milliseconds: int | None) -> str:
     """Return a duration in words.
 
-    If time went back, return 0 ms.
+    A negative duration, from a clock that went back, is 0 ms.
 
     >>> [lasting(ms) for ms in (850, 4500, 300000, -1, None)]
     ['850 ms', '4.5 s', '300 s', '0 ms', 'an unknown time']

@@ -45,7 +45,7 @@ class Situation:
     topic_changes: TopicChanges
 
     def __post_init__(self) -> None:
-        """Look at the events of each kind."""
+        """Group the events by kind."""
         self._by_kind: dict[EventKind, list[Event]] = {}
         for event in self.events:
             self._by_kind.setdefault(event.kind, []).append(event)
@@ -65,7 +65,7 @@ class Situation:
         return self.started_ms if self.group_type is GroupType.CLASSIC else self.at_ms
 
     def of_kind(self, kind: EventKind) -> Sequence[Event]:
-        """Return events of the operation."""
+        """Return the operation's events of a kind."""
         return self._by_kind.get(kind, ())
 
     @property
@@ -141,7 +141,10 @@ class Situation:
 
     @cached_property
     def last_sync_ms(self) -> int | None:
-        """Return when the group last became stable, or began to rebalance."""
+        """Return the end of the last join phase on record.
+
+        Without such a time, return the beginning of the last rebalance.
+        """
         return self.history.synced.at_ms if self.history.synced is not None else self.history.rebalanced_ms
 
     def changes_since(self, topics: set[str]) -> list[tuple[str, DatedTopicChange]]:

@@ -57,7 +57,7 @@ def reason_of(situation: Situation) -> Reason:
         if lower.cause is not cause and lower.cause not in rule.explains:
             evidence.extend(other.evidence)
             confidence = _at_most(confidence, _beside(lower.cause, situation.group_type))
-            # The alternatives of the open question are the causes between which it is open.
+            # LEAVE_OR_TIMEOUT leaves a question open, and its alternatives are the possible answers.
             named = () if lower.cause is Cause.LEAVE_OR_TIMEOUT else (lower.cause,)
             alternatives.extend((*named, *other.alternatives))
     evidence.extend(_side_facts(situation, cause))
@@ -76,7 +76,10 @@ def reason_of(situation: Situation) -> Reason:
 
 
 def with_unseen_beginnings(reason: Reason) -> Reason:
-    """Return the reason for the row: the cause on record may not have begun the join phase."""
+    """Return a reason with the causes that leave no record as alternatives.
+
+    One of them, and not the cause on record, may have begun the join phase. So the confidence is at most ``likely``.
+    """
     if not reason.unseen:
         return reason
     alternatives = dict.fromkeys((*reason.alternatives, *reason.unseen))
@@ -106,10 +109,10 @@ def with_unknown_departures(reason: Reason) -> Reason:
 
 
 def with_unknown_conversion(reason: Reason) -> Reason:
-    """Return a reason that allows for a downgrade before the classic generation that came before.
+    """Return a reason that allows for a downgrade of the group that is not on record.
 
-    The confidence is at most ``likely``, and GROUP_CONVERSION becomes an alternative. A cause that its own records
-    prove stays as it is.
+    The downgrade may have written the previous classic generation. So the confidence is at most ``likely``, and
+    GROUP_CONVERSION becomes an alternative. A cause that its own records prove stays as it is.
     """
     if reason.cause in PROVEN_ALONE:
         return reason
@@ -121,7 +124,7 @@ def with_unknown_conversion(reason: Reason) -> Reason:
 
 
 def _beside(other: Cause, group_type: GroupType) -> Confidence:
-    """Return how sure a cause can be beside another cause.
+    """Return the highest confidence that a cause can have beside another cause.
 
     A join phase includes all changes until it ends, and no record shows which of several causes came first. A member
     that did not join in time is removed when the phase ends, so this removal did not begin the phase.

@@ -36,8 +36,8 @@ def _before_epoch(situation: Situation) -> Iterator[Cause]:
     """Yield causes of a new epoch.
 
     A group of the newer protocols continues to count from its last epoch. If it has a first epoch again, it was deleted
-    in between, without a record that shows it. A conversion may write two epochs, if the classic generation before is
-    on no record.
+    in between, without a record that shows it. If no record shows the classic generation before a conversion, the
+    conversion may write two epochs.
     """
     history = situation.history
     if history.conversion is None and situation.at_ms is not None and history.converted_ms == situation.at_ms:
@@ -61,7 +61,10 @@ def _in_join_phase(situation: Situation) -> Iterator[Cause]:
 
 
 def _have_topics_changed(situation: Situation) -> bool:
-    """Return whether topics changed that the group read before and after the rebalance: its leader may have seen it."""
+    """Return whether topics changed that the group read before and after the rebalance.
+
+    The leader may have seen such a change, and joined again.
+    """
     before, after = (_topics_of_all(members) for members in (situation.before.values(), situation.opening.members))
     read = before & after
     if not read:

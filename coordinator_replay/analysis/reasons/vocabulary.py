@@ -88,9 +88,10 @@ JOIN_REASONS: Mapping[Cause, JoinReason] = {
 
 
 def by_frequency(causes: Iterable[str | None]) -> dict[str, int]:
-    """Return how often each cause occurs, the most frequent first, equally frequent causes by name.
+    """Return how often each cause occurs, the most frequent cause first.
 
-    Reports show the first as the usual cause. UNKNOWN counts rebalances without a cause.
+    Equally frequent causes are in order of their names. Reports show the first cause as the usual one. UNKNOWN also
+    counts rebalances without a cause.
 
     >>> by_frequency(["MEMBER_LEAVE", None, "MEMBER_JOIN", "MEMBER_LEAVE", "MEMBER_JOIN"])
     {'MEMBER_JOIN': 2, 'MEMBER_LEAVE': 2, 'UNKNOWN': 1}
