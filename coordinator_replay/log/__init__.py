@@ -1,1 +1,1 @@
-"""Bytes of log segments to Arrow columns: ``read_segment`` is the entrance, ``LOG_RECORD`` is the shape of its rows."""
+"""Conversion of log segments to Arrow columns: ``read_segment`` reads a file, ``LOG_RECORD`` has the columns."""

@@ -22,7 +22,7 @@ from coordinator_replay.log.schema import DamageClass
 from coordinator_replay.log.walk import EntryRun
 
 MOST_RECORDS = 1 << 17
-"""Records of one part."""
+"""Largest number of records in one part."""
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class _Group:
     Attributes:
         data: the plain records of all batches.
         starts: position in ``data`` at which the records of each batch begin.
-        ends: position in ``data`` at which they end.
+        ends: position in ``data`` at which the records of each batch end.
         headers: the headers of the batches.
         skipped_before: number of records of the file that were skipped before each batch.
         failures: reasons by index, for batches whose records can't be read.
@@ -105,7 +105,7 @@ class Batches:
         yield _joined(bodies, headers[:, first:], skipped_before[first:], failures)
 
     def _plain(self, run: EntryRun, header: np.ndarray) -> tuple[memoryview, tuple[DamageClass, str] | None]:
-        """Return the plain records of a batch, or no bytes and the reason."""
+        """Return the plain records of a batch and None; if they can't be unpacked, no bytes and the reason."""
         start = int(header[HeaderField.POSITION])
         body = run.window.view[start + BATCH_OVERHEAD : start + int(header[HeaderField.SIZE])]
         codec = int(header[HeaderField.ATTRIBUTES]) & Attribute.CODEC
@@ -173,15 +173,15 @@ def _scan(
 ) -> tuple[Records, np.ndarray]:
     """Read some records of each batch.
 
-    Return the records, and where each batch stopped.
+    Return the records, and for each batch the position after its last record; -1 for a malformed batch.
 
     Args:
         run: the run that has the batches.
         group: the batches.
         starts: for each batch, the position in the group's data where its records begin.
         counts: for each batch, the number of records to read.
-        after_deltas: for each batch, an offset delta; only records with a larger one are read.
-        whole: treat a batch with more records than its count as malformed.
+        after_deltas: for each batch, the offset delta that the first record to read must exceed.
+        whole: whether a batch is malformed if its records do not end with the last record to read.
     """
     headers = group.headers
     is_append_time = (headers[HeaderField.ATTRIBUTES] & Attribute.LOG_APPEND_TIME) != 0

@@ -9,14 +9,14 @@ from coordinator_replay.log.layout import BATCH_CRC_START, MESSAGE_CRC_START
 
 
 def entry_checksum(entry: memoryview, magic: int) -> int:
-    """Return the right checksum of an entry of this magic. ``entry`` runs from its offset field to its end."""
+    """Return the checksum that an entry of this magic should have. ``entry`` begins with the offset field."""
     if magic == 2:
         return crc32c(entry[BATCH_CRC_START:])
     return zlib.crc32(entry[MESSAGE_CRC_START:])
 
 
 def count_intact(data: np.ndarray, starts: np.ndarray, ends: np.ndarray, checksums: np.ndarray, magic: int) -> int:
-    """Return how many entries, counted from the first, have the right checksum. All must have this magic's format."""
+    """Return the number of entries before the first entry with a wrong checksum. All have this magic's format."""
     view = data.data
     skipped, checksum_of = (BATCH_CRC_START, crc32c) if magic == 2 else (MESSAGE_CRC_START, zlib.crc32)
     columns = ((starts + skipped).tolist(), ends.tolist(), checksums.tolist())

@@ -1,12 +1,13 @@
 """The codecs of record batches and message sets, each with a limit on its output.
 
-Clients' data differs from the named formats in two cases. Snappy from Java clients is snappy-java's stream of blocks
-(the "xerial" framing); other clients write one raw block. LZ4 is the LZ4 frame format. But Java clients of the magic 0
-era included the magic number in the header checksum, so other libraries find it wrong (KAFKA-3160). Both forms are
-accepted in every magic.
+Two formats come in two forms, and both forms are accepted in every magic:
 
-A batch of a few bytes may claim or produce gigabytes. Output goes into reserved memory that was not touched yet, so it
-costs only what is really written, and never more than the limit.
+- Snappy: Java clients write snappy-java's stream of blocks (the "xerial" framing). Other clients write one raw block.
+- LZ4: the header checksum of a frame is wrong if an old Java client wrote the frame (magic 0). These clients included
+  the frame's magic number in the checksum (KAFKA-3160).
+
+A batch of a few bytes may claim or produce gigabytes. Output goes into reserved memory, which costs nothing before it
+is written, and never takes more than the limit.
 """
 
 import struct
@@ -37,7 +38,7 @@ class Codec(IntEnum):
 
 
 class DecompressionError(Exception):
-    """The compressed bytes are damaged, or would grow beyond the limit; caught within this room."""
+    """An error: compressed bytes are damaged, or would grow beyond the limit. Code outside this room never sees it."""
 
 
 def decompress(codec: Codec, compressed: memoryview, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> memoryview:
@@ -124,7 +125,7 @@ def _unsnap_block(block: memoryview, limit_bytes: int) -> bytes:
 
 
 def _expand(codec: ModuleType, compressed: memoryview, limit_bytes: int) -> memoryview:
-    """Decompress into memory of a guessed size. If that is too small, which is rare, use memory of the limit's size."""
+    """Decompress into memory of a guessed size. If the guess is too small (rare), use memory of the limit's size."""
     guess = min(limit_bytes, max(_FIRST_GUESS_BYTES, 16 * len(compressed)))
     for room in sorted({guess, limit_bytes}):
         plain = np.empty(room, np.uint8)

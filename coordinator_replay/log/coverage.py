@@ -12,12 +12,12 @@ _MOST_EPOCHS = 1000
 
 
 def note(text: str, position: int) -> str:
-    """Return a note on a file that is not about damage: a sentence with the position in the file."""
+    """Return a note on something in a file that is no damage: a sentence with the position in the file."""
     return f"{text} (byte {position})"
 
 
 class EpochStart(NamedTuple):
-    """The first batch of a leader epoch: the batch before it has another one.
+    """The first batch of a leader epoch. The batch before it has another leader epoch.
 
     Attributes:
         leader_epoch: leader epoch of the batch.
@@ -47,7 +47,7 @@ class SkipRanges:
         self._lasts = np.array([last for _, last in merged], np.int64)
 
     def cover(self, firsts: np.ndarray, lasts: np.ndarray) -> np.ndarray:
-        """Return, for each range from ``firsts`` to ``lasts``, whether it lies entirely inside one of these ranges."""
+        """Return, for each range from ``firsts`` to ``lasts``, whether one of the audited ranges covers all of it."""
         if not len(self._firsts):
             return np.zeros(len(firsts), np.bool_)
         nearest = np.searchsorted(self._firsts, firsts, "right") - 1
@@ -55,7 +55,7 @@ class SkipRanges:
         return inside
 
     def have(self, offsets: np.ndarray) -> np.ndarray:
-        """Return, for each offset, whether it lies inside one of the ranges."""
+        """Return, for each offset, whether it was audited before."""
         return self.cover(offsets, offsets)
 
 
@@ -67,7 +67,7 @@ class SegmentCoverage:
     """Counts of the offsets that a file covers, and of its records.
 
     Attributes:
-        base_offset: the offset that its first batch header claims; None if there are no batches.
+        base_offset: the offset that the file's first batch header claims; None if the file has no batches.
         first_offset: the lowest offset that a batch header claims.
         last_offset: the highest offset that a batch header claims; compaction keeps it even if it removes the record.
         records: number of records read.

@@ -60,7 +60,7 @@ class FileStamp(NamedTuple):
 
 
 class DumpSearch(NamedTuple):
-    """Arguments of ``find_dump``, to look again.
+    """Arguments of ``find_dump``, kept to search for the same dump again.
 
     Attributes:
         inputs: files, folders, globs or URIs.
@@ -85,9 +85,9 @@ class Dump:
 
     Attributes:
         format: the common form of all inputs.
-        segments: the files to read, for segments.
-        paths: the paths for Spark, for the other forms.
-        notes: a sentence for each skipped file.
+        segments: the files to read if the form is segments; empty for other forms.
+        paths: the paths for Spark if the form is another one; empty for segments.
+        notes: sentences about files that were skipped or read in a special way.
         indexed: base offsets of segments that have an index or a snapshot in a folder, by folder.
         companions: files in the folders of segments that describe the log: the topic's id, the leader epochs.
         search: the arguments with which the dump was found; None if it was not found in files.
@@ -147,12 +147,12 @@ class _Listed(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """Return the name of the folder that it lies in."""
+        """Return the name of the folder that the file lies in."""
         return _folder(self.uri).rpartition("/")[2]
 
 
 def _list(uri: str) -> Iterator[_Listed]:
-    """Yield every file an input names: itself, those below it, or those a glob matches."""
+    """Yield every file that an input names: the file itself, the files below a folder, or the files of a glob."""
     filesystem, path = open_filesystem(uri)
     prefix = uri[: len(uri) - len(path)] if uri.endswith(path) else ""
     if isinstance(filesystem, fs.LocalFileSystem):
@@ -183,7 +183,7 @@ def _list(uri: str) -> Iterator[_Listed]:
 def _base(path: str) -> str:
     """Return the folder in which a glob begins.
 
-    Return a path without wildcards unchanged.
+    If the path has no wildcard, return the path.
     """
     wildcard = _WILDCARD.search(path)
     return path[: path.rfind("/", 0, wildcard.start()) + 1] or "." if wildcard else path
@@ -226,7 +226,7 @@ def list_files(uri: str) -> list[DumpFile]:
     """Return every file that a path, glob or URI names, in any form.
 
     Raises:
-        InputError: there is none.
+        InputError: no file or folder has this name.
     """
     return [DumpFile(file.uri, 0, file.size) for file in _list(uri) if not file.leads_out]
 
@@ -308,14 +308,14 @@ class _Sorter:
 
     def add_not_current(self, file: _Listed, suffix: str) -> None:
         """Add a segment that is no longer, or not yet, part of the log."""
-        # A swap file is a finished compaction.
+        # A swap file is the result of a finished compaction: its records are part of the log.
         if suffix == "swap" or (suffix == "deleted" and (self.include_deleted or file.named)):
             self.add_segment(file, suffix)
         else:
             self.skip(f".log.{suffix}: not part of the log" + ("; --include-deleted reads it" * (suffix == "deleted")))
 
     def add_segment(self, file: _Listed, suffix: str = "") -> None:
-        """Add a segment by its name: its folder names the log partition, unless the user named the file itself."""
+        """Add a segment, unless its folder is the log of another topic. A file that the user named always counts."""
         if _LOG_FOLDER.match(file.folder) and not PARTITION_FOLDER.match(file.folder) and not file.named:
             is_numbered = file.folder.startswith(f"{TOPIC}-")
             self.skip(f"{TOPIC} has no such partition" if is_numbered else f"a log of another topic than {TOPIC}")
@@ -326,8 +326,8 @@ class _Sorter:
         """Return the segments, each with its log partition, after all folders have been listed.
 
         A segment whose folder names no partition counts for partition 0. But if other folders name partitions, the
-        segment is left out: it could be a copy of any of them. A swap file replaces plain segments that were removed,
-        and nothing else.
+        segment is left out: it could belong to any of them. A swap file counts only if no plain segment with the same
+        base offset is there.
         """
         partitions = [PARTITION_FOLDER.match(file.folder) for file, _ in self.segments]
         is_any_placed = any(partitions)

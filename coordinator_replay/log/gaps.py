@@ -1,7 +1,7 @@
-"""Counts of the offsets of a log partition without a record, over all files of a dump.
+"""Counts of the offsets without a record in a log partition, over all files of a dump.
 
 A single file shows only the offsets missing since its own first batch. If a log partition has several files, offsets
-missing from earlier files count as well: they may have held a record of any group.
+missing from earlier files count as well: each of them may have had a record of any group.
 """
 
 from collections import defaultdict
@@ -16,10 +16,10 @@ from coordinator_replay.log.reading import read_file
 def missing_before_files(files: Sequence[DumpFile]) -> list[int]:
     """Return how many offsets are missing before each file of a dump, counted from offset 0.
 
-    It reads all files of a log partition without decoding; of the last file it reads only the first records.
+    Read all files of a log partition without decoding their records. Read only the first records of the last file.
 
     Args:
-        files: the files of a dump; those of one log partition do not overlap.
+        files: the files of a dump; files of the same log partition must not overlap.
 
     Returns:
         For each file, the number to add to ``missing_before`` of its records.

@@ -1,8 +1,8 @@
 """Headers of the entries of a segment: record batches (magic 2) and messages (magic 0 and 1).
 
-All begin alike: offset int64, size int32 (of the bytes that follow), four bytes that differ, magic int8. So one hop
-from header to header finds every entry of a range of bytes without reading a record. The fields come as a matrix of
-int64 with one row for each ``HeaderField`` and one column for each entry.
+All entries begin in the same way: offset int64, size int32 (of the bytes that follow), four bytes that differ, magic
+int8. So a hop from header to header finds all entries of a range of bytes without reading a record. The fields come as
+a matrix of int64 with one row for each ``HeaderField`` and one column for each entry.
 
 Source of the layout: DefaultRecordBatch, AbstractLegacyRecordBatch, LegacyRecord.
 """
@@ -59,7 +59,9 @@ def _int32(data: Any, at: Any) -> Any:
 
 @compiled
 def hop(data: Any, position: Any, end: Any, headers: Any, limit: Any) -> Any:
-    """Write the headers of whole entries of one family of formats between two positions, one column each.
+    """Write the headers of the entries between two positions, one column each.
+
+    Stop at an entry that is not complete, or of the other family of formats.
 
     Args:
         data: uint8 array.
@@ -112,11 +114,10 @@ def hop(data: Any, position: Any, end: Any, headers: Any, limit: Any) -> Any:
 
 
 def is_plausible(view: memoryview, position: int) -> bool:
-    """Return whether an entry may begin here, by its header.
+    """Return whether an entry may begin at a position, by its header.
 
-    The search for the next entry after damage uses this.
-
-    Bytes that are cut off before the end of the header count as plausible.
+    The search for the next entry after damage uses this check. A header that is cut off by the end of the bytes counts
+    as plausible.
     """
     left = len(view) - position
     if left < SHORTEST_HEADER:
@@ -158,9 +159,10 @@ def _is_plausible_batch(view: memoryview, position: int) -> bool:
 
 
 def plausible_positions(data: np.ndarray, start: int, stop: int, size_limit: int) -> list[int]:
-    """Return positions between two others at which an entry of at most ``size_limit`` bytes may begin, in order.
+    """Return the positions from ``start`` to before ``stop`` at which an entry may begin, in order.
 
-    A coarse filter runs over all positions at once, then ``is_plausible`` on the remaining positions.
+    An entry of more than ``size_limit`` bytes does not count. A coarse filter runs over all positions at once, then
+    ``is_plausible`` checks the remaining positions.
     """
     # Single bytes are checked first: they rule out nearly every position, and zeros are common.
     window = data[start : min(stop, len(data) - SHORTEST_HEADER + 1) + SHORTEST_HEADER - 1]

@@ -11,15 +11,15 @@ LOG_OVERHEAD = 12
 SHORTEST_HEADER = 17
 """Bytes up to the magic byte, included."""
 BATCH_OVERHEAD = 61
-"""A record batch without records."""
+"""Bytes of a record batch without records."""
 MESSAGE_OVERHEAD = (26, 34)
-"""A message of magic 0 or 1 without key and value."""
+"""Bytes of a message without key and value, in magic 0 and in magic 1."""
 OFFSET_LIMIT = 1 << 56
 """Offsets at or above this are damage: no log has that many records, and text misread as a header gives larger
 offsets."""
 BATCH_CRC_START = 21
-"""First byte that the checksum of a record batch covers: the broker may change base offset and leader epoch before
-it."""
+"""First byte that the checksum of a record batch covers. The broker may change the base offset and the leader epoch,
+which lie before this byte."""
 MESSAGE_CRC_START = 16
 """First byte that the checksum of a message of magic 0 or 1 covers: its magic byte."""
 NO_TIMESTAMP = -1
@@ -29,7 +29,7 @@ NO_TIMESTAMP = -1
 class HeaderField(IntEnum):
     """Rows of a header matrix.
 
-    Below magic 2, the rows from LEADER_EPOCH on are 0, except magic, checksum and attributes.
+    The rows from LEADER_EPOCH on are 0 for messages of magic 0 and 1.
     """
 
     POSITION = 0
@@ -50,7 +50,7 @@ class HeaderField(IntEnum):
 class Attribute(IntEnum):
     """Bits of the attributes.
 
-    Only the first four exist below magic 2.
+    Messages of magic 0 and 1 have only the first two of these.
     """
 
     CODEC = 0x07

@@ -1,4 +1,4 @@
-"""Files below a folder of this machine, each listed once, however many links lead to it.
+"""Files below a folder of this machine. Each file is listed once, even if several links lead to it.
 
 A folder from somebody else may have links that lead back into it, which give each file endlessly many paths. It may
 have links to private files of the reader. It may have pipes or devices, which never end.
@@ -18,7 +18,7 @@ class LocalFile(NamedTuple):
     """A file of a folder, or a file to which a link of the folder leads.
 
     Attributes:
-        path: path by which it was found, relative to the folder.
+        path: path by which the file was found; begins with the folder's path as it was given.
         size: size in bytes.
         is_regular: False for a pipe, a socket or a device, which must not be opened.
         leads_out: True for a link that leads out of the folder; its target is not looked at.
@@ -49,7 +49,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 
 def _is_below(path: str, folder: str) -> bool:
-    """Return whether the target of a path is a folder, or lies in the folder.
+    """Return whether a path leads to the given folder, or to something in it.
 
     The folder's path must have no links.
     """
@@ -58,7 +58,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _is_open(path: str, status: os.stat_result, root: str) -> bool:
-    """Return whether a path is a folder whose files are listed."""
+    """Return whether a path leads to a folder that is in the root folder, so that its files are listed."""
     return stat.S_ISDIR(status.st_mode) and _is_below(path, root)
 
 
@@ -69,15 +69,13 @@ def _file(path: str, status: os.stat_result, root: str) -> LocalFile:
 
 
 def files_below(path: str, within: str | None = None) -> Iterator[LocalFile]:
-    """Yield a file, or every file below a folder.
-
-    No file comes twice.
+    """Yield a file, or every file below a folder. Yield no file twice.
 
     Paths without links come first, so that a file is listed by such a path if it has one.
 
     Args:
         path: the file or folder; it may be a link itself.
-        within: no link is followed out of this folder; None for the folder of the path.
+        within: the folder that no link may lead out of; None for ``path`` itself.
 
     Raises:
         InputError: the path does not exist, or a folder can't be read.

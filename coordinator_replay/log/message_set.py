@@ -28,7 +28,7 @@ class MessageError(Exception):
 
 
 class Message(NamedTuple):
-    """One message. Its offset is absolute; inside a wrapper, it is the offset that the message has there."""
+    """One message. The offset is the one in the log, or the one in the wrapper while the wrapper is read."""
 
     offset: int
     magic: int
@@ -39,10 +39,12 @@ class Message(NamedTuple):
 
 
 def read_messages(entry: memoryview, limit_bytes: int) -> list[Message]:
-    """Return the messages of an entry with a correct checksum: the entry itself, or the messages that it wraps.
+    """Return the messages of an entry with a correct checksum.
+
+    These are the entry itself, or the messages that it wraps.
 
     Raises:
-        MessageError: the entry, or any message in it, can't be read; then none of its messages counts.
+        MessageError: the entry or a message in it can't be read. Then none of the messages counts.
     """
     outer = _read_message(entry)
     codec = int(outer.attributes & Attribute.CODEC)

@@ -14,8 +14,8 @@ from coordinator_replay.log.walk import EntryRun
 MOST_MESSAGES = 1 << 15
 """Number of messages after which a part is closed."""
 MOST_PLAIN_BYTES = 32 << 20
-"""Limit of a wrapper's plain bytes. It is lower than a batch's, because waiting messages are objects of many times
-their size."""
+"""Limit of a wrapper's plain bytes. The limit of a batch is higher: messages are kept as Python objects, which take
+many times their size."""
 
 
 class Messages:
@@ -94,7 +94,7 @@ class Messages:
 
 
 class _Part:
-    """Rows that wait for the next part."""
+    """Rows that are collected until a part is full."""
 
     def __init__(self) -> None:
         self.entries: list[int] = []

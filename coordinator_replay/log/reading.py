@@ -1,6 +1,6 @@
 """One segment file of a dump as log records, on any file system.
 
-The audit's decode stage, the command ``decode`` and the Spark data source all read segments through here.
+The audit's decode stage, the command ``decode`` and the Spark data source all read segments with this module.
 """
 
 from collections.abc import Iterable, Iterator
@@ -49,7 +49,7 @@ def read_file(file: DumpFile, skip: SkipRanges = NOTHING_SKIPPED) -> Iterator[Se
 
 
 def gather_records(parts: Iterable[SegmentPart]) -> Iterator[pa.RecordBatch]:
-    """Yield the records of parts in batches large enough to hide the overhead of a batch, see ``bounded``."""
+    """Yield the records of parts in fewer, larger batches: each batch has a cost of its own. See ``bounded``."""
     gathered: list[pa.RecordBatch] = []
     rows = size = 0
     for part in parts:

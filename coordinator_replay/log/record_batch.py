@@ -40,7 +40,9 @@ def _long_varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
 
 @inlined
 def _varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
-    """Read a zigzag number of at most 32 bits (last shift 28) or 64 bits (63). Return it and its end, -1 if malformed.
+    """Read a zigzag number of at most 32 bits (``last_shift`` 28) or 64 bits (63).
+
+    Return the number and its end. The end is -1 if the number is malformed.
 
     Nearly all numbers have one or two bytes.
     """
@@ -57,7 +59,7 @@ def _varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
 
 @inlined
 def _after(length: Any, position: Any, end: Any) -> Any:
-    """Return the end of bytes, given their length (-1 for null) and their position; -1 if the length is bad."""
+    """Return the position after some bytes of the given length (-1 for null); -1 if the length is not possible."""
     if position < 0 or length < -1 or length > end - position:
         return np.int64(-1)
     return position + max(length, 0)
@@ -78,7 +80,7 @@ def _after_headers(data: Any, position: Any, stop: Any, count: Any) -> Any:
 
 @inlined
 def _record(data: Any, position: Any, end: Any) -> Any:
-    """Read one record: both deltas, end and length of key and value, and the record's end (-1 if it is malformed)."""
+    """Read one record. Return both deltas, end and length of key and value, and the record's end; -1 if malformed."""
     length, position = _varint(data, position, end, 28)
     stop = position + length
     if position < 0 or length < 1 or stop > end:

@@ -46,10 +46,10 @@ class Damage:
     """A range of the file that could not be read.
 
     Attributes:
-        position: position in the file at which it begins.
-        size: its length in bytes.
-        offset: the offset that its header claims; None if the claim is not credible.
-        head: its first bytes, at most ``DAMAGE_VALUE_LIMIT``; None if they are not available.
+        position: position in the file at which the range begins.
+        size: length of the range in bytes.
+        offset: the offset that a header at the beginning claims; None if the claim is not credible.
+        head: the first bytes of the range, at most ``DAMAGE_VALUE_LIMIT``; None if they are not available.
     """
 
     error_class: DamageClass
@@ -153,7 +153,7 @@ def _cut_note(damage: Damage) -> str:
 
 
 def in_file_order(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Join rows of one range of the file, records and damage, sorted by their position in it."""
+    """Join rows of records and rows of damage from the same range of the file, sorted by their position in the file."""
     if len(batches) == 1:
         return batches[0]
     joined = pa.concat_batches(batches)

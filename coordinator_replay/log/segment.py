@@ -103,11 +103,9 @@ def read_segment(
 
 
 def looks_like_segment(first_bytes: bytes) -> bool:
-    """Return whether a file whose plain form begins like this looks like a segment.
+    """Return whether a file looks like a segment, by the first bytes of its plain form.
 
-    An empty file is an empty segment.
-
-    A hundred bytes are enough for the check.
+    An empty file is an empty segment. A hundred bytes are enough for the check.
     """
     if not any(first_bytes):  # empty, or created at its full size and not written yet
         return True
@@ -118,9 +116,9 @@ def looks_like_segment(first_bytes: bytes) -> bool:
 
 
 def _gather(walk: Iterable[EntryRun | Damage | str], part_bytes: int) -> Iterator[EntryRun | list[Damage] | str]:
-    """Yield the parts of a walk, with adjoining damage gathered.
+    """Yield the pieces of a walk, with consecutive damaged ranges gathered in lists.
 
-    Otherwise a file that is damaged throughout would become many parts.
+    Without these lists, a file that is damaged everywhere would become many parts.
     """
     damages: list[Damage] = []
     kept_bytes = 0

@@ -19,7 +19,7 @@ _WAY_OUT = (
 
 @contextmanager
 def unchanged(dump: Dump) -> Iterator[None]:
-    """Raise an error if a file of the dump changes while the block reads it, even if the block itself fails.
+    """Check after the block that no file of the dump has changed. Check it even if the block fails.
 
     Raises:
         InputError: a file was deleted, added, or written to.

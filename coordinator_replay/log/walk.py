@@ -68,7 +68,7 @@ class EntryRun:
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """A fault of an entry, and its claimed end: a position in the window, or None if the claim can't be believed."""
+    """A fault of an entry, with the offset and the size that the entry claims; None for a claim that can't be true."""
 
     error_class: DamageClass
     text: str
@@ -76,7 +76,7 @@ class _Fault:
     size: int | None
 
     def reaches_beyond(self, size: int) -> bool:
-        """Return whether this entry may be intact and is only longer than the rest of the file."""
+        """Return whether the entry may be intact but cut off: it claims more than the ``size`` bytes that are left."""
         cut_off = (DamageClass.TORN_BATCH, DamageClass.BATCH_TOO_LARGE)
         return self.error_class in cut_off and self.size is not None and self.size > size
 
@@ -98,10 +98,7 @@ class Walk:
         self._checksum_bytes = 0
 
     def __iter__(self) -> Iterator[EntryRun | Damage | str]:
-        """Yield everything in the file, in order.
-
-        Notes are texts.
-        """
+        """Yield the runs of entries, the damaged ranges and the notes of the file, in order. A note is a text."""
         window = self._window
         matrix = np.empty((len(HeaderField), _MOST_ENTRIES), np.int64)
         limit = _MOST_ENTRIES
@@ -208,7 +205,8 @@ class Walk:
     def _find_footing(self, at: int, fault: _Fault) -> Generator[Damage | str, None, int | None]:
         """Look for the next entry after a faulty entry.
 
-        Return its position in the window, or None at the end.
+        Yield the damaged range or a note. Return the position of the next entry in the window, or None if there is
+        none.
         """
         window = self._window
         near = fault.size if fault.size is not None and fault.size <= self._max_batch_bytes else 0
@@ -250,7 +248,7 @@ class Walk:
         return offset
 
     def _believe(self, offset: int) -> None:
-        """Note an offset as the last one, unless it is far above the one before: no checksum covers base offsets."""
+        """Note the last offset of the intact entries. Ignore it if it is far too high: no checksum covers it."""
         if self._last_offset < 0 or offset - self._last_offset < _LARGEST_STEP:
             self._last_offset = offset
 
@@ -266,9 +264,9 @@ class Walk:
 
         Args:
             damaged_to: position in the file at which the damaged entry claims to end.
-            damaged_offset: the offset that it claims.
+            damaged_offset: the offset that the damaged entry claims.
             at: position in the window to look at.
-            size: the size that the header there claims.
+            size: the size that the header at this position claims.
         """
         view = self._window.view
         if view[at + 16] < 2:
@@ -339,14 +337,14 @@ class _Search:
                 self._move_to(max(0, end - SHORTEST_HEADER + 1), SHORTEST_HEADER)
 
     def head(self, size: int) -> bytes:
-        """Return the bytes that are kept of a damaged range of this size: its first bytes."""
+        """Return the first bytes of a damaged range of this size, which are kept."""
         kept = min(size, DAMAGE_VALUE_LIMIT)
         if self._saved is not None:
             return self._saved[:kept]
         return bytes(self._window.view[self._start : self._start + kept])
 
     def _next_candidate(self, stop: int) -> tuple[int | None, bool]:
-        """Return the first entry before ``stop`` that may be intact, and whether it must be loaded for the check."""
+        """Return the first entry before ``stop`` that may be intact, and whether its checksum is known to be right."""
         for position in plausible_positions(self._window.data, self._at, stop, self._max_batch_bytes):
             size = self._claimed_size(position)
             if position + size <= len(self._window.data):

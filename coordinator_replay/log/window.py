@@ -18,14 +18,14 @@ class Readable(Protocol):
     """The interface that a file must have: local, pyarrow's or fsspec's."""
 
     def readinto(self, memory: memoryview, /) -> int | None:
-        """Fill memory from its begin.
+        """Fill memory from its beginning.
 
         Return the number of bytes read, which is 0 at the end of the file.
         """
 
 
 class _Gunzipped:
-    """The plain form of a gzip'ed file. If the stream is broken, the file ends there, with a reason."""
+    """The plain form of a gzip'ed file. If the stream is broken, the file ends there, and ``failure`` says why."""
 
     def __init__(self, file: Readable, first_bytes: bytes) -> None:
         self._file = file
@@ -55,7 +55,7 @@ class _Gunzipped:
         return bytes(packed[: self._file.readinto(memoryview(packed)) or 0])
 
     def _begin_member(self) -> bool:
-        """Begin another member of the file, if more than padding zeros follow."""
+        """Begin the next member of the gzip'ed file. Return False if only padding zeros follow."""
         self._packed = self._packed.lstrip(b"\0")
         self._is_inside = bool(self._packed)
         self._member = zlib.decompressobj(wbits=31)
@@ -97,8 +97,8 @@ class FileWindow:
         size: number of bytes in memory, unless an entry is larger.
 
     Attributes:
-        position: position in the file of its first byte.
-        at_end: whether its last byte is the last one of the file.
+        position: position in the file of the window's first byte.
+        at_end: whether the window has the last byte of the file.
     """
 
     def __init__(self, file: Readable, size: int) -> None:

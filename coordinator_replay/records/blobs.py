@@ -1,8 +1,8 @@
 """Reading and writing of the blobs that classic clients put into JoinGroup, SyncGroup and group records.
 
 Only blobs of protocol type ``consumer`` have a form that the coordinator reads (``ConsumerProtocol``); other blobs
-belong to their frameworks. A blob that can't be read stays as bytes and opens to None; that is never damage. Blobs are
-base64 texts, as in the JSON form of requests and records; their fields are defined in ``schemas/records/protocol``.
+belong to their frameworks. A blob that can't be read stays as bytes, and its fields are None. It is not damage. Blobs
+are base64 texts, as in the JSON form of requests and records; ``schemas/records/protocol`` defines their fields.
 """
 
 import base64
@@ -45,7 +45,7 @@ class ConsumerSubscription(NamedTuple):
         topics: names subscribed to, in the client's order.
         user_data: data of the assignor in base64; None if there is none.
         owned: partitions that the member claims to own, by topic name, in their original order.
-        generation: generation in which the member owned them; -1 if there is none.
+        generation: generation in which the member owned these partitions; -1 if the blob names none.
         rack_id: the member's rack.
     """
 
@@ -93,7 +93,7 @@ def _open(name: str, text: str | None, version: int | None = None) -> Mapping[st
 
 
 def read_version(text: str) -> int:
-    """Return the version a blob begins with.
+    """Return the version that is at the beginning of a blob.
 
     Raises:
         BlobError: the blob is too short.
@@ -109,11 +109,11 @@ def read_subscription(text: str, version: int | None = None) -> ConsumerSubscrip
 
     Args:
         text: the bytes in base64.
-        version: read it as if it had this version; None for its own version, or the highest known version if its own is
-            higher.
+        version: the version in which to read the blob. None means its own version, but at most the highest known
+            version.
 
     Raises:
-        BlobError: it can't be read.
+        BlobError: the text is no base64, or its bytes are no subscription.
     """
     fields = _read(_SUBSCRIPTION, text, version)
     return ConsumerSubscription(
@@ -129,7 +129,7 @@ def read_assignment(text: str) -> ConsumerAssignment:
     """Read an assignment.
 
     Raises:
-        BlobError: it can't be read.
+        BlobError: the text is no base64, or its bytes are no assignment.
     """
     fields = _read(_ASSIGNMENT, text)
     return ConsumerAssignment(_by_topic(fields["assignedPartitions"]), fields["userData"])
@@ -146,7 +146,7 @@ def subscribed_topics(text: str) -> frozenset[str]:
     (``ClassicGroup.computeSubscribedTopics``).
 
     Raises:
-        BlobError: that part can't be read.
+        BlobError: the version 0 part can't be read.
     """
     return frozenset(read_subscription(text, _PART_OF_ALL_VERSIONS).topics)
 
@@ -201,7 +201,7 @@ def write_subscription(fields: Mapping[str, Any]) -> str:
 def write_assignment(partitions: Mapping[str, Sequence[int]], version: int) -> str:
     """Return the bytes of an assignment without user data.
 
-    A version above the highest known version is replaced by that one.
+    If the version is above the highest known version, use the highest known version.
     """
     struct = blob(_ASSIGNMENT)
     by_topic = [{"topic": topic, "partitions": numbers} for topic, numbers in partitions.items()]
@@ -210,11 +210,11 @@ def write_assignment(partitions: Mapping[str, Sequence[int]], version: int) -> s
 
 
 def open_blobs(kind: str, value: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return the value with decoded blobs next to the bytes, in the form for the engine.
+    """Return the value of a record with decoded blobs next to their bytes, in the form for the engine.
 
     Members of a ``GroupMetadata`` value of protocol type ``consumer`` gain ``subscriptionFields`` and
-    ``assignmentFields``. Protocols of a classic member inside a consumer group gain ``metadataFields``: there the
-    coordinator reads the blob in its own version, and refuses a member whose blob is shorter. A field is None if its
+    ``assignmentFields``. Protocols of a classic member inside a consumer group gain ``metadataFields``. These are read
+    in the blob's own version only: a coordinator refuses such a member if its blob is shorter. A field is None if its
     blob is empty or can't be read. Other values are returned unchanged.
     """
     if value is None:

@@ -27,7 +27,7 @@ class MetadataRecord(NamedTuple):
 
 @cache
 def metadata_kinds() -> Mapping[int, Struct]:
-    """Return the types that are read, by number."""
+    """Return the definitions of the record types that this module reads, by their number."""
     raw = map(read_definition, schema_files("records/cluster_metadata", ".json"))
     return MappingProxyType({definition["type"]: parse_blob(definition) for definition in raw})
 

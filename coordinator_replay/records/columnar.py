@@ -80,7 +80,7 @@ def _read_uvarints(data: Any, at: Any, ends: Any, where: Any, numbers: Any) -> N
 
 @compiled
 def _read_runs(at: Any, ends: Any, where: Any, sizes: Any, first: Any, length: Any) -> None:
-    """Note where runs of bytes of these sizes lie in some rows."""
+    """Write the position and the length of the next bytes of some rows; ``sizes`` has the length for each row."""
     for row in range(len(at)):
         here, size = at[row], sizes[row]
         if not where[row] or here < 0:
@@ -104,7 +104,9 @@ def _gather(data: Any, first: Any, bounds: Any, out: Any) -> None:
 
 
 class Columns:
-    """The fields of some rows of a column of keys or values. The first two bytes, type or version, are not among them.
+    """The fields of some rows of a column of keys or values.
+
+    The first two bytes of a row are its type or version. They are not among the fields.
 
     Args:
         struct: the fields; ``has_columns`` must be true for it.
@@ -222,7 +224,7 @@ class Columns:
         return next((place, field) for place, field in enumerate(self._fields) if field.name == name)
 
     def _text(self, name: str) -> pa.StringArray:
-        """Return the bytes of a field."""
+        """Return a field as a column of texts, without a check that they are UTF-8."""
         place, _ = self._field(name)
         length = self._length[place]
         bounds = np.zeros(len(length) + 1, np.int32)

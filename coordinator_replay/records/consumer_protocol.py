@@ -1,8 +1,8 @@
 """Subscriptions and assignments of classic consumers as typed columns.
 
 The bytes (``ConsumerProtocolSubscription``, ``ConsumerProtocolAssignment``) don't say which of the two they are, so
-they are read as both. The reading that leaves fewer bytes over is returned. If both leave equally many, as for a member
-without topics, both are returned. The record field that held the bytes then tells which reading is right.
+they are read as both. The reading that leaves fewer bytes over is returned. If both leave the same number, as for a
+member without topics, both are returned. The record field that held the bytes then tells which reading is right.
 
 Some clients write a subscription that claims a version and ends before its fields. The coordinator reads only the
 version 0 part of such a subscription. This module does so too, if no full reading fits.

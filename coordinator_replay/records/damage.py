@@ -10,7 +10,7 @@ from enum import StrEnum
 LARGEST_RECORD_BYTES = 8 << 20
 """A record whose key or value is larger is quarantined, so that a few compressed bytes can't take gigabytes.
 
-It is eight times what brokers take in one batch by default (``message.max.bytes``).
+The limit is eight times the size of the largest batch that brokers accept by default (``message.max.bytes``).
 """
 
 

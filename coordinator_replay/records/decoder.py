@@ -38,7 +38,7 @@ COMMIT_COLUMNS = _columns(
     *(*_COMMON, "topic", "partition", "topic_id", "committed_offset", "leader_epoch", "metadata"),
     *("commit_timestamp", "expire_timestamp"),
 )
-"""Columns of a decoded offset commit; columns that are passed through come in addition."""
+"""Columns of a decoded offset commit; a table has columns of the log record in addition."""
 
 GROUP_COLUMNS = _columns("group_records", *_COMMON, "kind", "member_id", "key_json", "value_json")
 """Columns of any other coordinator record."""
@@ -98,7 +98,7 @@ class _Batch:
         self.record_bytes, self.is_large = np.add(*sizes), np.maximum(*sizes) > LARGEST_RECORD_BYTES
 
     def in_order(self, kind: RecordDefinition, rows: Rows, schema: pa.Schema) -> _Part:
-        """Return the rows of a kind that are well-formed."""
+        """Decode rows of a kind, and return those that are well-formed."""
         taken, versions = pa.array(rows), self.versions[rows]
         is_tombstone = self.values.is_null().take(taken)
         key = Columns(kind.key, np.zeros_like(versions), self.keys, rows)
@@ -193,9 +193,9 @@ class _OneByOne:
     """Rows of a batch decoded record by record.
 
     Attributes:
-        commits: offset commits by their position in the batch.
-        groups: other records.
-        failed: errors of the other records, likewise.
+        commits: offset commits, by their position in the batch.
+        groups: other decoded records, by their position.
+        failed: errors of the records that can't be decoded, by their position.
     """
 
     def __init__(self, records: pa.RecordBatch, rows: Rows) -> None:
@@ -215,7 +215,7 @@ class _OneByOne:
 def _decode(key: bytes | None, value: bytes | None) -> tuple[RecordDefinition, dict[str, Any]]:
     """Return a record as a row.
 
-    The record's fields take many times its bytes, so they are dropped before the next record is read.
+    The decoded fields take many times the memory of the bytes, so they are dropped before the next record is read.
     """
     record = decode_record(key, value)
     kind = kinds_by_name()[record.kind]
@@ -287,7 +287,7 @@ def _quarantine(records: pa.RecordBatch, damaged: Rows, large: Rows, failed: Map
         records: the batch.
         damaged: rows that the log reader could not split into records; their bytes are kept.
         large: rows that are too large to be read.
-        failed: reasons for others.
+        failed: by position, the errors of other rows that could not be decoded.
     """
     problems = {**failed, **dict.fromkeys(large.tolist(), RecordError(ErrorClass.RECORD_TOO_LARGE))}
     about = {place: {name: records.column(name)[place].as_py() for name in _ERROR} for place in damaged.tolist()}
@@ -308,9 +308,9 @@ def decode_records(records: pa.RecordBatch, *, with_commit_json: bool = False) -
 
     Args:
         records: columns ``key`` and ``value`` (binary), and from segments ``control_type``, ``error_class`` and
-            ``error_message``; control records are skipped. Rows with an error class go to quarantine as they are, and
-            so do records larger than LARGEST_RECORD_BYTES.
-        with_commit_json: give offset commits in their JSON form too; other records always have it.
+            ``error_message``. Control records are skipped. Rows with an error class go to quarantine. So do records
+            larger than LARGEST_RECORD_BYTES, with only the first MiB of key and value.
+        with_commit_json: whether offset commits have their JSON form too. Other records always have it.
     """
     commit_schema = pa.unify_schemas([COMMIT_COLUMNS, JSON_COLUMNS]) if with_commit_json else COMMIT_COLUMNS
     is_damaged = _flags(records.column("error_class").is_valid())

@@ -34,7 +34,7 @@ class Versions:
 
     @staticmethod
     def parse(text: str) -> "Versions":
-        """Read the text form."""
+        """Return the range that a text such as ``0-4`` names."""
         if text == "none":
             return Versions(NO_VERSION, NO_VERSION)
         if text.endswith("+"):
@@ -84,7 +84,7 @@ class RecordDefinition:
         type: the int16 in the first two bytes of the key.
         key: fields of the key, always in the plain (non-flexible) encoding.
         value: fields of the value by version.
-        earlier: layouts of the same versions that earlier releases wrote.
+        earlier: other layouts of these versions, which earlier releases of Kafka wrote.
         group_field: name of the first key field, whose value is the group id.
         is_offset_commit: whether the kind goes to ``offset_commits`` rather than to ``group_records``.
     """

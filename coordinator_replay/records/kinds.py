@@ -1,4 +1,4 @@
-"""The registry of record kinds: every file of ``schemas/records``, by the number at the begin of a key and by name."""
+"""The registry of record kinds: every file of ``schemas/records``, by the number at the start of a key and by name."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -16,7 +16,7 @@ from coordinator_replay.schemas_folder import schema_files, schemas_folder
 
 @cache
 def record_kinds() -> Mapping[int, RecordDefinition]:
-    """Return all record kinds by the int16 at the begin of their keys."""
+    """Return all record kinds by the int16 at the start of their keys."""
     kinds = (parse_record(read_definition(path)) for path in schema_files("records", ".json"))
     return MappingProxyType({kind.type: kind for kind in sorted(kinds, key=lambda kind: kind.type)})
 

@@ -1,7 +1,7 @@
-"""One record at a time, decoded and encoded by the definitions, in Kafka's JSON form.
+"""Decoding and encoding of single records by the definitions, in Kafka's JSON form.
 
-This module reads what ``columnar.py`` does not: values with lists, records that are not simply well-formed, and the
-blobs of clients in them. It also writes all records.
+This module reads everything that ``columnar.py`` does not read: values with lists, records that are not well-formed,
+and the blobs of clients in records. It also writes all records.
 
 The JSON form (``CoordinatorRecordMessageFormatter``, the generated ``…JsonConverter``): camelCase names, uuids in their
 22-character form, bytes in base64, fields of other versions left out, tagged fields left out at their default. In
@@ -31,7 +31,7 @@ _INTEGERS = {"int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "int64"
 class DecodedRecord:
     """A key and a value in Kafka's JSON form.
 
-    The ``value`` of a tombstone is None.
+    ``value`` and ``value_version`` are None for a tombstone.
     """
 
     kind: str
@@ -242,7 +242,7 @@ def _structs(fields: tuple[Field, ...], version: int, flexible: bool) -> _Read:
         values = {}
         for name, value_of in in_line:
             values[name] = value_of(source)
-        if source.data[source.at : source.at + 1] == b"\0":  # none, as nearly always
+        if source.data[source.at : source.at + 1] == b"\0":  # no tagged field, as in nearly all records
             source.at += 1
             return values
         values.update(tagged_fields(source))
@@ -292,7 +292,7 @@ def decode_value(kind: RecordDefinition, value: bytes) -> tuple[int, dict[str, A
     """Decode a value of a kind.
 
     Returns:
-        Its version and its fields.
+        The value's version and its fields.
 
     Raises:
         RecordError: the bytes are damaged, or of a version that no definition knows.
@@ -321,7 +321,10 @@ def _decode_earlier(kind: RecordDefinition, version: int, value: bytes) -> dict[
 
 
 def group_of_key(key: bytes) -> str | None:
-    """Return the group: it is the first field in keys of all kinds, and later releases are expected to keep that."""
+    """Return the group id in a key of an unknown kind; None if it can't be read.
+
+    The group id is the first field in the keys of all known kinds. Later releases are expected to keep this order.
+    """
     source = _Source(key, 2)
     try:
         length: int = _integers("int16")(source)
@@ -338,8 +341,8 @@ def read_blob(struct: Struct, data: bytes, version: int | None = None) -> tuple[
 
     Args:
         struct: the blob's definition.
-        data: its bytes.
-        version: read the fields in this version; None for the blob's own.
+        data: the bytes of the blob.
+        version: the version in which to read the fields; None for the blob's own version.
 
     Returns:
         Version and fields, and the number of bytes after the last field.
@@ -472,7 +475,7 @@ def encode_blob(struct: Struct, version: int, fields: Mapping[str, Any]) -> byte
 
 
 def read_uvarints(data: bytes, count: int) -> tuple[tuple[int, ...], int]:
-    """Return the unsigned varints at the begin of some bytes, and their end.
+    """Return the unsigned varints at the start of some bytes, and the position after them.
 
     Raises:
         RecordError: the bytes end early.
@@ -482,11 +485,10 @@ def read_uvarints(data: bytes, count: int) -> tuple[tuple[int, ...], int]:
 
 
 def read_leading_fields(struct: Struct, version: int, data: bytes, position: int) -> dict[str, Any]:
-    """Return the fields of a struct from a position on.
+    """Return the fields that a struct defines, from a position on.
 
-    Later bytes are ignored.
-
-    Tagged fields are read if the struct defines some; then its other fields must be complete.
+    Bytes after these fields are ignored. Tagged fields are read only if the struct defines some. Then it must define
+    all other fields too, because tagged fields come last.
 
     Raises:
         RecordError: the bytes end early.

@@ -39,7 +39,7 @@ class Database:
 
     @classmethod
     def of(cls, name: str) -> Self:
-        """Return the database of a typed name: ``audit`` or ``prod.audit``.
+        """Return the database that a user has named: ``audit`` or ``prod.audit``.
 
         Raises:
             UsageError: the text is no such name.
@@ -74,8 +74,8 @@ class Database:
     def register(self, spark: SparkSession, warehouse: str, cluster: str) -> None:
         """Name the tables, views and saved queries of a warehouse whose audit is committed.
 
-        A saved query becomes a view, see ``saved_view``. It is about one cluster, with the default value
-        of each parameter.
+        A saved query becomes a view, see ``saved_view``. The view is about one cluster, and has the default value of
+        each parameter.
 
         Args:
             spark: a session that knows Delta.

@@ -27,7 +27,7 @@ _LOG_NAMES = {_RENAMED.get(name, name): name for name in LOG_RECORD.names}
 
 
 def log_rows(records: pa.RecordBatch, schema: pa.Schema, *, with_bytes: bool) -> pa.RecordBatch:
-    """Return log records, decoded, as rows of the data source.
+    """Decode log records, and return them as rows of the data source.
 
     Args:
         records: a batch of records in ``LOG_RECORD``.
@@ -51,7 +51,7 @@ def log_rows(records: pa.RecordBatch, schema: pa.Schema, *, with_bytes: bool) ->
 
 
 def with_missing(records: pa.RecordBatch, missing: int) -> pa.RecordBatch:
-    """Return log records, with their missing_before raised by the given number."""
+    """Return log records with ``missing`` added to their ``missing_before``."""
     if not missing:
         return records
     place = records.schema.get_field_index("missing_before")

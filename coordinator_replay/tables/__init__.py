@@ -1,1 +1,1 @@
-"""The table contract as data: what ``schemas/tables`` declares, as values that other rooms build schemas from."""
+"""The table contract: the definitions in ``schemas/tables`` as data, from which other rooms build schemas."""

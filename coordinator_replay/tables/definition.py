@@ -87,8 +87,7 @@ class Column:
     def arrow_field(self) -> pa.Field:
         """Return the column as an Arrow field, its comment in the metadata.
 
-        The field is nullable whatever ``is_required`` says: batches leave Python nullable, and NOT NULL belongs to
-        the table.
+        The field is nullable even if ``is_required`` is true: NOT NULL is a property of the table, not of a batch.
         """
         return pa.field(self.name, parse_type(self.type), metadata={"comment": self.about})
 
@@ -100,7 +99,7 @@ class Table:
     Attributes:
         about: the meaning of a row; the table's comment.
         keys: columns that together identify a row.
-        clustering: columns that upkeep orders the rows of a partition by; empty for small tables.
+        clustering: columns by which ``maintain`` sorts the rows of a partition; empty for small tables.
         partitioned_by: columns whose values are in Delta's log instead of in the files.
         is_internal: whether only audits use the table, so that its form may change with any release.
     """

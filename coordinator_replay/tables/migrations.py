@@ -15,7 +15,7 @@ SCHEMA_VERSION_PROPERTY = "coordinatorReplay.schemaVersion"
 """Table property that holds the version of the contract that the table follows."""
 
 KEPT_SINCE_PROPERTY = "coordinatorReplay.keptSince"
-"""Table property: the time before which rows were purged; absent where all are kept."""
+"""Table property: the time before which rows were purged; absent if no rows were purged."""
 
 SCHEMA_VERSION = 2
 """The version that this release writes."""
@@ -41,7 +41,7 @@ def check_version(version: int, place: str) -> None:
         place: path or URI of the table.
 
     Raises:
-        WarehouseError: a newer release has made it.
+        WarehouseError: a newer release has written the table.
     """
     if version > SCHEMA_VERSION:
         raise WarehouseError(
