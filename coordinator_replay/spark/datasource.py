@@ -1,8 +1,9 @@
 """The data source ``consumer_offsets``: segments of the topic as a DataFrame of decoded records.
 
-It reads and decodes with the functions of the audit (``log.reading``, ``records.decoder``). Spark's Python workers open
-segments through pyarrow's filesystems. A worker holds a window of a file and a batch of rows, whatever the file's size.
-Spark applies the pushed filters again, so here they only save work.
+The data source uses the functions with which an audit reads and decodes (``log.reading``, ``records.decoder``). Spark's
+Python workers open segments through pyarrow's filesystems. A worker holds a window of a file and a batch of rows,
+whatever the file's size. Spark applies the pushed filters again, so the data source uses them only to skip files and
+batches.
 """
 
 import json
@@ -171,7 +172,7 @@ class SegmentReader(DataSourceReader):
         """Return the segments that may have rows. No segment is split, and small segments share a task as in an audit.
 
         Raises:
-            InputError: a path holds no segments.
+            InputError: the paths name no segments.
         """
         dump = find_dump(self.options.paths, include_deleted=self.options.include_deleted)
         if dump.format is not Format.SEGMENTS:
@@ -197,7 +198,7 @@ class SegmentReader(DataSourceReader):
         If filters left no segment, yield no rows.
 
         Raises:
-            InputError: the file can't be read.
+            InputError: a file can't be read.
         """
         if isinstance(partition, Segments):
             for segment in partition.segments:

@@ -2,8 +2,8 @@
 
 The records may come from the data source, from ``decode_record`` over somebody's copy of the topic, or from the
 tables of an audit. Spark brings whole groups together, a bucket of groups for each task. A task replays its groups
-one after the other, with the function that the audit's stage uses. It streams, so it holds only one group's state and
-a batch of rows.
+one after the other, with the function that the audit's stage uses. The rows are streamed, so a task holds only one
+group's state and a batch of rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -73,7 +73,7 @@ table."""
 class Replay:
     """Replayed history of groups, as DataFrames in the columns of an audit's tables.
 
-    Each DataFrame replays the records when it is used; ``persist`` keeps the rows, so that they are replayed once.
+    The records are replayed each time when a DataFrame is used. After ``persist`` they are replayed only once.
 
     Attributes:
         group_timeline: one row for each event of a group.
@@ -148,9 +148,9 @@ def replay_group(
     cluster: str = "default",
     topic_names: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Replay one group here, record by record, for people who debug.
+    """Replay one group in this process, record by record, for people who debug.
 
-    All its records are fetched from Spark first.
+    First fetch all records of the group from Spark.
 
     Args:
         records: as for ``replay_groups``.
@@ -176,7 +176,9 @@ def replay_group(
 
 
 def replay_input(records: DataFrame) -> DataFrame:
-    """Return decoded records with the columns of STREAM, without JSON and without commits that store no offset.
+    """Return decoded records with the columns of STREAM.
+
+    Commits have no JSON, and tombstones of commits are left out.
 
     Raises:
         InputError: a column is missing, or of another type.
@@ -222,13 +224,13 @@ def replay_in_pandas(
 ) -> Callable[[pd.DataFrame], pd.DataFrame]:
     """Return the function that ``groupBy("group_id").applyInPandas`` takes to replay groups one by one.
 
-    It is for your own grouped maps. A call for each group costs more than ``replay_groups``, which passes a bucket of
+    Use it for your own grouped maps. A call for each group costs more than ``replay_groups``, which passes a bucket of
     groups to each call. The records come from ``replay_input``, the columns of the result from ``replay_schema``::
 
         replay_input(log).groupBy("group_id").applyInPandas(replay_in_pandas("rebalances"), replay_schema("rebalances"))
 
     Args:
-        name: one of TABLES: the rows that it returns.
+        name: the table whose rows the function returns; one of TABLES.
         cluster: the cluster's name in the results.
         topic_names: topic name by id.
     """
@@ -275,7 +277,7 @@ def _each_once(rows: Iterable[InputRow]) -> Iterator[InputRow]:
 
 
 def _replayed(batches: Iterable[pa.RecordBatch], context: ReplayContext) -> Iterator[pa.RecordBatch]:
-    """Replay whole groups; yield rows in ROW."""
+    """Replay whole groups. Yield their rows in batches with the columns of ROW."""
     waiting: dict[str, list[Mapping[str, Any]]] = {name: [] for name in TABLES}
     with few_collections():
         for name, row in _replay(batches, context):
@@ -289,7 +291,7 @@ def _replayed(batches: Iterable[pa.RecordBatch], context: ReplayContext) -> Iter
 
 
 def _batch(name: str, rows: list[Mapping[str, Any]]) -> pa.RecordBatch:
-    """Return rows of one table in ROW."""
+    """Return rows of one table as a batch with the columns of ROW."""
     structs = batch_of(rows, table_schema(name)).to_struct_array()
     columns = [structs if field.name == name else pa.nulls(len(rows), field.type) for field in ROW]
     return pa.RecordBatch.from_arrays(columns, schema=ROW)

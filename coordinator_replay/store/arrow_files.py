@@ -1,7 +1,8 @@
 """Files that DuckDB opens through Python, only for reading.
 
-DuckDB has no file system that only reads: where a statement may read, it may write. A file system in Python decides
-for itself. It also reaches what DuckDB can't open: files of object stores, and names that look like patterns.
+DuckDB has no file system that only reads: a statement that may read a file may also write it. A file system in Python
+can refuse to write. Such a file system also opens files that DuckDB can't open: files of object stores, and files whose
+names look like patterns.
 """
 
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from fsspec import AbstractFileSystem
 from coordinator_replay.store.local_paths import local_path
 
 SCHEME = "arrow"
-"""The scheme that stands before the path or URI of such a file."""
+"""The scheme before the path or URI of a file that DuckDB opens through Python."""
 
 _UNCHANGED = datetime(2000, 1, 1, tzinfo=UTC)
 

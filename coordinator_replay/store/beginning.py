@@ -1,6 +1,6 @@
-"""The begin of a run: it checks that the tables are as finished runs left them, and undoes the changes of a killed run.
+"""The beginning of a run: a check that the tables are as finished runs left them. Changes of a killed run are undone.
 
-No later step of the run checks this again.
+No later step of the run checks the tables again.
 """
 
 from collections.abc import Mapping
@@ -75,16 +75,14 @@ def _states(store: Store, last: Finished, *, is_ledger_there: bool) -> list[Tabl
 
 
 def begin(store: Store, *, except_derived: bool = False, undoes: bool = True) -> Begun:
-    """Check that the tables are as finished runs left them.
-
-    Undo the changes of a killed run.
+    """Check that the tables are as finished runs left them, and undo the changes of a killed run.
 
     The caller must hold the lock of the warehouse.
 
     Args:
         store: the warehouse; it may be empty.
         except_derived: don't check tables that will be rebuilt, as with ``--full``.
-        undoes: restore tables that a killed run has changed; if False, only return their earlier versions.
+        undoes: whether to restore tables that a killed run has changed. If False, only return the versions that count.
 
     Raises:
         WarehouseError: a table is missing, lacks files, was rolled back, or was changed by somebody else; or the

@@ -28,11 +28,13 @@ _TOGETHER = 2 * LARGE_FILE
 
 
 MOST_SMALL_FILES = 30
-"""Small files of a table with the same partition values that a warehouse may have: a month of nights without upkeep."""
+"""Largest number of small files with the same partition values before upkeep is due: those of a month of nights."""
 
 
 def groups_of_small(files: Iterable[TableFile]) -> Iterator[list[TableFile]]:
-    """Yield groups of files that can become one: at least two small files with the same partition values.
+    """Yield groups of files that can be merged into one file.
+
+    A group is at least two small files with the same partition values.
 
     Args:
         files: the files of a table.
@@ -56,7 +58,7 @@ def upkeep_note(files: Iterable[TableFile], added: Iterable[DataFile]) -> str | 
 
     Args:
         files: the files of all tables.
-        added: files that they get.
+        added: files that the tables get.
     """
     sizes = [(file.table, frozenset(file.partition_values().items()), file.size) for file in files]
     counts = Counter(
@@ -78,7 +80,7 @@ def upkeep_note(files: Iterable[TableFile], added: Iterable[DataFile]) -> str | 
 
 
 def rewrite(table: Table, folder: str, files: Sequence[TableFile], purge: Purge | None = None) -> list[DataFile]:
-    """Write the rows of some files to new ones, in order.
+    """Write the rows of some files to new files, sorted by the table's clustering columns and keys.
 
     Args:
         table: the table of the files.

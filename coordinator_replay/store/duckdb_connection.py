@@ -25,7 +25,10 @@ MEMORY = "1GB"
 
 
 class _Database:
-    """One in-memory database. Its folder exists only while a cursor is open: a killed worker removes nothing."""
+    """One in-memory database.
+
+    Its folder exists only while a cursor is open, because a worker that is killed later can't remove the folder.
+    """
 
     def __init__(self, threads: int | None) -> None:
         self._folder = Path(mkdtemp(prefix="coordinator-replay-duckdb-"))
@@ -87,7 +90,7 @@ def select(sql: str, parameters: Mapping[str, Any], /, **relations: pa.Table | p
     Args:
         sql: the query; it names parameters as ``$name``.
         parameters: the values of the parameters.
-        relations: the rows that it selects from, by name.
+        relations: the rows that the query selects from, by name.
     """
     with connected() as connection:
         for name, rows in relations.items():

@@ -47,11 +47,11 @@ def read_file(connection: duckdb.DuckDBPyConnection, select: str, uri: str) -> l
 
     Args:
         connection: the connection that reads the file.
-        select: a SELECT up to the function that reads it, such as ``read_parquet``.
+        select: the beginning of a SELECT, with the name of the function that reads the file, such as ``read_parquet``.
         uri: the file, as a path or URI.
 
     Raises:
-        WarehouseError: it can't be read.
+        WarehouseError: the file can't be read.
     """
     [name] = file_names(connection, [uri])
     try:
@@ -61,10 +61,10 @@ def read_file(connection: duckdb.DuckDBPyConnection, select: str, uri: str) -> l
 
 
 def read_bytes(connection: duckdb.DuckDBPyConnection, uri: str) -> bytes | None:
-    """Return the bytes of a small file; None if it does not exist.
+    """Return the bytes of a small file; None if the file does not exist.
 
     Raises:
-        WarehouseError: it can't be read.
+        WarehouseError: the file can't be read.
     """
     try:
         contents = read_file(connection, "SELECT content FROM read_blob", uri)
@@ -77,11 +77,11 @@ def read_bytes(connection: duckdb.DuckDBPyConnection, uri: str) -> bytes | None:
 
 
 def first_line(problem: Exception) -> str:
-    """Return the error of an engine without the statement that it repeats."""
+    """Return the message of an error of DuckDB, without the statement that the message repeats."""
     return raised_in_python(problem) or str(problem).split("\n", 1)[0]
 
 
 def raised_in_python(problem: Exception) -> str | None:
-    """Return the error that a file system in Python raised, from the engine's error; None for other errors."""
+    """Return the message of an error of a file system in Python, from DuckDB's error; None for other errors."""
     raised = _RAISED.findall(str(problem)) if "Traceback" in str(problem) else []
     return raised[-1] if raised else None

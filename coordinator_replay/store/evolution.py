@@ -12,7 +12,7 @@ def missing_columns(opened: DeltaTable, table: Table, path: str) -> list[str]:
     """Return columns of the contract that a table lacks, in the contract's order.
 
     Raises:
-        WarehouseError: one of them is required, and rows of the older release have no value for it.
+        WarehouseError: a missing column is required, and rows of the older release have no value for it.
     """
     there = {field.name for field in opened.schema().fields}
     lacking = [column for column in table.columns if column.name not in there]
@@ -28,9 +28,9 @@ def evolve(opened: DeltaTable, table: Table, path: str) -> None:
     """Add the new columns of the contract to a table, with their comments, and update the list of columns with bounds.
 
     Args:
-        opened: the table, which is at its newest version afterwards.
-        table: its definition.
-        path: its folder.
+        opened: the table; afterwards, this object is at the table's newest version.
+        table: the table's definition.
+        path: the table's folder.
 
     Raises:
         WarehouseError: rows of the older release lack a required value.

@@ -1,17 +1,17 @@
 """Retention of our own history: the tables that may lose old rows, and how purged rows stay away.
 
-A table may lose rows only if nothing is derived from it. The others are read again:
+A table may lose rows only if nothing is derived from the table. Later runs read all other tables again:
 
-- records: by ``--full``, by late dumps, and by whatever is rebuilt;
+- records: by ``--full``, by late dumps, and when a table is rebuilt;
 - timelines and ownership: by the history of offsets, which names a commit's owner and the group's state;
 - the history of offsets: by the rules of findings; one rule asks whether a group has ever committed;
 - the ledger: by the next run, which learns from it which records are new.
 
-Without some of their rows, later audits would derive different rows from the rest.
+If these tables lost rows, later audits would derive wrong rows from them.
 
 The time before which rows were purged is a property of the table. Rows that are derived again later are compared with
-this time before they are written, so no audit brings purged rows back. Questions about the time before it are
-refused.
+this time before they are written, so no audit brings purged rows back. Questions about an earlier
+time are refused.
 """
 
 from collections.abc import Mapping
@@ -29,13 +29,13 @@ _FINAL = "settled_at_offset"
 
 
 def kept_since(properties: Mapping[str, str]) -> datetime | None:
-    """Return the time before which a table's rows were purged; None if all are kept."""
+    """Return the time before which a table's rows were purged; None if no rows were purged."""
     written = properties.get(KEPT_SINCE_PROPERTY)
     return None if written is None else datetime.fromisoformat(written).astimezone(UTC)
 
 
 def purge_of(snapshot: Snapshot) -> Purge | None:
-    """Return the condition of the rows that a table has purged; None if the table has kept all rows.
+    """Return which rows a table has purged; None if the table has kept all rows.
 
     Args:
         snapshot: the table.
@@ -48,9 +48,9 @@ def purge_of(snapshot: Snapshot) -> Purge | None:
 
 
 def may_have_purged_rows(file: TableFile, purge: Purge) -> bool:
-    """Return whether a file may have rows to purge.
+    """Return whether a file may have rows to purge, by its bounds.
 
-    Open rows and rows that ended later stay.
+    Open rows and rows that ended later are not purged.
     """
     lowest = file.lowest.get(purge.over)
     return not file.is_open and (lowest is None or lowest < purge.before)

@@ -55,7 +55,7 @@ def has_buckets(table: "Table") -> bool:
 
 
 def stats_columns(table: "Table") -> str:
-    """Return the columns of a table that have bounds, as Delta's property names them."""
+    """Return the names of a table's columns that have bounds, in the form of Delta's property."""
     return ",".join(name for name in table.bounded if name not in table.partitioned_by)
 
 
@@ -67,7 +67,7 @@ def partition_text(value: object) -> str | None:
 
 
 def default_buckets(*, is_local: bool) -> int:
-    """Return the buckets of a new warehouse.
+    """Return the number of buckets of a new warehouse.
 
     The number does not depend on the cluster's cores, because a cluster with dynamic allocation has no executor yet.
 

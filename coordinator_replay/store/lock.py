@@ -1,8 +1,8 @@
 """One run at a time on a warehouse, or on a dump that is exported into.
 
-On a file system of this machine the operating system keeps the lock (``flock``, through ``filelock``), and frees it
-when its process dies. Other stores have no such lock, so a ``Lease`` replaces it: an object that says who is at work
-and until when. The run renews it while it lives.
+On a file system of this machine the operating system keeps the lock (``flock``, through ``filelock``), and frees the
+lock when the process dies. Other stores have no such lock, so a ``Lease`` replaces it: an object that says who is at
+work and until when. A run renews its lease until the run ends.
 
 The tables stay whole without lock or lease: Delta refuses the second of two conflicting commits. The lock only spares a
 run work that Delta would refuse.
@@ -42,7 +42,7 @@ LEASE_LASTS = timedelta(minutes=2)
 _POLL_SECONDS = 0.5
 _HOLDER_FILE_SECONDS = 1.0
 _ALL_WRITTEN_SECONDS = 1.0
-"""After this time, any other run that saw no lease at the same time as we did has written its own."""
+"""After this time, each run that saw no lease at the same time as this run has written its own lease."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class FileGuard:
         self._lock = FileLock(Path(folder) / LOCK_FILE)
 
     def try_to_take(self) -> bool:
-        """Take the lock, if nobody has it."""
+        """Take the lock if nobody has it. Return whether this process has it now."""
         try:
             self._lock.acquire(timeout=0)
         except Timeout:
@@ -99,9 +99,9 @@ class FileGuard:
         return True
 
     def holder(self) -> Holder | None:
-        """Return the holder of the lock.
+        """Return the holder of the lock; None if its name is not written within a second.
 
-        A holder writes its name just after it takes the lock. None if no name is written.
+        A process writes its name just after it takes the lock.
         """
         until = time.monotonic() + _HOLDER_FILE_SECONDS
         while True:
@@ -123,8 +123,8 @@ class Lease:
     A lease is weaker than a lock. Not every object store can refuse to overwrite an object, so two runs that begin in
     the same second may both write a lease. Each run then waits and reads the lease; the run that does not find its
     own gives way. A run that stalls for longer than its lease lasts loses the lease, and notices this at its end. The
-    clocks of the machines decide when a lease has run out: if they differ by more than its duration, it protects
-    nothing. Delta's check of each commit still does.
+    clocks of the machines decide when a lease has run out. If they differ by more than the duration of a lease, the
+    lease protects nothing, and only Delta's check of each commit is left.
 
     Args:
         uri: the warehouse.
@@ -141,10 +141,7 @@ class Lease:
         self._renewing = threading.Thread(target=self._renew, daemon=True)
 
     def try_to_take(self) -> bool:
-        """Take the lease, if nobody has it.
-
-        Renew the lease from then on.
-        """
+        """Take the lease if nobody has it, and renew it from then on. Return whether this process has it now."""
         if self.holder() is not None:
             return False
         self._write()
@@ -168,9 +165,9 @@ class Lease:
             self._filesystem.delete_file(self._path)
 
     def _read(self) -> dict[str, Any] | None:
-        """Return the lease in the store.
+        """Return the lease in the store; None if there is none.
 
-        A lease that is still being written has no holder yet, and counts as valid.
+        A lease that is still being written counts as valid, with an empty holder.
         """
         if self._filesystem.get_file_info(self._path).type == fs.FileType.NotFound:
             return None
@@ -232,9 +229,9 @@ def one_at_a_time(
 
     Args:
         uri: the warehouse.
-        command: the command, named for others that have to wait.
+        command: name of the command, shown to other runs that have to wait.
         wait: how long to wait for a run that is at work.
-        say: called with a sentence that names the run waited for.
+        say: called with a sentence that names the run that this run waits for.
         guard: the guard; None chooses the guard by the store of the warehouse.
 
     Raises:

@@ -1,6 +1,6 @@
 """Upkeep of a warehouse: undo killed runs, purge old history, compact files, and remove files that are not needed.
 
-All of it goes through the Delta library, on every store, and needs no JVM.
+Upkeep uses the Delta library alone. It works on every store and needs no JVM.
 """
 
 import re
@@ -26,7 +26,7 @@ from coordinator_replay.tables.definition import table
 from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY
 
 SAFE_RETENTION = timedelta(days=7)
-"""Delta's own limit: files that left a table within this time may still be read by somebody who opened it before."""
+"""Delta's own limit: somebody who opened an older version may still read files that left the table within this time."""
 
 STAGING_KEPT = timedelta(days=1)
 """Younger intermediate files may be of a running audit of an older release, which takes no lock."""
@@ -58,10 +58,10 @@ class Size:
     """Space that a folder takes.
 
     Attributes:
-        files: files that the table consists of now.
-        size: their bytes.
-        stored_files: number of data files in the table's folder, including files of earlier versions.
-        stored: their bytes.
+        files: number of files of the table's present version.
+        size: total size of these files in bytes.
+        stored_files: number of data files in the folder, including files of earlier versions.
+        stored: total size of the stored files in bytes.
     """
 
     files: int
@@ -86,7 +86,7 @@ class Kept:
 
 
 def check_upkeep(upkeep: Upkeep) -> None:
-    """Make sure that the options can't harm anybody who reads at the same time.
+    """Check that the options can't harm a reader of the warehouse.
 
     Raises:
         UsageError: files would be removed that somebody may be reading.
@@ -241,7 +241,7 @@ def run_maintain(
     report: Callable[[str], None] = lambda _step: None,
     now: datetime | None = None,
 ) -> list[Kept]:
-    """Keep a warehouse in good order; the caller holds its lock.
+    """Do the upkeep of a warehouse. The caller must hold the lock of the warehouse.
 
     Args:
         upkeep: the options.

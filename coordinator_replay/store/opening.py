@@ -1,6 +1,6 @@
 """Opening a table: its URI for the Delta library, and the check that this release can use it.
 
-Needs no pyarrow, so that questions begin at once.
+This module needs no pyarrow, so that questions start fast.
 """
 
 import re
@@ -37,7 +37,7 @@ def check_place(uri: str) -> None:
 def delta_uri(uri: str) -> str:
     """Return a path or URI as ``deltalake`` takes it.
 
-    Special characters of a path must be escaped, because it reads a path like a URL.
+    Special characters of a path are escaped, because ``deltalake`` reads a path like a URL.
     """
     return uri if "://" in uri else Path(uri).absolute().as_uri()
 
@@ -50,7 +50,7 @@ def open_table(path: str, version: int | None = None) -> DeltaTable | None:
         version: the version to open; None for the newest.
 
     Raises:
-        WarehouseError: the folder can't be read as a Delta table, or another release has made it.
+        WarehouseError: the folder can't be read as a Delta table, or another release has made the table.
     """
     try:
         opened = DeltaTable(delta_uri(path), version=version)
@@ -75,7 +75,7 @@ def check_layout(opened: DeltaTable, path: str) -> None:
         path: path or URI.
 
     Raises:
-        WarehouseError: a newer release has made it, or an old one without buckets.
+        WarehouseError: a newer release has made the table, or a release too old for this one.
     """
     properties = properties_of(opened)
     version = version_of(properties)

@@ -66,7 +66,7 @@ def read_table(
     where: ds.Expression | None = None,
     dictionaries: Sequence[str] = (),
 ) -> Batches:
-    """Return rows of files of a table, see ``read_paths``; partition columns are not among the columns."""
+    """Yield rows of files of a table, see ``read_paths``. The files do not have the partition columns."""
     return read_paths((file.uri for file in files), columns, where, dictionaries)
 
 
@@ -79,7 +79,7 @@ def rows_of(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 
 
 def reader_of(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatchReader:
-    """Return batches for DuckDB in the columns of a schema, which are read once.
+    """Return a reader of batches for DuckDB, in the columns of a schema. It can be read only once.
 
     Columns that a batch lacks are null.
     """

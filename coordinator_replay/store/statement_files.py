@@ -1,6 +1,6 @@
-"""All files of an engine that runs statements of users: the tables, read-only, and scratch space without names.
+"""The only files that DuckDB can open when it runs statements of users: files of tables, read-only, and scratch space.
 
-Both are file systems in Python, so this module decides what a statement can open, and not DuckDB.
+Both are file systems in Python, so this module decides which files a statement can open.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from fsspec import AbstractFileSystem
 from coordinator_replay.store.arrow_files import ArrowFiles, ReadHandle
 
 TABLES = "tables"
-"""The scheme of names that ``TableFiles`` gives."""
+"""The scheme of the names in ``TableFiles``."""
 
 SCRATCH = "scratch"
 """The scheme of names in ``ScratchFiles``."""
@@ -84,7 +84,7 @@ class _ScratchFile:
             return self._file.seek(0, 2)
 
     def close(self) -> None:
-        """Keep the file: DuckDB opens some of them again."""
+        """Keep the file, because DuckDB opens some scratch files again."""
 
     def remove(self) -> None:
         self._file.close()
@@ -109,7 +109,7 @@ class _ScratchHandle(ReadHandle):
 
 
 class ScratchFiles(AbstractFileSystem):  # type: ignore[misc]
-    """Scratch space for data that does not fit into memory. Its files have names only for DuckDB, not on disk."""
+    """Scratch space for data that does not fit into memory. Its files have names for DuckDB, but no names on disk."""
 
     protocol = SCRATCH
     cachable = False
@@ -143,7 +143,7 @@ class ScratchFiles(AbstractFileSystem):  # type: ignore[misc]
         return {"name": path, "size": self._file(path).size(), "type": "file"}
 
     def isdir(self, _path: str) -> bool:
-        """Return true: folders need not be made."""
+        """Return true, so that DuckDB makes no folders."""
         return True
 
     def ls(self, _path: str, _detail: bool = True, **_options: Any) -> list[Any]:
@@ -151,7 +151,7 @@ class ScratchFiles(AbstractFileSystem):  # type: ignore[misc]
         return []
 
     def glob(self, path: str, **_options: Any) -> list[str]:
-        """Refuse to look for files: DuckDB knows the names of its own.
+        """Refuse to list files: DuckDB knows the names of its scratch files.
 
         Raises:
             PermissionError: always.

@@ -1,18 +1,17 @@
 """The version of each table that counts.
 
-It is the version that the last finished run left, or a later version that only moved rows.
+This is the version that the last finished run left, or a later version whose commits changed no rows.
 
 Delta commits one table at a time, and a run commits all of its tables at its end, the ledger last. A run that is
-killed in between leaves tables that are ahead of the ledger. So the ledger decides: its newest row holds the version
-of every table when that run ended. Later commits say themselves what they are:
+killed in between leaves tables that are ahead of the ledger. So the ledger decides: its newest row has the version
+of every table at the end of that run. The information of a later commit shows its kind:
 
-- a commit with a run's id belongs to a run that is not in the ledger: it is at work now, or was killed;
-- a commit that changes no data (OPTIMIZE, VACUUM, properties, new columns) and one of our own upkeep leave the table
-  as good as it was;
-- any other change of data is by somebody else, and no audit can continue from it.
+- a commit with a run's id is of a run that is not in the ledger. That run is at work now, or was killed;
+- after a commit that changes no data (OPTIMIZE, VACUUM, properties, new columns), or a commit of our own upkeep, the
+  table is as valid as before;
+- any other commit that changes data is by somebody else, and no audit can continue from it.
 
-An audit restores tables that are ahead before it begins. A question, which may not write, reads the version that
-counts.
+An audit first restores the tables that are ahead. A question may not write, so it reads the version that counts.
 """
 
 import json
@@ -64,7 +63,7 @@ class TableState:
         name: name of the table.
         newest: the table's newest version; None if the table is missing.
         counts: the newest version that has only data of finished runs.
-        is_ahead: whether an unfinished run has committed after that.
+        is_ahead: whether an unfinished run has committed after version ``counts``.
         damage: a sentence that names the table and its damage; empty if there is none.
     """
 
@@ -82,7 +81,7 @@ class _Commit:
     changes_data: bool
 
     def restored(self) -> int | None:
-        """Return the version that the commit went back to, whoever made it."""
+        """Return the version that the commit restored, no matter who restored it; None for other commits."""
         if self.info.get("operation") != "RESTORE":
             return None
         written = self.info.get(RESTORED_PROPERTY) or self.info.get("operationParameters", {}).get("version")
@@ -90,7 +89,7 @@ class _Commit:
 
 
 def last_finished(connection: duckdb.DuckDBPyConnection, ledger: Snapshot | None) -> Finished:
-    """Return the newest finished run, by the ledger, if there is one.
+    """Return the newest finished run in the ledger; NOTHING_FINISHED if there is none.
 
     Raises:
         WarehouseError: the ledger can't be read.
@@ -125,7 +124,7 @@ def state_of(
         connection: the connection that reads the table's log.
         path: the table's folder.
         name: name of the table.
-        newest: its newest version; None if the table is missing.
+        newest: the table's newest version; None if the table is missing.
         last: the newest finished run.
 
     Raises:
@@ -171,7 +170,7 @@ def _after(connection: duckdb.DuckDBPyConnection, path: str, name: str, newest: 
 
 
 def refuse(state: TableState) -> None:
-    """Make sure that a table is as finished runs left it, or only ahead of that.
+    """Check that a table is not damaged. A table that is only ahead of the ledger is not damaged.
 
     Args:
         state: the state of the table.

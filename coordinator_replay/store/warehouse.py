@@ -55,7 +55,7 @@ class Store:
         """Return a table at its newest version or at a given version; None if it does not exist.
 
         Raises:
-            WarehouseError: the folder can't be read as a Delta table, or another release has made it.
+            WarehouseError: the folder can't be read as a Delta table, or another release has made the table.
         """
         return open_table(self.path(name), version)
 
@@ -120,8 +120,8 @@ class Store:
             snapshot: the table as it was opened. If somebody has changed the table since, the commit is refused.
             added: files that were written into the table's folder.
             removed: files of the snapshot.
-            info: entries for the commit's information: the run, or the kind of upkeep. After upkeep, audits continue
-                from the new version as from the one before.
+            info: entries for the commit's information: the run, or the kind of upkeep. An audit can continue from a
+                version that upkeep has made.
             changes_data: False if the commit only moves the same rows to other files.
 
         Returns:

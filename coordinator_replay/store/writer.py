@@ -58,12 +58,14 @@ class DataFile:
 
 
 class Purge(NamedTuple):
-    """Rows that a table has purged: rows that ended before a time and that no record can change any more.
+    """The rows that a table has purged.
+
+    These are rows that ended before a time, and that no later record can change.
 
     Attributes:
         over: the column with the end of a row.
-        before: that time.
-        final: the column with the record by which a row became final; None if all rows are final.
+        before: the time; rows that ended before it are purged.
+        final: the column that is null while a later record can change the row; None if all rows are final.
     """
 
     over: str
@@ -89,7 +91,7 @@ class Part:
         schema: the columns of the part's files.
         bounded: columns whose bounds help readers to skip a file.
         required: columns that must not have nulls.
-        compression: compression of its files; staged files need none.
+        compression: compression of the part's files; staged files need none.
         table: the table that the files are meant for; None for staged files.
         partition: values of the table's partition columns.
         purge: old rows that the table no longer accepts; None if it accepts all.
@@ -142,7 +144,10 @@ def _bound(value: Any, *, is_upper: bool) -> Any:
 
 
 def _above(text: str) -> str:
-    """Return a short text that sorts after every text with the same beginning, in the way of Delta's own writer."""
+    """Return an upper bound for a text, as Delta's own writer does.
+
+    A long text is cut, and gets a last character that sorts after all others.
+    """
     end = _LONGEST_TEXT
     while text[end : end + 1] == _LAST_CHARACTER:
         end += 1
@@ -150,7 +155,7 @@ def _above(text: str) -> str:
 
 
 def _stats(written: pq.FileMetaData, bounded: Iterable[str]) -> dict[str, Any]:
-    """Return the statistics of a file for Delta's log, from its own footer."""
+    """Return the statistics of a file for Delta's log, from the file's footer."""
     places = {written.schema.column(place).path: place for place in range(written.num_columns)}
     lowest: dict[str, Any] = {}
     highest: dict[str, Any] = {}
@@ -204,7 +209,7 @@ def _in_milliseconds(type_: pa.DataType) -> pa.DataType:
 def _columns(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> list[pa.Array]:
     """Return values column by column.
 
-    A value that no column of the type can hold becomes null.
+    A value that does not fit its column's type becomes null.
     """
     plain = [pa.field(field.name, _plain(field.type)) for field in schema]
     try:
@@ -217,9 +222,8 @@ def _columns(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> list[pa.Ar
 def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
     """Return rows of plain values as a batch, with times in milliseconds.
 
-    A column that a row does not name is null.
-
-    A value that no column of the type can hold is also null, and so is a time that can't be shown, see ``times``.
+    Three kinds of values become null: a column that a row does not name, a value that does not fit its column's type,
+    and a time that can't be shown, see ``times``.
     """
     columns = [
         timestamps_of(column).cast(field.type) if pa.types.is_timestamp(field.type) else column.cast(field.type)
@@ -265,7 +269,10 @@ def _described(part: Part, path: str, written: pq.FileMetaData, size: int) -> Da
 
 
 class _OpenFile:
-    """A part's file that is being written, with rows that wait: as plain values, or for a row group."""
+    """A part's file that is being written.
+
+    Rows wait here in two ways: ``plain`` until they are converted to columns, ``waiting`` until a row group is full.
+    """
 
     def __init__(self, part: Part) -> None:
         self.part = part
@@ -332,10 +339,7 @@ class _OpenFile:
 
 
 class FileWriter:
-    """A writer of rows of several parts, each to its own files.
-
-    A task has one writer.
-    """
+    """A writer of the rows of several parts. Each part has files of its own, and a task has one writer."""
 
     def __init__(self) -> None:
         self._open: dict[str, _OpenFile] = {}
@@ -349,7 +353,7 @@ class FileWriter:
     def add(self, part: Part, batch: pa.RecordBatch) -> None:
         """Add rows to a part, in the part's columns.
 
-        Rows that its table has purged are left out.
+        Rows that the part's table has purged are left out.
         """
         file = self._file(part)
         file.add(batch if part.purge is None else part.purge.out_of(batch))
@@ -359,7 +363,7 @@ class FileWriter:
     def add_rows(self, part: Part, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add rows of plain values to a part, see ``batch_of``.
 
-        The rows wait until there are many.
+        The rows are kept until there are enough to convert them together.
         """
         file = self._file(part)
         file.plain.extend(rows)
