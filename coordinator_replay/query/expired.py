@@ -2,8 +2,8 @@
 
 An audit looks for expiring offsets up to its horizon, a duration after the end of the log. The table
 ``expired_offsets`` ends there. For other horizons, the audit's rule is applied again to the offsets in force at the end
-of the log. Their rows have everything that the rule needs. The retention is that of the last audit. For times after the
-end of the log, the rule assumes that groups stay as they are.
+of the log. Their rows have everything that the rule needs. The rule uses the retention that the last audit applied. For
+times after the end of the log, it assumes that groups stay as they are.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Moves of groups to another log partition: from a move on only records in the new log partition count."""
+"""Moves of groups to another log partition. From a move on, only records in the new log partition count."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,24 +11,25 @@ MOVES = """
     SELECT group_id, number, log_partition, to_log_partition, moved_at, overlaps_until FROM group_moves
     WHERE cluster = $cluster ORDER BY group_id, number
 """
-"""Columns of ``GroupMove``: the moves of all groups of a cluster, by group, oldest first."""
+"""SQL for the moves of all groups of a cluster as rows of ``GroupMove``, by group, oldest first."""
 
 COUNTS = """NOT EXISTS (
         SELECT 1 FROM group_moves
         WHERE group_moves.cluster = records.cluster AND group_moves.group_id = records.group_id
           AND group_moves.log_partition = records.log_partition AND records.log_offset >= group_moves.end_offset
     )"""
-"""SQL condition on ``records``, rows of a table of records: no move of their group makes them obsolete."""
+"""SQL condition on a record in the table with the alias ``records``: when it was written, the group had not moved away
+from the record's log partition."""
 
 
 def in_log_order(rows: str, offset: str = "from_offset") -> str:
-    """Return SQL that sorts a group's rows in log order.
+    """Return an SQL expression that sorts a group's rows in log order.
 
-    Rows are sorted by the order of its log partitions, then by offset.
+    Rows of the log partition that the group had first come first. Within a log partition, rows are sorted by offset.
 
     Args:
-        rows: alias of the rows; the rows have a cluster, a group and a log partition.
-        offset: the rows' column of log offsets, or an expression.
+        rows: alias of the table, which has a cluster, a group and a log partition.
+        offset: the column with log offsets, or an expression.
     """
     return f"""(coalesce((
         SELECT max(number) FROM group_moves
@@ -64,7 +65,7 @@ class GroupMove:
         return f"moved from log partition {self.log_partition} to {self.to_log_partition}{when}{until}"
 
     def is_open_at(self, at: datetime) -> bool:
-        """Return whether both log partitions got records around a point in time."""
+        """Return whether the group's state at a point in time is unproven, because both log partitions got records."""
         return self.overlaps_until is not None and (self.moved_at is None or self.moved_at <= at <= self.overlaps_until)
 
 
@@ -83,7 +84,7 @@ def by_group(moves: Iterable[GroupMove]) -> Moves:
 def moves_of(moves: Moves, group: str | None = None) -> Sequence[GroupMove]:
     """Return the moves of a group, oldest first.
 
-    If the group is None, return those of all groups.
+    For None, return the moves of all groups.
     """
     if group is not None:
         return moves.get(group, [])
@@ -96,7 +97,13 @@ def numbers_of(moves: Sequence[GroupMove]) -> dict[int, int]:
 
 
 def partition_at(moves: Sequence[GroupMove], at: datetime | None, otherwise: int) -> int:
-    """Return the log partition that counts for a group at a point in time."""
+    """Return the log partition whose records count for a group at a point in time.
+
+    Args:
+        moves: the group's moves, oldest first.
+        at: the point in time; None for a time before all moves.
+        otherwise: the log partition of a group without moves.
+    """
     if not moves:
         return otherwise
     done = [move for move in moves if at is not None and (move.moved_at is None or move.moved_at <= at)]

@@ -33,14 +33,14 @@ def log_partition_of(group: str, partition_count: int) -> int:
 
 
 def fitting_count(groups: Iterable[tuple[str, int]], highest: int) -> int | None:
-    """Return the only number of partitions that puts every group into the partition with its records.
+    """Return the partition count of ``__consumer_offsets`` with which each group belongs into its log partition.
 
     Args:
         groups: groups, each with its log partition.
         highest: the highest log partition that is known to exist.
 
     Returns:
-        The number, or None if several numbers fit or no number fits.
+        The count, or None if several counts fit or no count fits.
     """
     # Each number that fits divides all the differences, and so their greatest common divisor.
     common = math.gcd(*(positive_hash(group) - partition for group, partition in groups))
@@ -72,7 +72,7 @@ def partition_count(warehouse: Tables) -> int | None:
 def unaudited_reason(warehouse: Tables, group: str) -> str | None:
     """Return why audits may have read no record of a group, as part of a sentence.
 
-    None if its log partition was read.
+    Return None if the group's log partition was read, or if no log partition was read.
     """
     audited = warehouse.completeness.partitions
     count = partition_count(warehouse)

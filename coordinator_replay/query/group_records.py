@@ -1,7 +1,7 @@
-"""Facts of a group's newest records up to a point in time that no other table has.
+"""Facts about a group that only its records have, not another table: from the newest records up to a point in time.
 
 These are the tasks and the topology of a streams group, the share-partition state of a share group, and which members
-of a consumer group use the classic protocol. If a record is no longer in the log, its fields are None.
+of a consumer group use the classic protocol. If a record is no longer in the log, the fields from this record are None.
 """
 
 import json
@@ -66,7 +66,7 @@ class GroupTopology:
     Attributes:
         epoch: epoch of the topology.
         validated_epoch: the topology epoch that the coordinator has validated against the topics; None if it has
-            validated none. Kafka 4.1 does not record it.
+            validated none. Kafka 4.1 does not record this epoch.
         source_topics: topics that the application reads.
         internal_topics: repartition and changelog topics.
     """
@@ -79,7 +79,11 @@ class GroupTopology:
 
 @dataclass(frozen=True, slots=True)
 class GroupRecords:
-    """The values of the newest record of each kind and member."""
+    """The newest records of a group.
+
+    Attributes:
+        values: value of the newest record of each kind and member id; the id is empty for records about the group.
+    """
 
     values: Mapping[tuple[str, str], Value]
 
@@ -150,7 +154,7 @@ def newest_records(
     Args:
         warehouse: the tables to read.
         group: id of the group.
-        log_partition: the log partition that had its records at that time.
+        log_partition: the log partition that had the group's records at that time.
         at: the point in time; the end of the log if None.
     """
     rows = warehouse.rows(_NEWEST, group=group, log_partition=log_partition, at=at or END)
@@ -158,7 +162,9 @@ def newest_records(
 
 
 def not_ready_note(warehouse: Tables, topology: GroupTopology | None, at: datetime | None = None) -> str:
-    """Return what a streams group that is NotReady waits for, as far as the log and the cluster metadata show.
+    """Return a note on the topics that a streams group in state NotReady waits for.
+
+    The log and the cluster metadata may not show all of these topics.
 
     Args:
         warehouse: the tables to read.

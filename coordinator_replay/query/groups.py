@@ -27,7 +27,8 @@ from coordinator_replay.times import moment_text
 DELETED = "GROUP_DELETED"
 
 UNKNOWN = "Unknown"
-"""State and type of a group if the log proves neither; Kafka's own word."""
+"""State of a group whose state the log does not prove, and type of a group that is not on record. Kafka has the same
+word."""
 
 UNRECORDED_STATES = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 """States of a classic group that are never written: the group's record is written at the end of a rebalance."""
@@ -217,11 +218,11 @@ class LastState(NamedTuple):
 
 
 def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str], *, has_logs: bool) -> str | None:
-    """Return a note if a search for groups names states that records never have; else None.
+    """Return a note if a search found no group in a state that records never have; else None.
 
     Args:
-        groups: the groups in these states, by records or brokers' logs.
-        states: the states asked for, in any case.
+        groups: the groups that the search found, by records or brokers' logs.
+        states: the states asked for, in upper or lower case.
         has_logs: whether brokers' logs were audited.
     """
     asked = {state.lower() for state in states} - {group.state.lower() for group in groups}
@@ -242,7 +243,7 @@ def unknown_states_note(groups: Sequence[Group], states: Sequence[str]) -> str |
 
     Args:
         groups: all groups.
-        states: the states asked for, in any case.
+        states: the states asked for, in upper or lower case.
     """
     asked = {state.lower() for state in states}
     if not asked or UNKNOWN.lower() in asked:
@@ -268,8 +269,8 @@ def groups_at(
         warehouse: the tables to read.
         at: the point in time; the end of the log if None.
         group: only this group; None for all groups.
-        types: only groups of these types, in any case, and groups of unknown type; all if empty.
-        states: only groups in these states, in any case; all if empty.
+        types: only groups of these types, in upper or lower case, and groups of unknown type; all if empty.
+        states: only groups in these states, in upper or lower case; all if empty.
     """
     wanted_types = {UNKNOWN.lower(), *(name.lower() for name in types)}
     wanted_states = {name.lower() for name in states}
@@ -300,8 +301,8 @@ def _recorded_groups(
         warehouse: the tables to read.
         at: the point in time; the end of the log if None.
         group: only this group; None for all groups.
-        only_own: leave out groups that have no record of their own by this time: only commits or later records show
-            them.
+        only_own: leave out groups that have no record of their own by this time. Only commits or later records show
+            such groups.
     """
     history = warehouse.completeness
     proven, proven_from, proven_to = history.proofs(at or END)
@@ -336,7 +337,7 @@ def join_phase_at(warehouse: Tables, group: str, at: datetime | None = None) -> 
         group: id of the group.
         at: the point in time; the end of the log if None.
     """
-    # Most warehouses have no such log: then the group's records need not be read.
+    # Most warehouses have no broker's log. Then the group's records need not be read.
     if not warehouse.has_rows("broker_log"):
         return None
     return _phases(warehouse, _recorded_groups(warehouse, at, group, only_own=True), at, group).get(group)
@@ -404,7 +405,7 @@ def outcomes_at(warehouse: Tables, at: datetime | None = None, *, group: str | N
 
 
 def is_group_exact(warehouse: Tables, group: str, at: datetime | None = None) -> bool:
-    """Return whether the log proves a group's state at a point in time, or proves that it did not exist."""
+    """Return whether the log proves a group's state at a point in time, or that the group did not exist."""
     groups = _recorded_groups(warehouse, at, group, only_own=True) or _recorded_groups(warehouse, at, group)
     return all(group.is_exact for group in groups)
 

@@ -1,13 +1,13 @@
-"""Members that blocked a KIP-848 rebalance, the partitions that they held, and the members that waited for these."""
+"""Members that blocked a KIP-848 rebalance, with the members that waited for partitions of the blocking member."""
 
 from dataclasses import dataclass
 
 from coordinator_replay.query.tables import Tables
 
-# A member that takes over a partition waited for it only if its target had the partition before the partition became
-# free. The reason: a member that leaves also frees partitions, which are assigned to others only later. A member that
-# joins while others wait begins a new rebalance, and waits only in that one. A static member also waits for the
-# partitions assigned to the member that it replaced.
+# A member that takes over a partition waited for it only if the member's target assignment had the partition before the
+# partition became free. The reason: a member that leaves also frees partitions, and these are assigned to others only
+# later. A member that joins while others wait begins a new rebalance, and waits only in the new rebalance. A static
+# member also waits for the partitions assigned to the member that it replaced.
 _HOLD_UPS = """
     WITH members AS (
         SELECT group_id, member_id, coalesce(min(instance_id), member_id) AS instance, min(valid_from) AS joined_at,
@@ -63,7 +63,7 @@ _HOLD_UPS = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """A member that waited for some partitions, for the same time for each.
+    """A member that waited for partitions of another member, equally long for each partition.
 
     Attributes:
         held_up_by: the member that revoked the partitions.
@@ -107,7 +107,7 @@ class HoldUp:
 
     @property
     def waiting(self) -> list[str]:
-        """Return the members that waited for these partitions."""
+        """Return the members that waited for the blocking member."""
         return sorted({wait.member_id for wait in self.waits})
 
 

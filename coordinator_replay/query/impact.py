@@ -23,8 +23,8 @@ class GroupImpact:
 
     Attributes:
         rebalances: number of rebalances that touch the range; ``causes`` counts them by cause.
-        first_at: the latest time at which the first of them can have begun; a classic group's join phase leaves no
-            record.
+        first_at: the latest time at which the first of these rebalances can have begun. The true time may be earlier,
+            because a classic group's join phase leaves no record.
         unowned_partitions: number of partitions that had no owner in a part of the range while members of the group
             subscribed to their topic (column ``unowned`` of ``partition_ownership``).
         unowned_ms: milliseconds without an owner within the range, summed over partitions, as far as the log proves
@@ -141,7 +141,7 @@ class Impact:
 
     @property
     def is_at_least(self) -> bool:
-        """Return whether the two numbers of unowned partitions are lower bounds."""
+        """Return whether ``unowned_partitions`` and ``unowned_ms`` are lower bounds."""
         return not self.is_complete or any(group.is_at_least for group in self.groups)
 
     @property
@@ -324,7 +324,7 @@ def traits_of(
 ) -> tuple[CommonTrait, ...]:
     """Return common traits of some groups in a time range.
 
-    A single group has none, and all groups together have none.
+    Return nothing for a single group, and if no other group had members: then there is nothing to compare.
 
     Args:
         warehouse: the tables to read.
@@ -352,8 +352,7 @@ def _is_significant(trait: CommonTrait, compared: int) -> bool:
 
     Args:
         trait: the trait, with the numbers of groups that have the trait.
-        compared: number of compared values: each is a value of at least two groups. The limit of 5 % is divided by this
-            number.
+        compared: number of values that were compared. Only values that at least two groups have are compared.
     """
     groups, drawn = trait.concerned_groups + trait.other_groups, trait.concerned_groups
     having = trait.concerned + trait.others

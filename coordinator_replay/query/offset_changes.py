@@ -10,7 +10,7 @@ from coordinator_replay.query.offsets import check_partition, check_topics
 from coordinator_replay.query.tables import Tables
 
 MOST_CHANGES = 100_000
-"""Largest number of commits in one answer, which has the latest; a narrower time range shows the others."""
+"""Largest number of commits in one answer. If there are more, the answer has the latest of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,8 @@ class OffsetChange:
             offset before, one of the two offsets is negative, or the topic may have been created again between them.
         ended_by: COMMIT, EXPIRED, DELETED, GROUP_DELETED, TOMBSTONE, GROUP_MOVED (to another log partition), or
             RECORDS_MISSING (the end is not on record); None while the offset is in force.
-        owner_member_id: member that owned the partition at the commit; None if nobody did or the owner is not known.
+        owner_member_id: member that owned the partition at the commit; None if the partition had no owner, or if the
+            owner is not known.
         commits_merged: number of commits before this one that ``audit --history-every`` left out.
         is_proven: False if the commit may have been aborted, because the input has no transaction markers.
         is_exact: whether the log proves that the offset was in force in the whole interval.

@@ -30,7 +30,7 @@ ENDED = {
 """Events by the column ``ended_by``, whose value is in the event's detail."""
 
 UNREADABLE = "UNREADABLE"
-"""Value in the detail of a commit that can't be read."""
+"""Value of ``cause`` in the detail of an event about commits whose records can't be read."""
 
 _IS_RESET = "group_state = 'Empty' AND owner_member_id IS NULL AND coalesce(from_offset > joined.since, false)"
 

@@ -66,7 +66,7 @@ _TOMBSTONES = """
     WHERE cluster = $cluster AND group_id = $group AND is_tombstone AND log_timestamp <= $at AND {counts} GROUP BY ALL
 """.replace("{counts}", COUNTS)
 
-# Ranges of records in the copies that reach up to some offset.
+# Ranges of records in the copies of the log partition that end at an offset or later.
 _HAS = """
     SELECT from_offset, to_offset FROM log_copies
     WHERE cluster = $cluster AND log_partition = $log_partition AND end_offset >= $end_offset
@@ -128,12 +128,10 @@ _DASHED = re.compile(r"(.+)-(\d+)")
 
 
 def partitions_asked(text: str, known: Collection[str]) -> tuple[str, tuple[int, ...]]:
-    """Return the topic and the partitions in a typed text, which may have the form of Kafka's tools.
+    """Return the topic and the partitions in a text like ``orders``, ``orders:0,1`` or ``orders-4``.
 
-    No partitions means all.
-
-    The forms are ``orders``, ``orders:0,1`` and ``orders-4``; the last form only if no topic has the whole text as its
-    name.
+    No partitions means all. A text like ``orders-4`` names partition 4 only if there is a topic ``orders`` and no topic
+    ``orders-4``.
 
     Args:
         text: the text that the user typed.
@@ -156,7 +154,8 @@ class CommittedOffset:
         committed_offset: None in two cases: the partition is unstable and stable offsets were asked for, or the log
             does not have the offset of that time.
         valid_from: the time at which the offset came into force.
-        owner_member_id: member that owned the partition at the commit; None if nobody did or the owner is not known.
+        owner_member_id: member that owned the partition at the commit; None if the partition had no owner, or if the
+            owner is not known.
         group_state: the group's state at the commit.
         is_proven: False if the commit may have been aborted, because the input has no transaction markers.
         is_exact: whether the log proves that this offset was in force in its whole interval. False if the log does not
@@ -226,7 +225,7 @@ _OFFSETS = f"""
 class PendingCommit:
     """A pending transactional commit of a partition.
 
-    If there are several, this is the commit that is pending for longest.
+    If a partition has several pending commits, this is the commit that is pending for longest.
     """
 
     topic: str
@@ -252,12 +251,12 @@ def pending_notes(
 ) -> list[str]:
     """Return notes on partitions with a pending transactional commit, which the offsets do not show.
 
-    OffsetFetch leaves out a partition that has no other offset. For all others it returns the offset before the pending
-    one.
+    OffsetFetch leaves out a partition that has only a pending commit. For all other partitions, it returns the offset
+    that was committed before.
 
     Args:
         pending: the pending commits.
-        stored: the group's offsets.
+        stored: the offsets of the answer.
         topics: only offsets of these topics; empty for all topics.
     """
     committed = {(offset.topic, offset.partition) for offset in stored}
@@ -310,7 +309,7 @@ def _is_whole(warehouse: Tables, group: str) -> bool:
 def check_partition(warehouse: Tables, topic: str, partition: int, group: str) -> None:
     """Check that the tables have a commit of the group for the partition.
 
-    The group committed offsets of the topic.
+    ``check_topics`` has found that the group committed offsets of the topic.
 
     Raises:
         UsageError: the tables have no commit of the group for the partition.
@@ -363,9 +362,9 @@ def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -
 
 
 def _kept(warehouse: Tables, partition: LogPartition, at: datetime) -> Sequence[tuple[Any, ...]]:
-    """Return ranges of offsets that are complete in a copy that reaches beyond a point in time.
+    """Return the ranges of log offsets that copies of a log partition have, if the copies reach beyond a point in time.
 
-    Return nothing if there are gaps.
+    Return nothing if the log partition has gaps.
     """
     asked = {"log_partition": partition.log_partition, "end_offset": partition.read_to(at)}
     return () if partition.gaps else warehouse.rows(_HAS, **asked)
@@ -376,8 +375,9 @@ def _is_removed(
 ) -> bool:
     """Return whether the last tombstone proves that a partition had no offset at a point in time.
 
-    If a hole follows the tombstone, it still proves this if a copy that reaches beyond the hole has the tombstone. The
-    cleaner would have removed it for any later record of the key, even for a commit that was pending at that time.
+    If a hole follows the tombstone, it must also be in a copy that reaches beyond the hole. Then no later record of the
+    key is missing: the cleaner would have removed the tombstone because of such a record, even if the record was a
+    commit that was pending at that time.
 
     Args:
         partition: the log partition of the group.
@@ -530,12 +530,12 @@ def offsets_at(
 
 
 class _TopicLives(NamedTuple):
-    """Recorded lives of the topics with one name.
+    """Topics with the same name on record: a topic may have been deleted and created again.
 
     Attributes:
-        last_id: last topic id in the group's commits; None if commits carry none.
-        ids: number of topic ids in the group's commits; None if there are none.
-        created_at: when the last of these topics was created; None if no cluster metadata has it.
+        last_id: last topic id in the group's commits; None if the commits have no topic id.
+        ids: number of topic ids in the group's commits; None if the commits have no topic id.
+        created_at: the time at which the last of these topics was created; None if no cluster metadata has this time.
         is_there: whether one of these topics still exists; None if no source names the topics.
     """
 
@@ -566,9 +566,9 @@ def negative_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
 def _shows_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetime) -> set[int]:
     """Return log partitions that have on record every transactional commit pending at a point in time.
 
-    Once a transaction is over, the cleaner removes its commits if they were aborted or if a later commit of the same
-    key follows. So the log may not show that they were pending. It shows them if all transactions that were open at the
-    beginning of a complete range had ended by that time.
+    Once a transaction is over, the cleaner removes a commit that was aborted, or that a later commit of the same key
+    follows. So the log may not show that the commit was pending. The log shows all pending commits if the transactions
+    that were open at the beginning of a complete range had ended by that time.
     """
     history = warehouse.completeness
     if history.is_whole:
@@ -582,7 +582,10 @@ def _shows_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetim
 
 
 def _are_over(warehouse: Tables, log_partition: int, part: CompleteRange, at: datetime) -> bool:
-    """Return whether all transactions open at the start of an exact range were over at a point in time."""
+    """Return whether all transactions that were open at the start of a complete range had ended by a point in time.
+
+    At offset 0 no transaction is open. If the start of the range is not known, return False.
+    """
     if not part.exact_from_offset:
         return part.exact_from_offset == 0
     bounds = {"from_offset": part.exact_from_offset, "to_offset": part.to_offset}
@@ -593,9 +596,8 @@ def _are_over(warehouse: Tables, log_partition: int, part: CompleteRange, at: da
 def with_lag(offsets: Iterable[CommittedOffset], end_offsets: Mapping[TopicPartition, int]) -> list[CommittedOffset]:
     """Return offsets with their lag behind the given end offsets.
 
-    An offset of a partition without an end offset gets no lag.
-
-    A negative offset gets no lag. An offset of a topic that may have been created again since gets no lag either.
+    An offset gets no lag in these cases: its partition has no end offset, the offset itself is not on record or
+    negative, or the topic may have been created again since the commit.
     """
     measured = []
     for offset in offsets:
@@ -621,7 +623,7 @@ class ResetFile:
     def __str__(self) -> str:
         """Return a clause that says which partitions are left out and why.
 
-        Return an empty text if none is left out.
+        Return an empty text if no partition is left out.
         """
         return "; ".join(f"{ranges_by_topic(partitions)} ({why})" for why, partitions in self.left_out.items())
 

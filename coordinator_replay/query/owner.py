@@ -79,9 +79,9 @@ class Ownership:
 
     @property
     def over_at(self) -> datetime | None:
-        """Return when the ownership ended.
+        """Return the time at which the ownership ended; None while it lasts.
 
-        Return the earliest possible time if the end is not on record; None while it lasts.
+        If the ownership ended but no record has the time, return ``EPOCH``, so that it was over at all times.
         """
         return EPOCH if self.owned_to is None and self.to_offset is not None else self.owned_to
 
@@ -215,7 +215,7 @@ def _check_partition(warehouse: Tables, group: str, topic: str, partition: int) 
 
 
 def owners_at(warehouse: Tables, group: str, topic: str, partition: int, at: datetime | None = None) -> Owners:
-    """Return who owned a partition at a point in time.
+    """Return the owners of a partition at a point in time.
 
     Args:
         warehouse: the tables to read.
@@ -251,10 +251,7 @@ def owners_at(warehouse: Tables, group: str, topic: str, partition: int, at: dat
 def _by_time(
     intervals: Iterable[Ownership], moment: datetime
 ) -> tuple[list[Ownership], list[Ownership], list[Ownership]]:
-    """Return intervals in three lists.
-
-    The lists have the intervals that ended by a point in time, the intervals current then, and the later ones.
-    """
+    """Split intervals into those that had ended by a point in time, those that contain the time, and later ones."""
     ended: list[Ownership] = []
     current: list[Ownership] = []
     later: list[Ownership] = []
@@ -272,14 +269,22 @@ def _by_time(
 def _was_exact(
     warehouse: Tables, group: str, at: datetime, *, since: int | None = None, until: int | None = None
 ) -> bool:
-    """Return whether the log proves the group's members between a log offset and a point in time or an offset."""
+    """Return whether the log proves the group's members in a part of the log.
+
+    Args:
+        warehouse: the tables to read.
+        group: id of the group.
+        at: a point in time; it takes the place of a log offset that is None.
+        since: log offset at which the part of the log begins.
+        until: log offset at which the part of the log ends.
+    """
     return bool(warehouse.rows(_WAS_EXACT_BETWEEN, group=group, at=at, start=since, end=until)[0][0])
 
 
 def owners_between(
     warehouse: Tables, group: str, topic: str, partition: int, start: datetime | None, end: datetime | None
 ) -> list[Ownership]:
-    """Return every ownership of a partition that touches a time range, in order.
+    """Return every ownership of a partition that touches a time range, by the time at which it began.
 
     Args:
         warehouse: the tables to read.

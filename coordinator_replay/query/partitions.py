@@ -23,7 +23,7 @@ class TopicPartitions:
 
 
 def topic_partitions(*lists: Iterable[dict[str, Any]] | None) -> tuple[TopicPartitions, ...]:
-    """Return assignments, in the form of the tables, merged and in order."""
+    """Merge lists of partitions, in the form of the tables, into one list that is sorted by topic."""
     by_topic: dict[tuple[str | None, str | None], set[int]] = {}
     for entry in (entry for entries in lists for entry in entries or ()):
         by_topic.setdefault((entry["topic"], entry["topic_id"]), set()).update(entry["partitions"])
@@ -35,7 +35,7 @@ def topic_partitions(*lists: Iterable[dict[str, Any]] | None) -> tuple[TopicPart
 
 
 def target_partitions(target: Iterable[dict[str, Any]] | None) -> tuple[TopicPartitions, ...] | None:
-    """Return a target assignment in the form of the tables, in order.
+    """Convert a target assignment from the form of the tables, sorted by topic.
 
     Return None if no target assignment is on record.
     """

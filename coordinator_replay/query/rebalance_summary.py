@@ -22,7 +22,7 @@ MOST_UNSUMMED = 5
 """Largest number of rebalances without a summary: people can read these one by one."""
 
 _MOST_NAMED = 3
-"""Number of causes or groups that a sentence names; it counts the others."""
+"""Number of causes or groups that a sentence names. Of all others, it has only the number."""
 
 
 def summary_of(
@@ -77,7 +77,7 @@ def summary_between(
 ) -> list[str]:
     """Return three sentences about the rebalances of a time range.
 
-    Return nothing if there are few enough to read each of them.
+    Return nothing if there are at most ``MOST_UNSUMMED`` rebalances.
     """
     if len(rebalances) <= MOST_UNSUMMED:
         return []
@@ -124,7 +124,10 @@ def _in_common(traits: Sequence[CommonTrait]) -> str:
 
 
 def _longest(rebalances: Sequence[Rebalance]) -> str:
-    """Return the longest commit pause, known for all protocols, and the longest exact duration, known only for some."""
+    """Return the longest commit pause and the longest exact duration, in words.
+
+    Pauses are known for groups of all protocols, exact durations only for some.
+    """
     paused = max(rebalances, key=lambda rebalance: rebalance.commit_pause_ms or 0)
     exact = max(rebalances, key=lambda rebalance: rebalance.duration_ms or 0)
     least = " at least" * any(rebalance.is_pause_at_least for rebalance in rebalances)

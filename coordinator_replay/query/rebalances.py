@@ -1,4 +1,4 @@
-"""Rebalances with their reasons, by when they began."""
+"""Rebalances with their causes, sorted by the time at which they began."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ _CAUSES = "SELECT DISTINCT cause FROM rebalances WHERE cluster = $cluster AND ca
 
 
 _MAX_POLL_INTERVAL_MS = 300_000
-"""Default of max.poll.interval.ms, up to which members may take to join."""
+"""Default of max.poll.interval.ms: the longest time that a member may take to join."""
 
 SHORT_WAIT_MS = 100
 """Longest wait for a member that is only the time to its next heartbeat or poll, and so is not shown."""
@@ -33,12 +33,12 @@ class Rebalance:
         is_end_open: whether the rebalance may have been over before ``completed_at``.
         is_pause_at_least: whether commits may have paused for longer, because commits are missing from the log.
         completed_offset: log offset of the record that completed the rebalance; None while it is in progress.
-            ``completed_at`` is also None if neither that record nor an earlier one of the group carries a time.
+            ``completed_at`` is also None if neither this record nor an earlier record of the group has a time.
         reasons: the reasons that the coordinator logged, in order; None without a broker's log.
         facts: the facts that the sentences of ``evidence`` state, see docs/reasons-table.md.
         client_reasons: the reasons that clients gave (KIP-800).
-        matched_by: if causes were asked for: ``cause`` if the rebalance has one of them as its cause, ``alternative``
-            if it has one only as an alternative.
+        matched_by: ``cause`` if the cause is among the causes asked for, ``alternative`` if only an alternative is
+            among them. None if the question names no causes.
     """
 
     started_at: datetime | None = column("STARTED-AT", 4)
@@ -82,14 +82,14 @@ class Rebalance:
 
     @property
     def is_over(self) -> bool:
-        """Return whether every member has its assignment."""
+        """Return whether the rebalance has ended, so that every member has its assignment."""
         return self.completed_at is not None or self.completed_offset is not None
 
     @property
     def number(self) -> str:
         """Return the generation or epoch that the rebalance led to, in words.
 
-        Return an empty text if no record shows it yet.
+        Return an empty text if no record shows the number yet.
         """
         if self.epoch is None:
             return ""
@@ -124,15 +124,15 @@ class Rebalance:
 
     @property
     def limit_ms(self) -> int | None:
-        """Return the upper bound of the duration.
+        """Return the upper bound of the duration in milliseconds.
 
-        Return None if it is not below the default max.poll.interval.ms.
+        Return None if there is no bound, or if the bound is not below the default of max.poll.interval.ms.
         """
         is_bound = self.duration_ms_max is not None and self.duration_ms_max < _MAX_POLL_INTERVAL_MS
         return self.duration_ms_max if is_bound else None
 
     def match(self, causes: Sequence[str]) -> str | None:
-        """Return ``cause`` if the rebalance has one of the causes, ``alternative`` if it may have one, else None."""
+        """Return ``cause`` if the cause is one of the given causes, ``alternative`` if an alternative is, else None."""
         wanted = {cause_name(cause) for cause in causes}
         if self.cause in wanted:
             return "cause"
@@ -153,10 +153,10 @@ REBALANCES = f"""
       AND {TOUCHES_RANGE}
     ORDER BY coalesce(started_at, completed_at) NULLS FIRST, group_id, completed_offset, epoch
 """  # noqa: S608 - put together from constants
-"""The rebalances that touch a time range, by when they began."""
+"""SQL for the rebalances that touch a time range, sorted by the time at which they began."""
 
 COLUMNS = tuple(column.name for column in stored_columns(Rebalance))
-"""The columns of the table that ``Rebalance`` has, in its order."""
+"""Columns of the table ``rebalances`` from which a ``Rebalance`` is read, in the order of its fields."""
 
 
 def rebalances_of(
@@ -174,8 +174,8 @@ def rebalances_of(
         group: only rebalances of this group; None for all groups.
         start: leave out rebalances that were over before this time; None leaves out none.
         end: leave out rebalances that began at this time or later; None leaves out none.
-        causes: only rebalances with one of these causes, in any case, as cause or as alternative; empty for all
-            rebalances.
+        causes: only rebalances with one of these causes, as cause or as alternative; empty for all rebalances. Names
+            are in upper or lower case.
 
     Raises:
         UsageError: the tables don't know the group, have no record of that time range, or know no such cause.
@@ -229,7 +229,7 @@ def cause_name(typed: str) -> str:
 
 
 def recorded_causes(warehouse: Tables) -> list[str]:
-    """Return every cause that a rebalance of the cluster has."""
+    """Return the causes of all rebalances of the cluster, each once."""
     return [cause for (cause,) in warehouse.rows(_CAUSES)]
 
 

@@ -11,7 +11,7 @@ from coordinator_replay.query.group_moves import in_log_order
 from coordinator_replay.query.tables import AS_OF, END, Tables
 from coordinator_replay.times import moment_text
 
-# The last removal of each partition. The caller checks whether a later commit took its place by then.
+# The last removal of each partition by the point in time, unless a later commit was in force at that time.
 _OFFSETS = """
     WITH last AS (
         SELECT topic, partition, committed_offset, valid_to, ended_by, ended_confidence, ended_alternatives,
@@ -92,8 +92,8 @@ class RemovedOffsets:
     """Offsets of one topic that were removed at the same time for the same reason.
 
     Attributes:
-        ended_by: EXPIRED, DELETED or GROUP_DELETED. TOMBSTONE if the log does not show why. RECORDS_MISSING if no
-            record shows the end.
+        ended_by: EXPIRED, DELETED, GROUP_DELETED or GROUP_MOVED. TOMBSTONE if the log does not show why.
+            RECORDS_MISSING if no record shows the end.
     """
 
     topic: str
@@ -128,7 +128,7 @@ class DeletedGroup:
         reason: why the group's last offsets were removed. EXPIRED: the broker's cleanup removed the group with them.
             GROUP_DELETED: DeleteGroups. DELETED: DeleteOffsets in a group that only stored offsets. None if the group
             had no offsets: then the log does not distinguish DeleteGroups from the broker's cleanup of empty groups.
-        offsets_removed: partitions whose offsets were removed and never committed again.
+        offsets_removed: number of partitions whose offsets had been removed by that time.
         last_member_at: the time at which the group last had a member; None for a group that only stored offsets.
         is_exact: whether the log proves when the group was deleted.
     """
@@ -178,7 +178,7 @@ def deleted_groups(
         warehouse: the tables to read.
         at: the point in time; the end of the log if None.
         group: only this group; None for all groups.
-        types: only groups of these types, in any case; all if empty.
+        types: only groups of these types, in upper or lower case; all if empty.
     """
     deleted = warehouse.answers(DeletedGroup, _GROUPS, at=at or END, group=group)
     wanted = {name.lower() for name in types}
@@ -211,7 +211,7 @@ def removal_notes(
 
 
 def before_removal_note(removed: Sequence[RemovedOffsets], topics: Sequence[str] = ()) -> str | None:
-    """Return a note on how to ask for the latest removed offsets; None if no removal is on record.
+    """Return a note on how to ask for the offsets before their last removal; None if no time of a removal is on record.
 
     Args:
         removed: the removed offsets.
