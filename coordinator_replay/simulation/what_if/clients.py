@@ -1,7 +1,7 @@
 """Simulated consumers of both protocols, with the behaviour of Java's client or of librdkafka.
 
-A consumer sends the requests of a real consumer and reacts to the answers. The run (``run.Fleet``) decides when it acts
-and carries its requests. A consumer knows the run only as a ``Connection``.
+A consumer sends the requests of a real consumer and reacts to the answers. The run (``run.Fleet``) decides when a
+consumer acts, and carries its requests. A consumer knows the run only as a ``Connection``.
 
 librdkafka differs in ways that a group's records show (``libraries``). It joins at most once a second. Each member
 rejoins when it sees that a topic has changed, not only the leader. A cooperative consumer without partitions closes
@@ -120,8 +120,8 @@ class ClassicConsumer(Consumer):
 
     Attributes:
         wake_ms: how long librdkafka's main loop sleeps after the consumer may join again.
-        seen: partitions of its topics as it saw them last: in Java when it joined, in librdkafka when it renewed its
-            metadata, or assigned them as the leader.
+        seen: partition counts of the consumer's topics, as the consumer saw them last. Java's consumer sees them when
+            it joins. librdkafka's sees them when it renews its metadata, or when it assigns partitions as the leader.
         joined_ms: the time at which the consumer sent its last JoinGroup; None if librdkafka need not wait before the
             next.
     """
@@ -155,22 +155,22 @@ class ClassicConsumer(Consumer):
 
         A static member does not, since it may come back.
 
-        librdkafka sends it when its partitions are revoked. A cooperative consumer that has joined and has no
-        partitions revokes none (``rd_kafka_cgrp_revoke_all_rejoin``): its session has to time out.
+        librdkafka sends LeaveGroup when partitions are revoked. A cooperative consumer that has joined and has no
+        partitions revokes none (``rd_kafka_cgrp_revoke_all_rejoin``). It sends nothing, and its session times out.
         """
         if self.library == LIBRDKAFKA and self.strategy == COOPERATIVE and self.generation >= 0 and not self.owned:
             return False
         return self.instance_id is None and bool(self.member_id)
 
     def leave(self, around: Connection) -> None:
-        """Close."""
+        """Send LeaveGroup."""
         around.send(self, "LeaveGroup", {"members": [{"memberId": self.member_id}]})
 
     def metadata_renewed_ms(self, now_ms: int, age_ms: int) -> int:
         """Return the next time at which the consumer renews its metadata.
 
-        Java renews metadata at their maximum age; the latest possible time is returned. librdkafka renews them at an
-        interval that begins with its start.
+        Java renews metadata when they reach the maximum age. Their present age is unknown, so the latest possible time
+        is returned. librdkafka renews metadata at an interval that begins with its start.
 
         Args:
             now_ms: a time of the life.
@@ -378,7 +378,7 @@ class ModernConsumer(Consumer):
         if body["errorCode"]:
             self.generation, self.assigned = 0, None
             self.own(around, ())
-            # The earlier member did not send a leave: no other member gets its instance id until its session is over.
+            # The earlier member did not leave. Nobody else gets its instance id until its session is over.
             is_taken = body["errorCode"] == CODES["UNRELEASED_INSTANCE_ID"]
             self.is_stuck = is_taken and not self.is_restarted
             if not self.is_stuck:
@@ -394,7 +394,7 @@ class ModernConsumer(Consumer):
             if topic["topicId"] in by_id
             for number in topic["partitions"]
         ]
-        # A consumer reports partitions that it gave up or took at once, not only with its next heartbeat.
+        # A consumer does not wait for its next heartbeat: it reports at once which partitions it gave up or took.
         gives_up = not set(self.owned) <= set(self.assigned)
         around.act_after(self, self.revoke_ms if gives_up else 0)
 

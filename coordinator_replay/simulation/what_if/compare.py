@@ -2,7 +2,7 @@
 
 Two rebalances match if the same clients joined and left, if the same number of members remained, and if they are near
 each other in time. Matches keep the order of both lives. In a deployment, clients join and leave in quick succession
-and in any order. So rebalances of a deployment also match if as many of its clients joined and left.
+and in any order. So rebalances of a deployment also match if the same number of its clients joined and left.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from coordinator_replay.simulation.what_if.variants import with_members, without
 from coordinator_replay.times import time_order
 
 DEPARTURES = frozenset({"LEAVE_OR_TIMEOUT", "MEMBER_LEAVE", "SESSION_TIMEOUT"})
-"""Causes of departures: the simulation knows the right one among them, whatever its records show."""
+"""Causes of departures. The simulation knows which of them is true, even if its records do not show it."""
 
 
 class LivedAgain(NamedTuple):
@@ -59,7 +59,7 @@ def live_again(
         timing: timing of the clients that no record shows.
 
     Raises:
-        UsageError: it takes more steps than a simulation may.
+        UsageError: the simulation takes more than ``run.MOST_STEPS`` steps.
     """
     try:
         result = simulate(life, settings, clients, timing)
@@ -94,7 +94,8 @@ LOWEST = 0.7
 """Share of rebalances, recorded and simulated, that must match before anything is predicted."""
 
 NEAR_MS = 10_000
-"""Rebalances farther apart than this are not the same; timeouts and intervals differ by seconds."""
+"""Rebalances farther apart than this do not match. Nearer ones may match, since timeouts and intervals differ by
+seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +179,8 @@ def _pairs(recorded: Lived, simulated: Lived) -> tuple[list[_Pair], list[_Rebala
     pairs: list[_Pair] = []
     missed: list[_Rebalance] = list(recorded.rebalances)
     left: list[_Rebalance] = [*simulated.rebalances, *simulated.late]
-    # Rebalances with the same clients are matched first: the remaining ones may be exchanges of clients.
+    # Rebalances with the same clients are matched first. Then clients that joined or left near both rebalances are only
+    # counted, because a deployment may have exchanged them.
     for may_be_exchanged in (False, True):
         remaining, unmatched = [], list(left)
         for row in missed:
@@ -219,7 +221,7 @@ def _clients_near(row: _Rebalance, rows: Iterable[_Rebalance], life: Lived) -> s
 def _mark(row: _Rebalance, by_member: Mapping[str, str], exchanged: Container[str]) -> tuple[Any, ...]:
     """Return the number of members after a rebalance, and the clients that joined and left.
 
-    They identify the rebalance.
+    Two rebalances with equal values match.
 
     Args:
         row: row of the rebalance.

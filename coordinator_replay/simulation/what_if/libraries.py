@@ -69,11 +69,9 @@ def _library_of_id(member_id: str) -> str | None:
 
 
 def one_library(marks: Sequence[str | None]) -> str | None:
-    """Return the library for clients whose records show none.
+    """Return the library to assume for the clients of a group whose records show none.
 
-    It is the library of the other clients of their group.
-
-    The result is None if that is unknown.
+    This is the library of all other clients of the group. Return None if their records show none, or two.
     """
     libraries = {mark for mark in marks if mark is not None}
     return libraries.pop() if len(libraries) == 1 else None

@@ -1,6 +1,6 @@
 """The rows of answers: the costs of a life, and the changes that an alternative would bring to a group.
 
-They are separate from the code that measures, so that code that only names these types does not load the coordinator.
+The types are separate from the code that measures. So code that only names the types does not load the coordinator.
 """
 
 from collections.abc import Sequence
@@ -101,15 +101,16 @@ AT_LEAST = {
     "members_interrupted": (0.25, 0.25),
     "stop_the_world": (0.0, 0.14),
 }
-"""For counts: shares of the value by which a range reaches at least down and up, rounded. Simulations more often miss
-rebalances than add some."""
+"""For counts: a range reaches down and up by at least these shares of the value, rounded. It reaches farther up,
+because simulations miss rebalances more often than they add some."""
 
 UNSEEN = 0.15
-"""For counts: share of the value by which a range reaches farther up if the whole life is unseen (``Life.unseen``)."""
+"""For counts: a range reaches farther up by this share of the value if the whole life is unseen (``Life.unseen``), and
+by less if only a part is."""
 
 SPREAD = 0.15
-"""For counts: share of the distance from the least to the most variant by which a range reaches beyond both, rounded.
-Ten variants alone would miss further variants more often than a range should."""
+"""For counts: a range reaches beyond the least and the most variant by this share of the distance between them,
+rounded. The range of the ten variants alone would miss too many further variants."""
 
 BEYOND = {
     "unowned_ms_max": 0.3,
@@ -117,7 +118,7 @@ BEYOND = {
     "pause_ms_max": 0.3,
     "pause_ms_total": 0.3,
 }
-"""For times: shares of the value by which a range reaches beyond the simulated values.
+"""For times: a range reaches beyond the simulated values by these shares of the likeliest value.
 
 Simulated consumers and coordinators differ from real ones. So these shares, and the shares for counts, were measured
 with the judged lives: about nine of ten values that a broker recorded are in range (docs/what-if-judged.md). No record
@@ -131,14 +132,14 @@ CREATED = "GROUP_CREATED"
 """The cause that each life has exactly once."""
 
 MOST_TIMES = 2
-"""Largest ratio of rebalances between the variant with most and the variant with fewest at which there is a
-prediction."""
+"""There is a prediction only if the variant with the most rebalances has fewer than this many times the rebalances of
+the variant with the fewest."""
 
 
 def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int, unseen: float) -> Measures:
     """Return the measures of a life with their ranges.
 
-    A range goes from the least to the most over all variants of the life.
+    A range covers all variants of the life, and a margin on both sides.
 
     Args:
         likely: the likeliest variant.
@@ -165,7 +166,7 @@ def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int, uns
 def _bounds_of_cause(counts: Sequence[int], unseen: float) -> tuple[int, int]:
     """Return the range of the rebalances of a cause.
 
-    It is at least one to either side, because the cause may be chance.
+    It reaches at least one rebalance to either side of the likeliest number, because the cause may be chance.
     """
     least, most = _bounds("rebalances", counts, unseen)
     return max(min(least, counts[0] - 1), 0), max(most, counts[0] + 1)
@@ -212,7 +213,8 @@ def open_rankings(lives: Sequence[Measures]) -> list[list[str]]:
 def table_of(lives: Sequence[Measures]) -> list[tuple[str, list[object]]]:
     """Return lives side by side.
 
-    Each measure has its value in every life; rebalances by cause are below their number.
+    Each row has the heading of a measure, and its value in every life. The number of rebalances is followed by a row
+    for each cause.
 
     A value with a range is a text: ``7 (5 to 9)``.
     """

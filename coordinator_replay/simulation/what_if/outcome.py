@@ -65,7 +65,7 @@ class Pauses:
             self._count(partition, at_ms)
 
     def end(self, at_ms: int, wanted: Collection[str]) -> None:
-        """End the pauses that are open, if any client could work on the partitions.
+        """End the pauses that are open. If no client works on any partition, drop them.
 
         Args:
             at_ms: the time at which the life ends.
@@ -127,7 +127,7 @@ def rows_of(
 def lived(
     rows: Rows, by_member: Mapping[str, str], start_ms: int, end_ms: int, pauses: Sequence[Pause] | None = None
 ) -> Lived:
-    """Return a life between two moments."""
+    """Return a life, with the rebalances of a time range."""
     latest = {row["rebalance_id"]: row for row in rows.get("rebalances", ())}
     ordered = sorted(latest.values(), key=lambda row: (moment_of(row), row["epoch"]))
     inside = [row for row in ordered if start_ms <= moment_of(row) < end_ms]
@@ -157,7 +157,7 @@ def measured(name: str, life: Lived, start_ms: int, end_ms: int, *, is_eager: bo
     longest = max((row["unowned_ms_max"] or 0 for row in rebalances), default=0)
     total = sum(row["unowned_ms_total"] or 0 for row in rebalances)
     stopped = [_stayed(row) for row in rebalances] if is_eager else []
-    # If records are missing, no record shows that there was no pause.
+    # If records are missing, a total of 0 does not prove that no partition was without an owner.
     is_known = not is_eager and (total > 0 or all(row["is_exact"] for row in rebalances))
     pauses = None if life.pauses is None else [pause.length_ms for pause in life.pauses]
     return Measures(
@@ -179,7 +179,7 @@ def measured(name: str, life: Lived, start_ms: int, end_ms: int, *, is_eager: bo
 def _longest_commit_pause(rebalances: Iterable[Mapping[str, Any]]) -> int | None:
     """Return the longest pause of commits.
 
-    Return None if a pause may be missing from the log.
+    Return None if a pause may have been longer than the log shows.
     """
     recorded = list(rebalances)
     if any(rebalance["is_pause_at_least"] for rebalance in recorded):

@@ -4,8 +4,8 @@ Variants of the script (``variants``), of open settings and of the clients' timi
 number of draws, a further draw would be within their range in eight of ten cases.
 
 A setting is open if it is neither given nor on record: the records of one protocol don't have the intervals of the
-other. For an open setting, Kafka's default is simulated, and a second run with the shortest value shows how much
-depends on it.
+other. The likeliest variant has Kafka's default for an open setting. Some draws have the shortest value instead, so
+that the range shows how much depends on the setting.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -50,7 +50,7 @@ _OPEN: Sequence[_Open] = (
     _Open("group.initial.rebalance.delay.ms", Settings.initial_delay, 0, is_classic=True),
     # As if every change of a topic were seen at once.
     _Open("metadata.max.age.ms", Settings.metadata_age, 0, is_classic=True, is_of_topics=True),
-    # Brokers allow no shorter ones, unless group.min.session.timeout.ms is set.
+    # Brokers allow no shorter session timeout, unless group.min.session.timeout.ms is set.
     _Open("session.timeout.ms", Settings.consumer_session, 6_000, is_classic=True, is_of_members=True),
 )
 
@@ -191,7 +191,7 @@ class Ranges:
     def _variants(self, alternative: Alternative, tried: Settings) -> Iterator[Variant]:
         """Yield drawn courses and timings.
 
-        Open settings and libraries take turns.
+        Some have the shortest values of open settings, and some have librdkafka for clients of an unknown library.
         """
         shorter = shortest(tried, self._life)
         for number, course in enumerate(self._courses):

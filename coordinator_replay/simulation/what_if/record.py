@@ -99,9 +99,9 @@ def _append(operations: list[RecordedOperation], events: Sequence[Event], first_
 
 
 def assigned_partitions(operations: Sequence[RecordedOperation]) -> dict[str, list[DatedTopicChange]]:
-    """Return the least partition count that the records prove for each topic, by the topic's name or id.
+    """Return the partition counts that the records prove for each topic, by the topic's name or id.
 
-    The number follows from the highest assigned partition. The records do not show when partitions were created, so two
+    A count follows from the highest assigned partition. The records do not show when partitions were created, so two
     things are assumed. Each topic is older than the group. If a later rebalance assigns a partition above the highest
     so far, the partition was added at the start of that rebalance.
     """
@@ -170,7 +170,7 @@ class Recorded:
 
 
 FEW = 4
-"""Fewest gaps between generations that show how soon members join again."""
+"""Fewest measured times that show how soon members take part in a rebalance."""
 
 
 def recorded_settings(
@@ -216,9 +216,9 @@ def recorded_settings(
 def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
     """Return how soon members take part in a rebalance, in ms; None if too few operations show this.
 
-    A consumer group shows it as the longest time from a new target to a member's first step. The join phase of a
-    classic group is not on record, but generations in quick succession bound it. The result is half of the
-    second-shortest time between two generations with an arrival or departure.
+    In a consumer group, this is the longest time from a new target to a member's first step. The join phase of a
+    classic group is not on record, but generations in quick succession limit its length. There the result is half of
+    the second-shortest time from one operation to the end of the next join phase in which members joined or left.
     """
     if not operations:
         return None
@@ -242,7 +242,7 @@ def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
                 if str(event.kind) in ("MEMBER_RECONCILING", "MEMBER_RECONCILED") and event.member_id not in stepped:
                     stepped.add(event.member_id)
                     waits.append(operation.at_ms - target_ms)
-        # A rebalance of one member is over with its target: the member's next record is no step towards it.
+        # If a rebalance is complete with its target, the member's next record is no step towards this target.
         if "REBALANCE_COMPLETED" in kinds:
             target_ms = None
         elif "TARGET_ASSIGNED" in kinds:
@@ -251,9 +251,9 @@ def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
 
 
 def measured_session(operations: Sequence[RecordedOperation]) -> int | None:
-    """Measure the session timeout of a consumer group in ms, by away static members that were removed after it.
+    """Return the session timeout of a consumer group in ms, as measured with static members that left temporarily.
 
-    The result is None if there is no such removal.
+    This is the shortest time after which such a member was removed. Return None if none was removed.
     """
     away: dict[str | None, int] = {}
     sessions: list[int] = []
@@ -270,18 +270,18 @@ def measured_session(operations: Sequence[RecordedOperation]) -> int | None:
 
 
 def _usual_strategy(operations: Sequence[RecordedOperation]) -> str:
-    """Return the assignor that most generations of a classic group chose, of those that can be simulated.
+    """Return the assignor that most generations of a classic group chose, among assignors that can be simulated.
 
-    Without any, return ``range``.
+    If there is none, return ``range``.
     """
     chosen = by_frequency(event.changes.get("protocol") for operation in operations for event in operation.events)
     return next((name for name in chosen if name in STRATEGIES), "range")
 
 
 def measured_initial_delay(operations: Sequence[RecordedOperation]) -> int | None:
-    """Measure ``group.initial.rebalance.delay.ms``, by a generation 0 that was written while the first member joined.
+    """Return ``group.initial.rebalance.delay.ms``, as measured from the record of generation 0 to the first join's end.
 
-    None if there is no such generation.
+    Return None if there is no record of generation 0. The coordinator writes it when the first member begins to join.
     """
     for before, next_operation in pairwise(operations):
         if (

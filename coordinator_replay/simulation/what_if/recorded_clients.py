@@ -29,7 +29,7 @@ SOON = 0.5
 STEPS = frozenset({"MEMBER_RECONCILING", "MEMBER_RECONCILED"})
 """Events that a member of a consumer group causes with a heartbeat."""
 COORDINATORS = frozenset({"POLL_TIMEOUT_REJOIN", "REBALANCE_TIMEOUT"})
-"""Causes of departures after which the client lives on; such departures have their own time."""
+"""Causes of departures after which the client lives on. Such a departure is no session timeout."""
 
 
 ASSUMPTIONS: Mapping[str, str] = {
@@ -75,7 +75,7 @@ ASSUMPTIONS: Mapping[str, str] = {
         "departure shows only when the session is over. They are assumed to have stayed; ranges cover the rest."
     ),
 }
-"""Assumptions about departures, by the kind that is counted; the answer states an assumption if its count is not 0."""
+"""Assumptions about departures, by the name of a count. The answer states an assumption if its count is not 0."""
 
 
 @dataclass
@@ -92,7 +92,7 @@ class ClientLives:
     def __init__(
         self, settings: Settings, reasons: Mapping[str, tuple[str, str]], last_commits: Mapping[str, int]
     ) -> None:
-        """Begin.
+        """Begin without clients.
 
         Args:
             settings: settings of the recorded life.
@@ -231,7 +231,7 @@ class ClientLives:
 
         Args:
             client: the client that died; the new member has the same client id and host.
-            died_ms: the time of its death.
+            died_ms: the time at which the client died.
         """
         return next(
             (
@@ -247,7 +247,7 @@ class ClientLives:
         )
 
     def _continue_as(self, client: _Client, back: _Client | None) -> None:
-        """Continue the life of a client that died as the client that came back."""
+        """Let a client that died continue as the client that came back, if there is one."""
         if back is not None and back.now is not None:
             client.now = back.now
             self.by_member[back.now.member_id] = client
@@ -264,9 +264,9 @@ class ClientLives:
         """Return dynamic classic members that departed without a LeaveGroup, so that their sessions timed out.
 
         Cooperative librdkafka consumers without partitions do so (``ClassicConsumer.leaves``). Another sign is a client
-        that leaves and joins in the same generation. With a LeaveGroup, the others would have rebalanced within a
-        heartbeat, without this client; a group without others would have become empty. Either leaves a record. If
-        heartbeats are far apart, this proves nothing.
+        that leaves and joins in the same generation. A LeaveGroup would have left another record: the other members
+        would have rebalanced within a heartbeat, or a group without others would have become empty. If heartbeats are
+        far apart, this is no sign, because the client may have been back before the others rebalanced.
         """
         if not operation.is_classic:
             return
@@ -285,7 +285,9 @@ class ClientLives:
         return self.reasons.get(member.member_id, ("", "possible"))
 
     def _timeout(self, now: Visit, member: Member, operation: RecordedOperation) -> Ending | None:
-        """Return the session timeout that may have ended a visit instead of a likelier leave; None if it can't have.
+        """Return the session timeout that may have ended a visit, although a leave is likelier.
+
+        Return None if no session timeout can have ended the visit.
 
         A session runs from the last heartbeat. Under the classic protocol, a commit renews it
         (``GroupMetadataManager.rescheduleClassicGroupMemberHeartbeat``). Under the consumer protocol, the last
@@ -302,7 +304,7 @@ class ClientLives:
         return Ending(self._died_ms(now, removed_ms), CRASHED)
 
     def _died_ms(self, now: Visit, removed_ms: int) -> int:
-        """Return when a removed member died: a session timeout before its removal, but not before its last sign."""
+        """Return when a removed member died: a session timeout before its removal, but after its last sign of life."""
         return max(removed_ms - self._session(now.subscriptions[-1][1]), self._last_sign(now))
 
     def _away(self, member: Member, at_ms: int) -> None:
@@ -320,7 +322,7 @@ class ClientLives:
             client.now = Visit(at_ms, member.member_id, ((at_ms, subscription),))
 
     def _replace(self, before: Member | None, member: Member, operation: RecordedOperation) -> None:
-        """Replace the id of a static member; if it is classic, no record shows since when it was away."""
+        """Replace the member id of a static member. No record shows since when a classic member was away."""
         client = self.by_member.pop(before.member_id, None) if before is not None else None
         if client is None or client.now is None:
             self._arrive(member, operation.at_ms)
@@ -329,9 +331,9 @@ class ClientLives:
         departed_ms, window = client.now.departed_ms, None
         if departed_ms is None:
             self.counts["static_restarts"] += 1
-            # If it had been away for longer than its session, it would have been removed.
+            # If the member had been away for longer than its session, it would have been removed.
             earliest_ms = max(self._unnoticed_ms(operation.at_ms, subscription), self._last_sign(client.now))
-            # If no member commits any more, there may have been nothing to commit.
+            # If the group commits nothing later, the client's last commit does not show when the client stopped.
             group_commits_later = max(self.last_commits.values(), default=0) > operation.at_ms
             is_committed = group_commits_later and earliest_ms == self._last_commit(client.now) + 1
             latest_ms = max(operation.at_ms - 1, earliest_ms)
@@ -352,7 +354,7 @@ class ClientLives:
         return subscription.session_timeout_ms or self.settings.consumer_session()
 
     def _unnoticed_ms(self, at_ms: int, subscription: Subscription) -> int:
-        """Return the earliest time from which a static member can be away without being removed by a given time.
+        """Return the earliest time at which a static member can have left, if it is not removed up to a given time.
 
         Its session runs from its last heartbeat, which may be one interval before it went away.
         """
@@ -366,7 +368,7 @@ class ClientLives:
         return self.last_commits.get(now.member_id, 0)
 
     def _weighed(self, visit: Visit, following: Visit | None) -> Visit:
-        """Return a visit that may have ended with a session timeout; that is unlikely if its client was back soon.
+        """Return a visit, with its possible session timeout marked as unlikely if the client was back soon.
 
         A client that died comes back before or after the end of its session with equal likelihood. A client that was
         closed comes back after its removal, mostly at once.
@@ -375,13 +377,15 @@ class ClientLives:
         if other is None or other.how != CRASHED or following is None or visit.departed_ms is None:
             return visit
         away_ms = following.arrived_ms - visit.departed_ms
-        # Within one generation, its return may have waited for its session.
+        # If the client is back in the same generation (1 ms later), it may have waited for the end of its session.
         is_soon = 1 < away_ms < self._session(visit.subscriptions[-1][1]) * SOON
         self.counts["unlikely_timeouts"] += is_soon
         return replace(visit, other_ending=other._replace(is_unlikely=is_soon))
 
     def finish(self, end_ms: int) -> tuple[ClientLife, ...]:
-        """End open visits: the clients stayed to the end, except clients that are away.
+        """End open visits, and return the clients.
+
+        A client stayed to the end, unless it is away.
 
         Args:
             end_ms: the end of the record.

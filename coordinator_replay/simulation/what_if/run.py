@@ -42,7 +42,7 @@ def consumer_of(
         visit: the visit, with time and subscriptions.
         settings: the settings to try.
         timing: timing of the clients that no record shows.
-        number: how many consumers the client has started, with this one; part of the member id under KIP-848.
+        number: number of this consumer among the client's consumers, from 1; part of the member id under KIP-848.
         topic_names: all present topics; a classic consumer resolves a regex itself.
     """
     subscription = visit.subscriptions[0][1]
@@ -96,7 +96,8 @@ TAIL_MS = 10_000
 included."""
 
 TIMER_MS = 10
-"""Shortest delay of a broker's timer: a member that joins at the same time as the first one is in its generation."""
+"""Shortest delay of a broker's timer. So a member that joins at the same time as the first member is in its
+generation."""
 
 MOST_STEPS = 3_000_000
 """Steps after which a simulation is given up; a longer life must be simulated in parts."""
@@ -170,7 +171,7 @@ class Fleet:
             tail_ms: how long the coordinator goes on, so that changes in progress at the end are on record.
 
         Raises:
-            TooLong: it takes more steps than a simulation may.
+            TooLong: the simulation takes more than ``MOST_STEPS`` steps.
         """
         is_over = False
         for self.result.steps in range(MOST_STEPS):
@@ -364,7 +365,7 @@ def simulate(life: Life, settings: Settings, clients: Sequence[ClientLife], timi
         timing: timing of the clients that no record shows.
 
     Raises:
-        TooLong: it takes more steps than a simulation may.
+        TooLong: the simulation takes more than ``MOST_STEPS`` steps.
     """
     return Fleet(life, settings, clients, timing).run(life.end_ms, TAIL_MS)
 

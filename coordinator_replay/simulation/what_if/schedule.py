@@ -6,8 +6,8 @@ interval at the next event. Skipped heartbeats change nothing. Sent heartbeats s
 rebalance is noticed at the right time.
 
 A broker takes one request of a connection at a time. So the LeaveGroup of a consumer that waits for the answer to its
-JoinGroup or SyncGroup reaches the coordinator when the join phase is over. Until then the client is closing, for a
-limited time. A client that starts again starts afterwards.
+JoinGroup or SyncGroup reaches the coordinator when the join phase is over. Until then the client is closing, but not
+for longer than a limit. Only then can the client start again.
 """
 
 import heapq
@@ -89,7 +89,7 @@ class Agenda:
         return rest_ms if rest_ms > REST_MS else 0
 
     def in_life(self, record: Record) -> Record:
-        """Return a record with the time of the life; only values of classic groups hold a time."""
+        """Return a record in the time of the life: its timestamp, and the state timestamp of a classic group."""
         if not self.left_out_ms:
             return record
         value = record.value
@@ -130,7 +130,7 @@ class Heartbeats:
         at: Callable[[int, Action], None],
         act: Callable[[Consumer], None],
     ) -> None:
-        """Begin.
+        """Begin without heartbeats.
 
         Args:
             settings: settings of the simulated life.
@@ -143,8 +143,9 @@ class Heartbeats:
         self._timing = timing
         self._at = at
         self._act = act
-        # After an event, every member sends a heartbeat. In a consumer group, members go on for longer than the
-        # coordinator may postpone a target assignment, which it computes when a heartbeat comes.
+        # After an event, every member sends a heartbeat. The coordinator of a consumer group computes a target
+        # assignment when a heartbeat comes, and may postpone it. So members of a consumer group send heartbeats for
+        # longer.
         self.restless_ms = settings.heartbeat() + (settings.assignment_ms if settings.protocol == "consumer" else 0)
         self.restless_until_ms = now_ms
         self._next: dict[Consumer, _Beat] = {}
@@ -222,7 +223,9 @@ class Closing:
         self._at(now_ms + longest_ms, lambda: self._end(consumer.name, steps))
 
     def wait(self, name: str, action: Action) -> bool:
-        """Return whether a client is still closing; it takes its next step when it has closed.
+        """Let a client wait with its next step if it is still closing.
+
+        Return whether the client waits.
 
         Args:
             name: the client.
@@ -234,7 +237,10 @@ class Closing:
         return steps is not None
 
     def answered(self, consumer: Consumer) -> bool:
-        """Return whether a closing consumer waited only for this answer; it then leaves now."""
+        """Let a client take its next steps after its closing consumer got its last answer.
+
+        Return whether the consumer was closing, and must send LeaveGroup now.
+        """
         steps = self._owed.pop(consumer, None)
         if steps is not None:
             self._end(consumer.name, steps)

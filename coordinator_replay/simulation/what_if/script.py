@@ -1,7 +1,8 @@
 """The script of a run: which clients came, went and came back, and when topics changed.
 
-A client is known by its instance id, or by its client id and host while no other client has the same: each start has a
-new member id. Facts that are not in the log are assumed; ``Life.assumptions`` has a sentence for each assumption.
+Each start of a client has a new member id. So a client is known by its instance id, or else by its client id and host.
+If several clients have the same client id and host at one time, each counts. Facts that are not in the log are assumed.
+``Life.assumptions`` has a sentence for each assumption.
 """
 
 import re
@@ -28,13 +29,15 @@ class Window(NamedTuple):
     """Time range in which a client may have departed, if the record does not show when and how.
 
     Attributes:
-        earliest_ms: right after the last sign of life, or one session timeout before it would have been removed.
+        earliest_ms: right after the last sign of life, or one session timeout before the client would have been
+            removed.
         latest_ms: right before the client was back, or the end of the record.
         may_have_stayed: whether the client may not have departed at all.
         is_restart: whether the client was back right after the window. The time away is log-uniform, so that most
             clients are away for seconds.
         is_committed: whether the last sign of life was a commit.
-        rollout_ms: the begin of its deployment, whose members are replaced at the same pace.
+        rollout_ms: the begin of the deployment that replaced the client; None without a deployment. All windows of a
+            deployment use the same share.
     """
 
     earliest_ms: int
@@ -48,7 +51,7 @@ class Window(NamedTuple):
         """Return a time within the window.
 
         Args:
-            share: share of the possible times before that time, from 0 to 1.
+            share: probability that the client departed before the returned time, from 0 to 1.
         """
         length_ms = self.latest_ms - self.earliest_ms
         if self.is_committed:
@@ -83,12 +86,12 @@ class Visit:
         subscriptions: subscriptions of the client, each with its first time.
         departed_ms: the time at which the client closed or died; None if it stayed to the end.
         how: ``closed`` or ``crashed``.
-        window: possible times of its departure, if time and manner are not on record; ``departed_ms`` and ``how`` are
-            then assumed.
+        window: possible times of the departure, if its time and manner are not on record. ``departed_ms`` and ``how``
+            are then assumed.
         later_ms: the client may have come later by up to this time, because the join phase of a classic group is not on
             record.
         other_ending: the other possible end, if the record allows two.
-        arrival: times at which it may have arrived, if it replaced another client in a deployment.
+        arrival: times at which the client may have arrived, if it replaced another client in a deployment.
         alive_ms: the last rebalance in which the client took part; 0 if it took part in none.
     """
 
@@ -170,8 +173,8 @@ def topic_images(
         counts: partitions by topic, for topics whose changes are not known.
         changes: times at which topics changed.
         wanted: names of topics to include.
-        start_ms: changes at or before it make up the first image.
-        end_ms: changes after it are left out.
+        start_ms: time of the first image, which has all changes up to this time.
+        end_ms: later changes are left out.
     """
     ids = {name: topic_id for topic_id, name in names.items()}
     chosen = sorted(set(wanted))
@@ -191,7 +194,7 @@ def topic_images(
 
 
 def topics_read(clients: Sequence[ClientLife], recorded: Recorded) -> set[str]:
-    """Return the topics that clients subscribe to by name; if a client has a regex, all known topics."""
+    """Return the topics that clients subscribe to by name, and the known topics that their regexes match."""
     subscriptions = [
         subscription for client in clients for visit in client.visits for _, subscription in visit.subscriptions
     ]
@@ -207,7 +210,7 @@ def topic_changes(
 ) -> tuple[Mapping[str, str], TopicChanges]:
     """Return topic names by id, and the changes of topics.
 
-    For topics without metadata, assignments show the changes.
+    For topics without metadata, assignments show the changes. Add a sentence on each such topic to ``notes``.
     """
     missing = {name for name in wanted if name not in recorded.changes and name not in recorded.counts}
     if not missing:

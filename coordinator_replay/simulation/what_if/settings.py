@@ -129,7 +129,7 @@ def changed(settings: Settings, values: Mapping[str, str]) -> Settings:
         values: new values by Kafka's names.
 
     Raises:
-        UsageError: a name or value is not one that can be tried.
+        UsageError: a name or value can't be tried.
     """
     fields: dict[str, str | int] = {}
     for name, value in values.items():
@@ -188,7 +188,7 @@ class Alternative:
 def alternative_of(
     values: Mapping[str, str | int | bool], *, without_restarts: bool = False, members: int | None = None
 ) -> Alternative:
-    """Return the alternative that has some values by name.
+    """Return an alternative with the given values.
 
     Args:
         values: values by Kafka's names; ``without-restarts`` and ``members`` may be among them.
@@ -224,7 +224,7 @@ class TriedSetting:
 
 
 def setting_names() -> list[str]:
-    """Return the names that an alternative may have, Kafka's other names for them included."""
+    """Return the names of all settings that can be tried, and Kafka's other names for these settings."""
     return [*BY_NAME, WITHOUT_RESTARTS, MEMBERS]
 
 

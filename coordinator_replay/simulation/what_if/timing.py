@@ -32,9 +32,9 @@ class Timing(NamedTuple):
     """The timing of the clients of a simulation.
 
     Attributes:
-        drift: number of the set of heartbeat times; with 0, heartbeats keep their times since the member joined.
+        drift: number of a drawn set of heartbeat times; 0 if heartbeats keep their times since the member joined.
         wake_ms: how long librdkafka's main loop sleeps after a member may join; a negative number shortens its wait.
-        pace: how much slower revocations are than usual.
+        pace: time of a revocation, as a multiple of the usual time.
         is_together: whether clients that come one right after the other come together.
         is_restarted: whether applications start librdkafka's consumers again that reported a fatal error.
     """
@@ -75,15 +75,15 @@ class Timing(NamedTuple):
 LIKELIEST = Timing()
 
 REVOKE_MS = {JAVA: 250, LIBRDKAFKA: 20}
-"""Mean time that consumers of KIP-848 took to give up partitions (``scripts/lab``): they do it when they poll."""
+"""Mean time in ms that consumers of KIP-848 took to give up partitions (``scripts/lab``). They do so when they poll."""
 
 TOGETHER = 0.3
 """Probability that clients that come within one shift are drawn as coming together, instead of each with its own
 shift."""
 
 RESTARTED = 0.5
-"""Probability that an application is drawn as one that restarts its consumer after a fatal error, which Java's client
-throws."""
+"""Probability that applications are drawn as restarting librdkafka's consumers after a fatal error. Java's client
+throws the error, so Java's consumers are always restarted."""
 
 WAKE_MS = 1_000
 """Longest sleep of librdkafka's main loop."""
@@ -139,7 +139,7 @@ def _revocations(settings: Settings) -> str:
 
 
 def _is_fatal(settings: Settings, clients: Sequence[ClientLife]) -> bool:
-    """Return whether members may get UNRELEASED_INSTANCE_ID, to which applications have to react."""
+    """Return whether librdkafka's members may get UNRELEASED_INSTANCE_ID, to which applications have to react."""
     is_static = settings.instance == PER_CLIENT or any(client.instance_id is not None for client in clients)
     libraries = {settings.library or client.library for client in clients}
     is_consumer = settings.protocol == "consumer" and settings.instance != NO_INSTANCE
@@ -147,7 +147,7 @@ def _is_fatal(settings: Settings, clients: Sequence[ClientLife]) -> bool:
 
 
 def _is_waiting(settings: Settings, clients: Sequence[ClientLife]) -> bool:
-    """Return whether clients wait before they join again."""
+    """Return whether librdkafka's clients may wait before they join again."""
     libraries = {settings.library or client.library for client in clients}
     return settings.protocol == "classic" and settings.strategy == COOPERATIVE and LIBRDKAFKA in libraries
 
@@ -170,7 +170,10 @@ def moved(clients: Sequence[ClientLife], timing: Timing) -> list[ClientLife]:
 
 
 def _gathered(moments: Sequence[int]) -> Mapping[int, int]:
-    """Map each time to the last time of its cluster: times within one shift of the cluster's first time."""
+    """Return the time at which each client comes, by its recorded time, if clients come together.
+
+    Recorded times within one shift of the first of them become the last of them.
+    """
     last: dict[int, int] = {}
     first_ms = None
     together: list[int] = []
@@ -183,7 +186,9 @@ def _gathered(moments: Sequence[int]) -> Mapping[int, int]:
 
 
 def _shifted(client: ClientLife, timing: Timing, numbers: Iterator[int]) -> Iterator[Visit]:
-    """Yield visits with shifted times; each visit keeps a shortest duration, and restarts take as long as before.
+    """Yield visits with shifted times.
+
+    No visit ends before it begins, and a restart takes as long as before.
 
     Args:
         client: the client of the visits.

@@ -18,7 +18,7 @@ from random import Random
 from coordinator_replay.simulation.what_if.script import CLOSED, CRASHED, ClientLife, Life, Visit, Window
 
 TIMEOUT, UNLIKELY_TIMEOUT = 0.3, 0.05
-"""Probabilities that a departure that may be a session timeout is drawn as one; most departing clients are closed."""
+"""Probabilities that the other possible end of a visit is drawn: usually, and if this end is unlikely."""
 
 KILLED = 0.2
 """Probability that a static member whose end is not on record is drawn as killed."""
@@ -100,8 +100,8 @@ def rolled_out(life: Life, draw: Random | None = None) -> Life:
 def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms: int) -> tuple[ClientLife, ...]:
     """Return the clients of a time range.
 
-    Clients that were in the group at its start join earlier, by the lead time. So do clients that were away without
-    having left: a dead or static member is on record until its session ends or it comes back.
+    Clients that were in the group at the start of the range join earlier, by the lead time. So do clients that were
+    away without having left: a dead or static member is on record until its session ends or it comes back.
 
     Args:
         clients: clients of the whole life.
@@ -163,7 +163,7 @@ def without_restarts(clients: Sequence[ClientLife]) -> tuple[ClientLife, ...]:
 def with_members(clients: Sequence[ClientLife], count: int) -> tuple[ClientLife, ...]:
     """Return a given number of clients: the first on record.
 
-    If there are too few, add copies of the first clients, which never leave.
+    If there are too few, add copies of the first client, which never leave.
     """
     kept = list(clients[:count])
     for number in range(len(kept), count):
@@ -193,12 +193,12 @@ class RecordedPhase:
     """The join phase before a classic generation on record.
 
     Attributes:
-        done_ms: its end.
-        left_out: number of generations before it without an assignment.
-        session_ms: session timeout of the static members removed in it.
+        done_ms: end of the phase.
+        left_out: number of generations without an assignment right before this generation.
+        session_ms: session timeout of the static members that were removed in the phase.
         removed: the last visits of these members; the leader's visit comes last.
-        has_leader: whether the leader is among them.
-        arrived: visits that began in it.
+        has_leader: whether the leader is among these members.
+        arrived: visits that began in the phase.
     """
 
     done_ms: int
@@ -213,13 +213,16 @@ class RecordedPhase:
 
         Args:
             place: the last visit of the member.
-            is_leader: whether it led the generation before.
+            is_leader: whether the member led the generation before.
         """
         self.removed.insert(len(self.removed) if is_leader else 0, place)
         self.has_leader |= is_leader
 
     def is_after(self, before: "RecordedPhase", heartbeat_ms: int) -> bool:
-        """Return whether its removed members were closed during the phase before it, which removed other members."""
+        """Return whether the members removed in this phase were closed during the phase before it.
+
+        That phase must have removed other members.
+        """
         over_ms = self.done_ms - before.done_ms - self.session_ms
         return bool(self.removed and before.removed) and over_ms <= heartbeat_ms
 
@@ -245,7 +248,7 @@ def roll_out(phases: Sequence[RecordedPhase], heartbeat_ms: int) -> int:
     for phase, following in zip_longest(phases, phases[1:]):
         rest: list[Place] = []
         if following is not None and following.is_after(phase, heartbeat_ms):
-            # A leader that was closed would not have assigned partitions.
+            # The last member led the generation. If it had been closed, nobody would have assigned partitions.
             rest = following.removed[:-1] if following.has_leader else following.removed
         windows = _windows(phase, [] if is_rest else phase.removed, rest, GAP_MS + heartbeat_ms)
         is_rest = bool(rest)
@@ -255,7 +258,7 @@ def roll_out(phases: Sequence[RecordedPhase], heartbeat_ms: int) -> int:
         last_ms = phase.done_ms - 1
         for (visits, number), (_, window) in zip(phase.arrived, windows, strict=False):
             earliest_ms, latest_ms = (min(at_ms + GAP_MS, last_ms) for at_ms in window[:2])
-            if number < len(visits):  # Else another client continues it.
+            if number < len(visits):  # Otherwise another client continues the visit.
                 arrival = window._replace(earliest_ms=earliest_ms, latest_ms=latest_ms)
                 visits[number] = replace(visits[number], arrival=arrival)
     return count
@@ -264,11 +267,11 @@ def roll_out(phases: Sequence[RecordedPhase], heartbeat_ms: int) -> int:
 def _windows(
     phase: RecordedPhase, own: Sequence[Place], rest: Sequence[Place], joined_ms: int
 ) -> list[tuple[Place, Window]]:
-    """Return when each member of a deployment may have been closed: soon after the first member, or at any time.
+    """Return the time range in which each member of a deployment may have been closed.
 
     Args:
-        phase: the phase whose generation has their replacements.
-        own: members removed in it.
+        phase: the phase whose generation has the replacements.
+        own: members that are removed in this phase.
         rest: members that are removed one session later.
         joined_ms: time from the close of the first member to the joins of the others.
     """
