@@ -29,9 +29,10 @@ class Change:
             between the times.
         change: ``added``, ``removed`` or ``changed`` for most things. An offset has ``advanced``, ``rewound``,
             ``not moved`` (others of the topic advanced) or ``changed`` (the topic may have been created again). A
-            rebalance has ``between``. A finding has ``new`` if it began between the times, ``found`` if it was first
-            seen between the times but may have begun earlier, and ``over`` if it began earlier and ended between the
-            times. Between two audits, ``new`` means that only the second audit has stored the finding.
+            rebalance has ``between``. A finding has ``new`` if it began between the times, and ``found`` if it was
+            first seen between the times but may have begun earlier. A finding that began before the first time has
+            ``over`` if it ended between the times. Between two audits, ``new`` means that only the second audit has
+            stored the finding.
         name: name of the client, partition, cause or rule that changed.
         before: the value at the first time; None if the thing did not exist.
         after: the value at the second time; None if the thing did not exist.

@@ -375,9 +375,9 @@ def _is_removed(
 ) -> bool:
     """Return whether the last tombstone proves that a partition had no offset at a point in time.
 
-    If a hole follows the tombstone, it must also be in a copy that reaches beyond the hole. Then no later record of the
-    key is missing: the cleaner would have removed the tombstone because of such a record, even if the record was a
-    commit that was pending at that time.
+    If a hole follows the tombstone, the tombstone must also be in a copy that reaches beyond the hole. Then no later
+    record of the key is missing, because the cleaner would have removed the tombstone for such a record. This includes
+    commits that were pending at that time.
 
     Args:
         partition: the log partition of the group.
@@ -596,8 +596,8 @@ def _are_over(warehouse: Tables, log_partition: int, part: CompleteRange, at: da
 def with_lag(offsets: Iterable[CommittedOffset], end_offsets: Mapping[TopicPartition, int]) -> list[CommittedOffset]:
     """Return offsets with their lag behind the given end offsets.
 
-    An offset gets no lag in these cases: its partition has no end offset, the offset itself is not on record or
-    negative, or the topic may have been created again since the commit.
+    An offset gets no lag if its partition has no end offset, or if the offset is not on record or negative. It gets no
+    lag either if the topic was deleted, or may have been created again since the commit.
     """
     measured = []
     for offset in offsets:

@@ -251,7 +251,7 @@ def owners_at(warehouse: Tables, group: str, topic: str, partition: int, at: dat
 def _by_time(
     intervals: Iterable[Ownership], moment: datetime
 ) -> tuple[list[Ownership], list[Ownership], list[Ownership]]:
-    """Split intervals into those that had ended by a point in time, those that contain the time, and later ones."""
+    """Split intervals into three lists: ended by a point in time, current at that time, and later."""
     ended: list[Ownership] = []
     current: list[Ownership] = []
     later: list[Ownership] = []

@@ -32,8 +32,8 @@ class Rollout:
             pause is on record.
         clients: number of client ids of the members that joined.
         hosts: number of hosts of these members.
-        some_clients: the first of the client ids.
-        is_at_least: whether the costs are lower bounds.
+        some_clients: the only client id, or the first and the last of several in alphabetical order.
+        is_at_least: whether the true costs may be higher, because records are missing.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)

@@ -38,7 +38,8 @@ def named_files(connection: duckdb.DuckDBPyConnection) -> Iterator[Callable[[Ite
     """Let an engine open files of tables for reading, and scratch files, until the block ends.
 
     Yields:
-        A function that names files for the engine. Once the engine is shut, it can open no others.
+        A function that takes paths or URIs of files, and returns the names under which the engine can open these files.
+        Once ``shut`` has been called, the engine can open no other files.
     """
     # fsspec takes a while to import, and questions without statements don't need it.
     from coordinator_replay.store.statement_files import ScratchFiles, TableFiles
@@ -54,7 +55,7 @@ def named_files(connection: duckdb.DuckDBPyConnection) -> Iterator[Callable[[Ite
 
 
 def shut(connection: duckdb.DuckDBPyConnection) -> None:
-    """Close off an engine from everything but named files, as long as the engine is open."""
+    """Take away an engine's access to everything but named files, for as long as the engine is open."""
     from coordinator_replay.store.statement_files import SCRATCH, TABLES
 
     connection.execute(_SHUT.format(scratch=SCRATCH, tables=TABLES))

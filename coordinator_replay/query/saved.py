@@ -116,7 +116,7 @@ def queries_folder() -> Path:
     It is in the installed package, or next to it in a checkout.
 
     Raises:
-        DefinitionError: neither place has them; the installation is broken.
+        DefinitionError: neither folder exists, so the installation is broken.
     """
     package = Path(__file__).resolve().parents[1]
     for folder in (package / "queries", package.parent / "conf" / "queries"):
@@ -176,7 +176,7 @@ def saved_terms(name: str, values: Mapping[str, str]) -> str:
 def run_saved_query(
     warehouse: Tables, name: str, values: Mapping[str, str] | None = None, timeout: timedelta | None = None
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Answer a saved query.
+    """Return the columns and rows that answer a saved query.
 
     Args:
         warehouse: the tables to read.

@@ -15,7 +15,11 @@ LEAST_PART = 4
 def nearest(name: str, names: Sequence[str]) -> str | None:
     """Return the name that is most similar to another name; None if no name is similar.
 
-    Upper and lower case count as the same. The shortest name that contains the other one wins.
+    Upper and lower case count as the same. The order of preference:
+
+    1. the shortest name that contains the given name, if this has at least ``LEAST_PART`` letters,
+    2. the name with the most similar letters,
+    3. the shortest name that contains the given name or is a part of it.
     """
     lowered = name.lower()
     if not lowered.strip():
@@ -32,7 +36,7 @@ def nearest(name: str, names: Sequence[str]) -> str | None:
 def did_you_mean(name: str, names: Sequence[str], otherwise: str = "") -> str:
     """Return a question that suggests the most similar name.
 
-    If no name is similar, return another text.
+    If no name is similar, return the text ``otherwise``.
 
     >>> did_you_mean("order", ["orders", "payments"])
     "did you mean 'orders'?"

@@ -24,7 +24,7 @@ def spark_statement(sql: str, values: Mapping[str, Value] | None = None, schema:
     Args:
         sql: the statement in DuckDB's SQL.
         values: a value for each ``$name`` in the statement; a parameter without a value is null.
-        schema: catalog and schema, or the schema alone, in which the tables and views have names.
+        schema: catalog and schema of the tables and views, or the schema alone; empty leaves their names unchanged.
 
     Raises:
         ParseError: sqlglot can't read the statement.
@@ -67,9 +67,9 @@ def _milliseconds(node: exp.Expr) -> exp.Expr:
 
 
 def _length(node: exp.Expr) -> exp.Expr:
-    """Replace ``len`` of a list by Spark's ``array_size``, which is null for null.
+    """Replace ``len`` of a list by Spark's ``array_size``, which is null for a null list.
 
-    Spark's ``size`` is not always null then.
+    Spark's ``size`` is −1 for a null list in some settings.
     """
     return _call("ARRAY_SIZE", node.this)
 
@@ -87,7 +87,7 @@ def _listed(node: exp.Expr) -> exp.Expr:
 
 
 def _counted(values: exp.Expr) -> exp.Expr:
-    """Replace ``histogram``, a map from each value to its number of rows, sorted by value."""
+    """Replace ``histogram`` by a map from each value to the number of rows with this value, sorted by value."""
     text = values.sql(dialect="spark")
     every, distinct = f"COLLECT_LIST({text})", f"ARRAY_SORT(COLLECT_SET({text}))"
     counts = f"TRANSFORM({distinct}, v -> CAST(SIZE(FILTER({every}, w -> w = v)) AS BIGINT))"
@@ -113,9 +113,9 @@ def _named(node: exp.Anonymous) -> exp.Expr:
 
 
 def _part(node: exp.Expr) -> exp.Expr:
-    """Replace a slice of a list.
+    """Replace a slice of a list by Spark's function ``slice``.
 
-    Positions count from one, and both ends are included.
+    In the slice, positions count from one, and both ends are included. Spark's function takes the begin and the length.
     """
     (bounds,) = node.expressions
     if not isinstance(bounds, exp.Slice):
@@ -134,7 +134,10 @@ def _columns(node: exp.Expr) -> exp.Expr:
 
 
 def _windowed(node: exp.Expr) -> exp.Expr:
-    """Replace a FILTER on an aggregate over a window, which Spark does not have."""
+    """Replace the FILTER of a window aggregate by a CASE that is null for all other rows.
+
+    Spark has no FILTER for window aggregates.
+    """
     aggregate = node.this.this
     if not isinstance(node.this, exp.Filter) or not isinstance(aggregate, _WITHOUT_NULLS):
         return node
@@ -152,13 +155,13 @@ def _wide(node: exp.Expr) -> exp.Expr:
 
 
 def _endless(node: exp.Literal) -> exp.Expr:
-    """Replace the two infinite timestamps by the first and the last that Spark has."""
+    """Replace the two infinite timestamps by the first and the last timestamp that Spark has."""
     ends = {"-infinity": datetime(1, 1, 1, tzinfo=UTC), "infinity": LATEST}
     return _literal(ends[node.name]) if node.is_string and node.name in ends else node
 
 
 _WITHOUT_NULLS = (exp.Avg, exp.Count, exp.Max, exp.Min, exp.Sum)
-"""Aggregates that pass over nulls."""
+"""Aggregates that ignore nulls."""
 
 _REPLACED: Mapping[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.UnixToTime: _milliseconds,

@@ -142,7 +142,7 @@ def _check_single(connection: duckdb.DuckDBPyConnection, text: str) -> None:
     The engine would show only the answer of the last statement.
 
     Raises:
-        UsageError: there are several.
+        UsageError: the text has several statements.
     """
     count = len(connection.extract_statements(text))
     if count > 1:
@@ -156,7 +156,7 @@ _CLAUSES = (
     *("SELECT", "DISTINCT", "FROM", "WHERE", "GROUP BY", "HAVING", "QUALIFY", "ORDER BY", "LIMIT", "OFFSET"),
     *("JOIN", "LEFT JOIN", "CROSS JOIN", "UNION ALL", "BETWEEN", "DESCRIBE", "SHOW TABLES", "INTERVAL", "VALUES"),
 )
-"""Words of clauses, of which a mistyped one makes a syntax error."""
+"""Clauses of SQL. A mistyped clause makes a syntax error, and the message then suggests the right clause."""
 
 _LIKE_A_CLAUSE = 0.7
 
@@ -164,7 +164,7 @@ _LIKE_A_CLAUSE = 0.7
 def _in_one_line(message: str) -> str:
     """Return the engine's message without the part that repeats the statement and marks a place in it.
 
-    Of a syntax error, the message names the place, and the clause that the words there may have meant.
+    For a syntax error, add the words before this place, and the clause that the user may have meant.
     """
     said = message.partition("\n\nLINE ")[0]
     marked = _MARKED.search(message)

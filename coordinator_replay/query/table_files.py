@@ -1,8 +1,9 @@
 """SELECT statements with which DuckDB reads the files of a Delta table.
 
-Delta's log says which files a table consists of, and which values of the partition columns they have. The files'
-statistics say which of them can have a group. DuckDB's own Parquet reader then reads the few columns needed of these
-few files. That takes a quarter of the time and memory of an Arrow dataset over the same table, and needs no pyarrow.
+Delta's log lists the files of a table, with their values of the partition columns and their statistics. The statistics
+show which files can have a group. DuckDB's own Parquet reader then reads only these files, and only the columns that a
+statement needs. That takes a quarter of the time and memory of an Arrow dataset over the same table, and needs no
+pyarrow.
 """
 
 import json
@@ -33,7 +34,7 @@ _DUCKDB_TYPES = {
 
 
 class Engine(NamedTuple):
-    """An engine that gets tables.
+    """An embedded engine, to which tables are made known.
 
     Attributes:
         connection: the engine's connection.
@@ -45,11 +46,11 @@ class Engine(NamedTuple):
 
 
 _PLAIN_READER = 1
-"""Reader version of tables whose files hold just the rows and columns that the table has."""
+"""Reader version of Delta tables whose files have just the rows and columns that the table has."""
 
 
 def _duckdb_type(delta: Any) -> str:
-    """Return a type of Delta's schema in DuckDB's words."""
+    """Return the name in DuckDB's SQL of a type in a Delta schema."""
     if isinstance(delta, str):
         return delta.upper() if delta.startswith("decimal") else _DUCKDB_TYPES[delta]
     if delta["type"] == "array":
@@ -61,16 +62,16 @@ def _duckdb_type(delta: Any) -> str:
 
 
 def _may_match(file: TableFile, bounds: Mapping[str, str]) -> bool:
-    """Return whether a file can have rows with these values.
+    """Return whether a file can have rows with these values, by the file's statistics.
 
-    Truncated statistics are still bounds.
+    Statistics may have been shortened, but they are still bounds of the values.
     """
     lowest, highest = {"cluster": file.cluster, **file.lowest}, {"cluster": file.cluster, **file.highest}
     return all(lowest.get(column, value) <= value <= highest.get(column, value) for column, value in bounds.items())
 
 
 def _of_each(column: str, values: Sequence[Any], type_: str) -> str:
-    """Return the SQL of a partition column, which has one value for all files, or one value for each file."""
+    """Return the SQL expression of a partition column, given its value in each file."""
     texts = ["NULL" if value is None else quoted(str(value)) for value in values]
     if len(set(texts)) == 1:
         return f'CAST({texts[0]} AS {type_}) AS "{column}"'
@@ -98,7 +99,7 @@ def select_files(
             f"without Spark; drop the features, or audit into a new warehouse"
         )
     types = {field["name"]: _duckdb_type(field["type"]) for field in json.loads(table.schema().to_json())["fields"]}
-    # Rows of the declared types: a column that no file has yet reads as null, and a table without files as empty.
+    # An empty SELECT declares the columns, so a column that no file has yet is null. If there are no files, it is all.
     typed = ", ".join(f'CAST(NULL AS {type_}) AS "{name}"' for name, type_ in types.items())
     empty = f"SELECT {typed} WHERE false"
     files = [file for file in snapshot.every if _may_match(file, bounds)]

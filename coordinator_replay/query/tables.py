@@ -52,7 +52,8 @@ The condition is written so that the engine can apply it while it reads a file.
 MEMBERS_AS_OF = (
     "(valid_from <= $at OR valid_from IS NULL) AND (valid_to > $at OR (valid_to IS NULL AND to_offset IS NULL))"
 )
-"""The same for ``member_timeline``: a row that is over without a time of its end was over before any time on record."""
+"""The condition ``AS_OF`` for ``member_timeline``. A row that has ended without a time of its end is valid at no time,
+because it ended before every time on record."""
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"\$([a-z_]+)")
@@ -92,7 +93,7 @@ class Tables:
     Args:
         uri: the folder in which each table is a folder of its own name.
         cluster: the cluster that questions are about; None for the only one that was audited into the warehouse.
-        zone: the time zone of times given as text that name none.
+        zone: the time zone of texts that name a time without a zone.
 
     Attributes:
         notes: sentences that belong to the answers so far.
@@ -176,13 +177,17 @@ class Tables:
         )
 
     def snapshot(self, name: str) -> Snapshot:
-        """Return a table's files, see ``table``."""
+        """Return the files of a table, at the version that ``table`` opens."""
         if name not in self._snapshots:
             self._snapshots[name] = Snapshot.of(name, self.path(name), self.table(name))
         return self._snapshots[name]
 
     def _is_unwritten(self, name: str) -> bool:
-        """Return whether the path is a warehouse in which no run has written this defined table yet."""
+        """Return whether no run has written this table into the warehouse yet.
+
+        Raises:
+            WarehouseError: there is no warehouse.
+        """
         return name not in self._finished.versions and self._newest(name) is None
 
     def offer(
@@ -195,7 +200,7 @@ class Tables:
 
         Args:
             name: name of the table.
-            bounds: values that the wanted rows have; other rows may be missing.
+            bounds: values that the wanted rows have, by column; rows with other values may be missing.
             engine: the engine that gets the table; the warehouse's own if None.
 
         Raises:
@@ -248,7 +253,8 @@ class Tables:
                 self.offer(name, bounds)
                 self._offered[name] = bounds
             self._check_kept(name, values)
-        # Each thread holds a row group: one is enough for one group's rows, and bounds memory on a large machine.
+        # Each thread keeps a row group of a file in memory, so many threads need much memory. For the rows of one
+        # group, one thread is enough.
         self.connection.execute("SET threads = 1" if "group_id" in bounds else "RESET threads")
         try:
             return fetch(self.connection, sql, used)[1]
@@ -263,7 +269,7 @@ class Tables:
             raise WarehouseError(f"the tables of {self.uri} can't be read: {first_line(problem)}") from problem
 
     def rows_by_group(self, sql: str, groups: Sequence[str], **parameters: object) -> dict[str, list[tuple[Any, ...]]]:
-        """Return rows of some groups by group, see ``rows``. The group must be the first column, and is cut off.
+        """Return rows of some groups by group, see ``rows``. The first column must be the group, and is left out.
 
         Args:
             sql: a SELECT. ``{of_groups}`` becomes the condition on the groups; ``$groups`` are their names.
@@ -293,7 +299,10 @@ class Tables:
     def _check_kept(self, name: str, asked: Mapping[str, object]) -> None:
         """Check that ``maintain --keep`` did not purge the rows of a question's time (``at``, or ``start`` to ``end``).
 
-        If it purged some of them, add a note.
+        If only a part of these rows was purged, add a note.
+
+        Raises:
+            UsageError: all of these rows were purged.
         """
         written = self._open[name].metadata().configuration.get(KEPT_SINCE_PROPERTY) if name in self._open else None
         if written is None:
@@ -407,7 +416,7 @@ class Tables:
             A note on the answer if the time lies after the last record read, else None.
 
         Raises:
-            UsageError: it lies before the first record, or after the last audit.
+            UsageError: the time lies before the first record, or after the last audit.
         """
         if at is None:
             return None
@@ -431,7 +440,7 @@ class Tables:
         """Make sure that the tables cover a part of a time range. A range without bounds is always covered.
 
         Raises:
-            UsageError: they don't cover it, or the range ends before it begins.
+            UsageError: the tables cover no part of the range, or the range is empty.
         """
         if start is None and end is None:
             # A log without times is covered too.

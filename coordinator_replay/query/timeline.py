@@ -162,7 +162,7 @@ def timeline_of(
         if first is not None and (start is None or at >= start) and (end is None or at < end):
             place = {"log_partition": partition_at(moves, at, first), "log_offset": None}
             others.append(_event(group, event, at, detail, is_exact=False, **place))
-    # Within a log partition, events of a group and events of its offsets are sorted together.
+    # Log offsets compare only within a log partition, so the events of each log partition are merged separately.
     numbers = numbers_of(moves)
     timeline = []
     for number in range(len(moves) + 1):
@@ -172,9 +172,13 @@ def timeline_of(
 
 
 def _with_others(events: Sequence[TimelineEvent], others: Iterable[TimelineEvent]) -> list[TimelineEvent]:
-    """Merge events without a record into the others.
+    """Merge two lists of events.
 
-    Each such event comes before the first event that is later.
+    Each event without a record comes before the first event that is later, see ``_is_behind``.
+
+    Args:
+        events: events with a record, in log order.
+        others: events without a record, in any order.
     """
     places = _Places.of(events)
     placed: deque[tuple[int, TimelineEvent]] = deque()
@@ -257,7 +261,7 @@ def _of(change: GroupCoordinatorChange) -> TimelineEvent:
 def _in_words(event: TimelineEvent, lines: Sequence[GroupLine]) -> TimelineEvent:
     """Return an event of the group with its summary.
 
-    If brokers' logs say how a member left, the summary does too.
+    If brokers' logs say how a member left, the summary says this too.
     """
     cause = None if event.cause is None else f"{event.cause} ({event.confidence})"
     detail = event.detail

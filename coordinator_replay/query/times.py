@@ -69,7 +69,7 @@ _DAY = re.compile(r"today|yesterday|\d{4}-\d{2}-\d{2}|\d{1,2}\.\d{1,2}\.\d{4}", 
 
 _SECONDS_DIGITS = range(9, 11)
 _MILLISECONDS_DIGITS = 12
-"""Epoch milliseconds have 12 digits from 1973 on; of shorter numbers 9 and 10 digits are seconds."""
+"""Numbers with at least so many digits are epoch milliseconds from 1973 on. Numbers of 9 or 10 digits are seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +78,10 @@ class LogTime:
 
     Attributes:
         text: the text that the user typed.
-        back: distance before the end of the log; None for a day and a time of day.
-        days_back: the day, counted from the last day of the log.
+        back: duration before the end of the log; None if the user typed a day or a time of day.
+        days_back: number of days before the last day of the log; -1 is the day after it.
         clock: the time of that day.
-        zone: the zone of day and time.
+        zone: the time zone of the day and of the time of day.
     """
 
     text: str
@@ -99,7 +99,7 @@ class LogTime:
         """Return the absolute time, given the end of the log.
 
         Raises:
-            UsageError: it lies before the year 1.
+            UsageError: the time lies before the year 1.
         """
         try:
             if self.back is not None:
@@ -111,7 +111,7 @@ class LogTime:
 
 
 def parse_duration(text: str) -> timedelta:
-    """Read a duration.
+    """Read a duration, which may have several units.
 
     >>> parse_duration("1d12h")
     datetime.timedelta(days=1, seconds=43200)
@@ -206,7 +206,10 @@ def _in_own_zone(text: str, zone: tzinfo) -> tuple[str, tzinfo]:
 
 
 def _form_that_works(text: str) -> str | None:
-    """Return the accepted form of a time that is in an unaccepted form; None if the text could mean several times."""
+    """Return a suggestion for a time in a form that is not accepted, such as 11/20/2026 or 8.34; else None.
+
+    If the day and the month can't be told apart, the suggestion has both possible dates.
+    """
     if (slashed := _SLASHED.fullmatch(text)) is not None:
         first, second, year, rest = slashed.groups()
         months = [(month, day) for month, day in ((first, second), (second, first)) if int(month) <= 12]
@@ -219,12 +222,12 @@ def _form_that_works(text: str) -> str | None:
 
 
 def parse_time(text: str, rule: str = ADVICE, zone: tzinfo = UTC) -> datetime | LogTime:
-    """Read a time.
+    """Read a time in one of the three forms of commands.
 
     Args:
         text: the text that the user typed.
         rule: the accepted forms, for the message.
-        zone: the zone of a time that names none.
+        zone: the zone of a time without a zone.
 
     >>> parse_time("2026-11-20T02:13")
     datetime.datetime(2026, 11, 20, 2, 13, tzinfo=datetime.timezone.utc)
@@ -260,7 +263,7 @@ def parse_end_time(text: str, rule: str = ADVICE, zone: tzinfo = UTC) -> datetim
     Args:
         text: the text that the user typed.
         rule: the accepted forms, for the message.
-        zone: the zone of a time that names none.
+        zone: the zone of a time without a zone.
 
     >>> parse_end_time("2026-11-20").isoformat(), parse_end_time("2026-11-20T00:00").isoformat()
     ('2026-11-21T00:00:00+00:00', '2026-11-20T00:00:00+00:00')
@@ -302,16 +305,14 @@ def is_run_id(text: str) -> bool:
 
 
 def parse_time_or_run(text: str, zone: tzinfo = UTC) -> datetime | LogTime | str:
-    """Read a time.
-
-    If the text is the id of an audit, return the id unchanged.
+    """Read a time or the id of an audit. An id is returned unchanged.
 
     Args:
         text: the text that the user typed.
-        zone: the zone of a time that names none.
+        zone: the zone of a time without a zone.
 
     Raises:
-        UsageError: the text is neither.
+        UsageError: the text is neither a time nor an id.
     """
     return text.strip() if is_run_id(text) else parse_time(text, zone=zone)
 
@@ -322,7 +323,7 @@ def parse_absolute_time(text: str, rule: str = ABSOLUTE_RULE, zone: tzinfo = UTC
     Args:
         text: the text that the user typed.
         rule: the accepted forms, for the message.
-        zone: the zone of a time that names none.
+        zone: the zone of a time without a zone.
 
     Raises:
         UsageError: the text is no time, or is counted from the end of the log.

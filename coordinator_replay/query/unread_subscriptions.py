@@ -35,17 +35,17 @@ Unread = tuple[str, str]
 
 
 def unread_at_end(warehouse: Tables, group: str | None = None) -> list[Unread]:
-    """Return the members with an unreadable subscription at the end of the log, of one group or of all groups."""
+    """Return the members whose subscription can't be read at the end of the log, of one group or of all groups."""
     return _unread(warehouse, group, None, None, is_at_end=True)
 
 
 def unread_between(warehouse: Tables, start: datetime | None, end: datetime | None) -> list[Unread]:
-    """Return the members with an unreadable subscription in a time range."""
+    """Return the members of all groups whose subscription can't be read in a time range."""
     return _unread(warehouse, None, start, end, is_at_end=False)
 
 
 def unread_in(description: Description) -> list[Unread]:
-    """Return the members with an unreadable subscription of a described group."""
+    """Return the members of a described group whose subscription can't be read."""
     group = description.group
     if group.group_type != GroupType.CLASSIC or group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return []
@@ -53,7 +53,7 @@ def unread_in(description: Description) -> list[Unread]:
 
 
 def unexpiring_note(unread: Iterable[Unread]) -> str | None:
-    """Return a note on the offsets of groups with an unreadable subscription; None if all subscriptions can be read."""
+    """Return a note on groups whose offsets do not expire because a subscription can't be read; None if all can be."""
     by_group = _by_group(unread)
     if not by_group:
         return None

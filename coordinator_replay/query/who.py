@@ -32,7 +32,7 @@ _TOPICS = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Who:
-    """Conditions on groups. A group must meet one condition of each kind. Texts are patterns: ``*`` matches anything.
+    """Conditions on groups. A group must meet one condition of each kind that is given. ``*`` matches any text.
 
     Attributes:
         hosts: hosts of members, with or without the slash that Kafka writes before an address.
@@ -144,12 +144,12 @@ def _check(pattern: str, known: Iterable[str | None], what: str) -> None:
 
 
 def named_groups(warehouse: Tables, typed: Sequence[str], there: Sequence[str]) -> list[str]:
-    """Return the groups that some names and patterns match, in the order of their names.
+    """Return the given names and the groups that match the given patterns, sorted by name.
 
     Args:
         warehouse: the tables to read.
         typed: names, or patterns with ``*``.
-        there: the groups at the time of the question, with which patterns are compared.
+        there: the groups at the time of the question. Patterns are compared with these groups.
 
     Raises:
         UsageError: a pattern matches no group.
