@@ -32,14 +32,14 @@ class AnswerColumn:
         heading: heading of the column in a table; empty for a column that only JSON, CSV and ``--wide`` have.
         rank: 1 for the main columns of an answer. Columns with a higher rank are left out first on a narrow terminal.
         least: smallest width to which the column's text may be cut; None if the text is shown whole or not at all.
-        is_id: whether the values are ids, so that shortened texts must stay different. An id that is shown whole or not
-            at all is an argument of other commands.
-        good: width of the column's text that is more important than another column of a higher rank.
+        is_id: whether the values are ids, so that shortened texts must stay different. An id without ``least`` is an
+            argument of other commands, so it is never shortened.
+        good: width at which the text is readable. The column gets narrower only to make room for columns of rank 1.
         only_with: the option or type of group without which the column is not shown; empty if it is always shown.
         sql: the SQL expression that reads the value; empty for the stored column of the same name.
         read: function that makes the value from the engine's value; None if both are the same.
         text: function that makes the text in a table from the value; None for the usual text.
-        bound: heading under which a table shows the column if it is true for a row: then the log proves only a bound.
+        bound: heading of the column in a table if the value is true in a row. The log then proves only a bound.
         is_sentence: whether the column's texts go below their rows if they don't fit beside others.
         is_cut: whether a long text ends in ``…`` on a terminal instead of continuing in the next line.
     """

@@ -69,7 +69,7 @@ class MemberReplay:
     """The fold over members.
 
     Attributes:
-        topics: topics by name.
+        topics: names of the topics in the group's records.
         stays: open intervals by member id.
         lost: members with an unreadable or possibly missing record, until the group is proven again.
     """

@@ -166,7 +166,7 @@ class OwnershipReplay:
     """The fold over ownership.
 
     Attributes:
-        topics: topics by name.
+        topics: names of the topics in the group's records.
         holders: open ownerships, by the topic in the records and the partition.
         shared: in share groups, until the rebalance is over: partitions that a member took or gave up while others
             owned them. A partition has moved if one member gave it up and another one took it.

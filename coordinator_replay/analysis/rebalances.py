@@ -184,7 +184,7 @@ class Rebalances:
 
     Attributes:
         scope: the group's cluster and name.
-        topics: topics by name.
+        topics: names of the topics in the group's records.
         members: the members before the present operation.
         ownership: the owners of partitions.
         topic_changes: when topics changed, as far as known.

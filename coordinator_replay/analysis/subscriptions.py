@@ -42,7 +42,7 @@ class Subscriptions:
     """The fold over subscriptions.
 
     Attributes:
-        topics: topics by name.
+        topics: names of the topics in the group's records.
         members: the subscription of each member.
         regexes: the topics to which regexes were resolved.
         counts: number of members that subscribe to a topic; the key None counts members that may subscribe to any.
@@ -78,8 +78,8 @@ class Subscriptions:
     def is_wanted(self, group_type: GroupType, key: str) -> bool:
         """Return whether a member subscribes to a topic, or may do so.
 
-        A topic without a known name is wanted as long as the group has members, because no record shows that they left
-        it.
+        A topic without a known name is wanted as long as the group has members, because no record shows that they
+        unsubscribed from it.
 
         Args:
             group_type: the type of the group whose records name the topic.
@@ -109,7 +109,8 @@ class Subscriptions:
     def disjoint_topics(self) -> list[frozenset[str]]:
         """Return sets of topics such that no member subscribes to topics of two sets.
 
-        There is no set if a member may subscribe to topics that are not known. Members without a topic don't count.
+        Return an empty list if a member may subscribe to topics that are not known. Members without a topic don't
+        count.
         """
         if self.counts[None] or any(regex not in self.regexes for regex in self.expressions):
             return []

@@ -60,7 +60,7 @@ def range_options(function: Function) -> Function:
 
 
 def range_options_beside_since(function: Function) -> Function:
-    """Add the two ends of a time range to a command that has a --since of another meaning."""
+    """Add the two ends of a time range to a command in which --since means something else."""
     return click.option("--from", "start", type=TIME, help=_FROM)(_to_option(function))
 
 
@@ -187,20 +187,20 @@ def show(common: Common, answer: "Answer[Any]", asked: Collection[str] = ()) -> 
     """Print an answer, and on standard error its basis and its notes.
 
     Args:
-        common: the options of the command, which has the output form.
+        common: the options of the command, such as the output form.
         answer: the answer to print.
-        asked: options without which some columns are not shown.
+        asked: values of ``AnswerColumn.only_with`` whose columns are shown, too.
     """
     show_rows(common, columns_for(answer.row_type, asked), answer)
     say_notes(answer)
 
 
 def columns_for(row_type: type, asked: Collection[str] = ()) -> list[AnswerColumn]:
-    """Return the columns that a command shows of rows of a dataclass.
+    """Return the columns that a command shows, given the dataclass of its rows.
 
     Args:
         row_type: the dataclass.
-        asked: options without which some columns are not shown.
+        asked: values of ``AnswerColumn.only_with`` whose columns are shown, too.
     """
     return [column for column in columns_of(row_type) if not column.only_with or column.only_with in asked]
 
@@ -307,9 +307,7 @@ def show_rows(common: Common, shown: Sequence[AnswerColumn], answers: Iterable[o
 
 
 def _with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]) -> Sequence[AnswerColumn]:
-    """Return the columns of a table.
-
-    If the log does not prove a row, headings tell of doubts and bounds.
+    """Return the columns of a table, with headings that show doubts and bounds if the log does not prove a row.
 
     With ``--require-stable``, the column ``is_unstable`` says which offsets are unstable, so ``is_stable`` is left out.
     """
@@ -318,10 +316,7 @@ def _with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]
 
 
 def _with_doubt(shown: AnswerColumn, values: Sequence[object], doubts: Collection[str]) -> AnswerColumn:
-    """Return a column.
-
-    If the log does not prove its values, its heading says so.
-    """
+    """Return a column, with a heading that shows the doubt or bound if the log does not prove one of its values."""
     if shown.name in doubts and any(value not in (None, True) for value in values):
         return _DOUBTS[shown.name]
     return replace(shown, heading=shown.bound) if shown.bound and any(value is True for value in values) else shown

@@ -108,7 +108,7 @@ def groups(
 
 
 def _member_columns(row_type: type, kinds: Collection[str]) -> list[AnswerColumn]:
-    """Return the columns of members in groups of some kinds."""
+    """Return the columns of members, given the kinds of their groups."""
     columns = columns_for(row_type, kinds)
     if STREAMS not in kinds:
         return columns
@@ -275,7 +275,7 @@ def owner(common: Common, group: str, topic: str, partition: int | None, **asked
     warehouse = open_warehouse(common)
     topic, partitions = warehouse.owned_partitions(group, topic, partition)
     answers = [warehouse.owner(group, topic, number, **asked) for number in partitions]
-    # People read in a sentence who owned it before and after; programs read it in fields.
+    # People read the owners before and after in a sentence; programs read them in fields.
     rows = [row for answer in answers for row in (*answer, *(() if common.output == "table" else answer.neighbours))]
     show_rows(common, columns_for(answers[0].row_type), rows)
     say_basis(answers[0])
@@ -412,14 +412,14 @@ people know a static member."""
 
 
 _DOUBTS = {"is_exact": True, "is_at_least": False}
-"""Columns of an SQL answer that say whether a row is proven, with the value that they have if it is."""
+"""Columns of an SQL answer that say whether a row is proven, with their value in a proven row."""
 
 
 _USUAL_RANK = 5
 
 
 _FIRST = 6
-"""Number of first columns of an SQL answer. If one of them is a confidence, it and the columns before it stay."""
+"""Number of columns at the beginning of an SQL answer. A confidence among them stays, with all columns before it."""
 
 
 def _asked_columns(names: Sequence[str]) -> Sequence[str]:
@@ -434,7 +434,8 @@ def _asked_columns(names: Sequence[str]) -> Sequence[str]:
 def _rank(name: str, values: Iterable[object], *, is_asked: bool) -> int:
     """Return the rank of a column of an SQL answer.
 
-    A doubt about a row is shown before other columns. If no row has a doubt, the column is shown only if all have room.
+    A column with a doubt about a row comes before the other columns. A column without a doubt is shown only if all
+    columns have room.
     """
     if is_asked:
         return 1
@@ -446,7 +447,7 @@ def _rank(name: str, values: Iterable[object], *, is_asked: bool) -> int:
 def _columns_of_statement(names: Sequence[str], rows: Sequence[Sequence[object]]) -> list[AnswerColumn]:
     """Return the columns of an SQL answer under their own names.
 
-    Ids have the same rank, so that the first columns stay.
+    Group and topic have rank 1, because other commands take them as arguments. Other ids have the usual rank.
     """
     asked = _asked_columns(names)
     return [

@@ -87,7 +87,7 @@ def _database_of(options: "Options") -> "Database | None":
     """Return the schema in which the tables get names; None if the user asked for no schema.
 
     Raises:
-        UsageError: its name is not valid.
+        UsageError: the name of the schema is not valid.
     """
     if options.database is None:
         return None
@@ -321,7 +321,7 @@ def audit(
 
 
 def is_failing(common: Common, new: Mapping[str, int], fail_on: str | None, excluded: Sequence[str]) -> bool:
-    """Return whether an audit has new findings that --fail-on asks for.
+    """Return whether an audit has new findings for which --fail-on makes the command fail.
 
     Args:
         common: common options, with the warehouse that was audited.

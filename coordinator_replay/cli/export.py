@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 def client_settings(command_config: Path | None, options: Sequence[str]) -> dict[str, str]:
-    """Return settings of Kafka's clients from a properties file and the command line, which has precedence.
+    """Return settings of Kafka's clients from a properties file and the command line.
+
+    An option of the command line replaces the setting of the same name in the file.
 
     Raises:
         UsageError: the file can't be read, or an option is not of the form ``key=value``.

@@ -39,7 +39,7 @@ class Interrupted(click.ClickException):
     """The user pressed Ctrl-C.
 
     Args:
-        what: the work that was interrupted, and what happens to the work.
+        what: the message, which names the interrupted work and says what becomes of this work.
     """
 
     exit_code = EXIT_INTERRUPTED
@@ -50,7 +50,10 @@ class Interrupted(click.ClickException):
 
 @contextmanager
 def interruptible(what: str) -> Iterator[None]:
-    """Say what happens to the work in the block if Ctrl-C ends the block.
+    """Turn Ctrl-C in the block into an error with a message.
+
+    Args:
+        what: the message, which names the interrupted work and says what becomes of this work.
 
     Raises:
         Interrupted: Ctrl-C was pressed.
@@ -211,12 +214,11 @@ def _described(problem: BaseException) -> str:
 
 
 def guarded(run: Callable[[], Any]) -> Any:
-    """Run a command.
-
-    If the command raises anything but its own exit, end the program.
+    """Run a command, and end the program if the command raises anything.
 
     Raises:
-        SystemExit: the command raised something. The code is 130 after Ctrl-C, and 1 for an unexpected error.
+        SystemExit: the command ended itself or raised something. After an exception the code is 130 for Ctrl-C, 0 if
+            the reader of the output is gone, 2 for a missing extra or missing credentials, and 1 for any other error.
     """
     _open_closed_streams()
     interrupts = _Interrupts()
@@ -252,7 +254,7 @@ def guarded(run: Callable[[], Any]) -> Any:
 
 
 def _open_closed_streams() -> None:
-    """Open standard streams that were closed before the start on the null device.
+    """Open the null device for each standard stream that was closed before the start.
 
     Otherwise the next opened file would get the stream's number, and libraries would print into that file.
     """
@@ -327,7 +329,7 @@ class GuardedCommand(click.Command):
             try:
                 return super().invoke(ctx)
             except click.ClickException as problem:
-                # A library was interrupted, and the command told its error as if the user had caused it.
+                # Ctrl-C interrupted a library, and the command reported the library's error as a mistake of the user.
                 if _was_pressed() and not isinstance(problem, Interrupted):
                     raise KeyboardInterrupt from None
                 raise

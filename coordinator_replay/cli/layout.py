@@ -46,7 +46,7 @@ _READABLE_ID = 22
 """Width up to which an id takes precedence over other columns; enough for a whole member id of KIP-848."""
 
 _SAID_ONCE = LAST - 1
-"""Rank of columns with one value in all rows: it can be said once, so columns that tell rows apart come first."""
+"""Rank of columns with one value in all rows. It can be said once, so columns that tell rows apart come first."""
 
 _LONGEST_SAID_ONCE = 40
 """Largest width of a text that is said once for all rows."""
@@ -127,9 +127,9 @@ def _name_and_uuid(text: str, width: int) -> str:
 
 
 def _end(text: str, width: int) -> str:
-    """Return the end of an id whose beginning other ids share, as in ``…settler-1``.
+    """Return the end of an id, as in ``…settler-1``, for ids that have the same beginning.
 
-    It may be short.
+    An id with a uuid is cut at its end instead.
     """
     if _cells(text) <= width or _UUID.search(text):
         return cut(text, width)
@@ -178,8 +178,8 @@ def _full_times(zone: tzinfo) -> _Times:
 def _short_times(columns: Sequence[Sequence[Cell]], zone: tzinfo) -> list[_Times]:
     """Return short forms of a table's times, the better form first.
 
-    In each form, different times of a column stay different. If clocks are set back within the table, that needs the
-    offset from UTC, so times are shown in full.
+    In each form, different times of a column stay different. If the offset from UTC changes within the table, times are
+    shown in full, with their offset.
     """
     times = [{cell for cell in column if isinstance(cell, datetime)} for column in columns]
     everything = set().union(*times)
@@ -250,7 +250,10 @@ class _Fitted:
         return max(self.least, min(max(names, default=0), _READABLE_ID, self.widest))
 
     def needed_beside(self, other: "_Fitted") -> int:
-        """Return the width below which another column is left out instead of making this one narrower."""
+        """Return the least width of this column beside another column.
+
+        If there is no room for both, the other column is left out.
+        """
         return self.least if other.rank == 1 else self.readable if other.rank < LAST else self.widest
 
     @property
@@ -260,7 +263,7 @@ class _Fitted:
 
     @property
     def wanted(self) -> int:
-        """Return the smallest width that the column needs beside a whole id, in which other ids are still readable."""
+        """Return the smallest width of the column beside a whole id. An id is still readable at this width."""
         return self.readable if self.column.is_id else self.least
 
     @property
@@ -373,9 +376,9 @@ def _fit(fitted: Sequence[_Fitted], width: int) -> _Parts:
 
 
 def _widen(chosen: Sequence[_Fitted], width: int) -> None:
-    """Give the remaining width to columns that want more, the most important first.
+    """Give the remaining width to columns that want more, the lowest rank first.
 
-    Whole ids come last.
+    First each column becomes readable, then each gets the width of its longest text.
     """
     for column in chosen:
         column.width = column.least

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from coordinator_replay.report.metrics import Metrics
 
 DEFAULT_LIMIT = 1000
-"""Most groups with own series by default: each group makes about ten series."""
+"""Default of the largest number of groups with own series. Each group makes about ten series."""
 
 PUSH_JOB = "coordinator-replay"
 """Job label of pushed metrics. Job and cluster are the grouping key: the next push replaces all metrics with this

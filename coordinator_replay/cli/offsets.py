@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 
 def topic_or_partition(text: str) -> tuple[str, int | None]:
-    """Return a topic and the partition after a colon.
+    """Return the topic and the partition of ``TOPIC:PARTITION``.
 
-    A topic's name can't have a colon.
+    Without a colon, the partition is None. A topic's name can't have a colon.
 
     >>> topic_or_partition("orders:3")
     ('orders', 3)

@@ -185,10 +185,10 @@ def check_cluster(name: str) -> str:
 
 
 def check_warehouse(path: str) -> str:
-    """Make sure that every reader of the tables finds a path.
+    """Return the path of a warehouse in a form that every reader of the tables opens.
 
     Raises:
-        UsageError: some readers would not find it.
+        UsageError: the path is empty, or some readers would not find it.
     """
     if not path.strip():
         raise UsageError("the path of the warehouse is empty")
@@ -209,7 +209,7 @@ def opened_by_all(path: str) -> str:
     For example, ``file:/x`` becomes ``/x``.
 
     Raises:
-        UsageError: it is a form that neither pyarrow nor the Delta library opens.
+        UsageError: the path has a form that neither pyarrow nor the Delta library opens.
     """
     if path.startswith("dbfs:"):
         raise UsageError(
@@ -228,7 +228,7 @@ def absolute(path: str) -> str:
     Return a URI unchanged.
 
     Raises:
-        UsageError: it is a form that neither pyarrow nor the Delta library opens.
+        UsageError: the path has a form that neither pyarrow nor the Delta library opens.
     """
     path = opened_by_all(path)
     return path if "://" in path else str(Path(path).expanduser().absolute())

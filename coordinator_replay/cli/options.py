@@ -125,7 +125,7 @@ class CommandFailure(click.ClickException):
 
 
 class WrongUse(CommandFailure):
-    """The user's call or input is at fault."""
+    """An error in the user's call or input."""
 
     exit_code = EXIT_USAGE
 
@@ -272,12 +272,12 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None)
 
 
 def open_warehouse(common: Common, doing: str = "reading the tables") -> "Warehouse":
-    """Open the warehouse that the running command asks.
+    """Open the warehouse that the running command reads.
 
-    The notes of the warehouse follow the answer.
+    The notes of the warehouse are printed after the answer.
 
     Args:
-        common: names the warehouse.
+        common: the options of the command, which name the warehouse.
         doing: text of the line on the terminal while the user waits for the answer.
 
     Raises:
@@ -393,7 +393,7 @@ def warehouse_command(
     Args:
         shown: examples of the command, as a user types them.
         name: name of the command; None for the function's name.
-        needs_warehouse: False for a command that can do without one; then ``common.warehouse`` may be empty.
+        needs_warehouse: False for a command that works without a warehouse too, with an empty ``common.warehouse``.
         compares: whether the command takes two clusters, as ``--cluster A,B``.
     """
 

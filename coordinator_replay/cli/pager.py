@@ -38,7 +38,7 @@ def show_in_pager(lines: Sequence[str], command: Sequence[str]) -> bool:
         pager = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, text=True, encoding="utf-8")  # noqa: S603 - the user's own
     except OSError:
         return False
-    # Ctrl+C is the pager's while it runs.
+    # While the pager runs, Ctrl+C is for the pager.
     with suppress(KeyboardInterrupt):
         pager.communicate("".join(f"{line}\n" for line in lines))
     while pager.poll() is None:

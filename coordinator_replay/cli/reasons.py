@@ -164,11 +164,11 @@ def _echo(lines: "Iterable[str]") -> None:
 def _shown_places(blocks: "Sequence[Sequence[str]]", most_lines: int) -> tuple[int, int]:
     """Return the place of the first rebalance that is named, and of the first that is explained.
 
-    The last rebalance always is.
+    The last rebalance is always explained.
 
     Args:
         blocks: the lines about each rebalance.
-        most_lines: lines for all of them, blank ones included.
+        most_lines: largest number of lines for all rebalances, blank lines included.
     """
     if sum(len(block) + 1 for block in blocks) <= most_lines:
         return 0, 0

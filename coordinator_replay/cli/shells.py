@@ -55,7 +55,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+=,-]")
 def bash_quoted(name: str) -> str:
     r"""Return a name quoted, so that bash reads it as one word and runs no part of it.
 
-    Characters get backslashes; the name gets no quotes around it: names with a common beginning keep it when quoted.
+    Special characters get backslashes. The name gets no quotes around it, because names with a common beginning must
+    keep this beginning when quoted.
 
     >>> print(bash_quoted("pay-$(touch x)"))
     pay-\$\(touch\ x\)

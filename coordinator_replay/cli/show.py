@@ -47,7 +47,8 @@ _FILES = (".html", ".htm", ".svg", ".png")
 def _is_folder(out: str, path: Path, *, is_fleet: bool) -> bool:
     """Return whether the output is a folder.
 
-    It ends in a slash, is a folder already, or is for all groups and names no page.
+    The output is a folder if its path ends in a slash or names an existing folder. A new path for all groups is a
+    folder, too, if it has no extension of a page or picture.
     """
     if out.endswith(("/", os.sep)) or path.is_dir():
         return True

@@ -1,4 +1,4 @@
-"""The work of commands. Each part is loaded when a command does it, and ``--help`` loads none."""
+"""Functions of other rooms that commands call. Each is loaded at its first use, and ``--help`` loads none."""
 
 from typing import TYPE_CHECKING
 

@@ -48,7 +48,7 @@ def shown_bound(rebalance: Rebalance, clock: Clock) -> str:
 
 
 def took(rebalance: Rebalance) -> str:
-    """Return in words how long it took."""
+    """Return in words how long a rebalance took."""
     if not rebalance.is_over:
         return unended(rebalance)
     if rebalance.duration_ms is not None:
@@ -68,33 +68,37 @@ def moved(rebalance: Rebalance) -> str:
 
 
 def member_counts(rebalance: Rebalance) -> str:
-    """Return in words how many members there were before and after."""
+    """Return the numbers of members before and after a rebalance, in words."""
     return f"{counted_as(rebalance.members_before)} → {counted_as(rebalance.members_after)}"
 
 
 def unowned(rebalance: Rebalance) -> str:
-    """Return the longest time for which one of its partitions had no owner."""
+    """Return the longest time for which a partition had no owner in a rebalance, in words."""
     return "not on record" if rebalance.unowned_ms_max is None else duration(rebalance.unowned_ms_max)
 
 
 def pause(rebalance: Rebalance) -> str:
-    """Return in words how long commits paused around it."""
+    """Return in words how long commits paused around a rebalance."""
     if rebalance.commit_pause_ms is None:
         return "not known"
     return f"{'at least ' * rebalance.is_pause_at_least}{duration(rebalance.commit_pause_ms)}"
 
 
 def blocked_by(rebalance: Rebalance, members: MemberIdentities) -> str:
-    """Return the member that others waited for, and how long; empty if none is on record or the wait was short."""
+    """Return the member that others waited for in a rebalance, and the length of the wait, in words.
+
+    The text is empty if no such member is on record, or if the wait was short.
+    """
     if rebalance.held_up_by is None or (rebalance.held_up_ms or 0) < SHORT_WAIT_MS:
         return ""
     return f"{members.label(rebalance.held_up_by)}, {duration(rebalance.held_up_ms)}"
 
 
 def worst(rebalances: Iterable[Rebalance]) -> tuple[str, str, str]:
-    """Return the worst cost that is comparable between protocols, or else an exact cost.
+    """Return the worst cost of some rebalances: its value, its name, and a remark.
 
-    The result has its value, its name, and a remark.
+    This is the longest pause of commits, which groups of all protocols can have. If no pause is on record, it is the
+    longest time without an owner.
     """
     listed = list(rebalances)
     pauses = [rebalance.commit_pause_ms for rebalance in listed if rebalance.commit_pause_ms is not None]

@@ -100,12 +100,12 @@ def columns(rows: Iterable[Mapping[str, Any]], names: Sequence[str], times: Sequ
 
 
 def packed(values: Mapping[str, list[Any]], times: Sequence[str] = ()) -> Columns:
-    """Return columns for the page's script, from the values of each, as ``columns`` makes them from rows."""
+    """Return columns for the page's script, given the values of each column."""
     return {name: _column(own, is_time=name in times) for name, own in values.items()}
 
 
 def _exact(value: Any) -> Any:
-    """Return numbers, or lists of them, as JavaScript can read them without rounding: text beyond 2^53."""
+    """Return a value in a form that JavaScript reads without rounding: integers beyond 2^53 become text."""
     if isinstance(value, list):
         return [_exact(element) for element in value]
     return str(value) if isinstance(value, int) and abs(value) > EXACT else value

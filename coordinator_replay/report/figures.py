@@ -134,7 +134,7 @@ def rows_figure(name: str, axis: Axis, **options: Any) -> figure:
 
 
 def bars(drawn: figure, name: str, names: Sequence[str], *, height: float | str = 0.8, **look: Any) -> Any:
-    """Return bars from ``left`` to ``right`` in a figure of rows.
+    """Add bars from ``left`` to ``right`` to a figure of rows, and return them.
 
     Args:
         drawn: the figure.
@@ -147,7 +147,9 @@ def bars(drawn: figure, name: str, names: Sequence[str], *, height: float | str 
 
 
 def unowned_bars(drawn: figure, name: str, names: Sequence[str], *, fill_alpha: float, hatch_alpha: float) -> Any:
-    """Return red hatched bars, one for each time range in which a partition was without an owner.
+    """Add red hatched bars to a figure of rows, and return them.
+
+    There is a bar for each time range in which a partition was without an owner.
 
     Args:
         drawn: a figure of rows.

@@ -77,7 +77,7 @@ def cause_keys(fleet: ClusterGroups) -> list[Key]:
 
 
 def cause_data(fleet: ClusterGroups, clock: Clock) -> Mapping[str, Any]:
-    """Return rebalances of each length of time, stacked by cause: columns of the figure, and how high it is."""
+    """Return the data of the figure of causes: the rebalances of each time step, stacked by cause."""
     own = _own_causes(fleet)
     stacks: dict[datetime, dict[str, int]] = defaultdict(dict)
     for count in fleet.causes:
@@ -129,14 +129,14 @@ MOST_TIMES = 1000
 part."""
 
 MOST_QUIET = 500
-"""Largest number of groups without news that have a row."""
+"""Largest number of groups that have a row although no rebalance or finding of theirs is in the time range."""
 
 _RESTING = ("Stable", "Empty", "Dead")
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A row.
+    """A group's row on the page.
 
     Attributes:
         page: link to the group's own page, if it has a page.
@@ -179,10 +179,10 @@ def lane_of(
     """Return the row of a group.
 
     Args:
-        life: its states and rebalances.
+        life: the group's states and rebalances.
         clock: clock of the page's range.
         findings: findings about the group.
-        page: link to its own page.
+        page: link to the group's own page; None if it has no page.
         is_complete: whether no record of the range is missing; if not, there may have been other rebalances.
     """
     scale = UNITS / max(clock.length, 1)
@@ -234,7 +234,10 @@ def _paths(bands: Sequence[StateBand], clock: Clock, scale: float) -> list[tuple
 
 
 def _rollout_path(rollouts: Sequence[Rollout], clock: Clock, scale: float) -> list[tuple[str, str, str]]:
-    """Return rollouts as one SVG path along the lower edge of a lane; nothing if there are none."""
+    """Return rollouts as one SVG path along the lower edge of a lane.
+
+    Return an empty list if there are no rollouts.
+    """
     path = ""
     for rollout in rollouts:
         if rollout.first_at is not None:
@@ -304,7 +307,7 @@ class FleetPage:
         self.lanes.append(lane_of(shown, self._clock, findings, page, is_complete=is_complete))
 
     def spans(self) -> tuple[list[Span], list[Span]]:
-        """Return the groups that have a rebalance or a finding on record in the range, and the quiet ones."""
+        """Return the groups that have a rebalance or a finding on record in the range, and all other groups."""
         spans = spans_of(self._warehouse, None, self._start, self._end)
         news = groups_with_news(self._warehouse, self._start, self._end)
         return [span for span in spans if span.group in news], [span for span in spans if span.group not in news]
@@ -332,7 +335,7 @@ class FleetPage:
         return sum(lane.rebalances for lane in self.lanes)
 
     def _rows(self) -> list[Lane]:
-        """Return the rows: groups that deserve a look first, then those with most rebalances."""
+        """Return the rows: groups with the most severe findings first, then groups with the most rebalances."""
         return sorted(self.lanes, key=lambda lane: (-lane.rank, -lane.rebalances, lane.group))
 
     def drawing(self) -> Drawing:
@@ -367,7 +370,11 @@ class FleetPage:
         return min(self.fleet.end, self.fleet.coverage.last)
 
     def html(self, assets: str | None = None) -> str:
-        """Return the page."""
+        """Return the page as HTML.
+
+        Args:
+            assets: link to the folder of shared files; None if the page has everything in itself.
+        """
         lanes, drawing = self._rows(), self.drawing()
         return render_page(
             "fleet.html.j2",

@@ -18,7 +18,7 @@ class Gap(NamedTuple):
 
     Attributes:
         before: the ownership that ended before the gap.
-        is_lower_bound: whether the gap was longer, by a time that is not on record.
+        is_lower_bound: whether the true gap was longer, by a time that is not on record.
     """
 
     since_ms: int

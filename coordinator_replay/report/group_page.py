@@ -43,10 +43,10 @@ from coordinator_replay.report.wording import STATE_COLOURS, UNKNOWN_COLOUR, neu
 from coordinator_replay.times import later
 
 MOST_TABLE_ROWS = 2000
-"""Rows of a table on the page; a browser lays out more only slowly."""
+"""Largest number of rows of a table on the page. A browser lays out more rows only slowly."""
 
 MOST_TOPICS = 12
-"""Topics in the legend of offsets."""
+"""Largest number of topics in the legend of offsets."""
 
 REBALANCES_ABOUT = "full: certain, pale: likely, hollow: possible; a bar for the time that it took for certain"
 
@@ -153,7 +153,13 @@ def life_data(life: GroupLife, clock: Clock, members: MemberIdentities) -> Mappi
 
 
 def _rows(labels: Sequence[str], each: int, most: int) -> Mapping[str, Any]:
-    """Return named rows of a figure: the height of each, and the largest height of all together, in pixels."""
+    """Return named rows of a figure, at most ``MOST_ROWS``.
+
+    Args:
+        labels: the names of the rows.
+        each: height of a row in pixels.
+        most: largest height of all rows together in pixels.
+    """
     return {"labels": list(labels[:MOST_ROWS]) or ["none"], "each": each, "most": most}
 
 

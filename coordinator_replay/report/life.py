@@ -136,7 +136,7 @@ class CommitPause(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLife:
-    """Life of a group from one time to another, by time.
+    """Life of a group in a time range.
 
     Attributes:
         start: begin of the pictures.

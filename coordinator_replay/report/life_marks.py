@@ -130,7 +130,7 @@ def rollout_columns(life: GroupLife, clock: Clock) -> Columns:
 
 
 def causes_of(life: GroupLife) -> list[str]:
-    """Return the causes of its rebalances, the most frequent first: a row each."""
+    """Return the causes of the group's rebalances, the most frequent first. Each cause is a row of the figure."""
     return list(by_frequency(rebalance.cause for rebalance in life.rebalances))
 
 
@@ -143,7 +143,7 @@ def began(rebalance: Rebalance) -> datetime | None:
 
 
 def rebalance_columns(life: GroupLife, clock: Clock, members: MemberIdentities) -> Columns:
-    """Return a mark for each rebalance: the time that it certainly took, and the time that it may have taken."""
+    """Return a mark for each rebalance, with the time that the rebalance certainly took."""
     place = {cause: row for row, cause in enumerate(causes_of(life))}
     moves = moves_of(life)
     rows = [
@@ -218,7 +218,10 @@ def _moves_shown(moves: Sequence[Move], members: MemberIdentities) -> str:
 
 
 def moves_of(life: GroupLife) -> Mapping[str, Sequence[Move]]:
-    """Return the moves of each rebalance: ownerships that began with it or before the next rebalance."""
+    """Return the moves of each rebalance, by its id.
+
+    These are the changes of owners from the beginning of the rebalance to the beginning of the next rebalance.
+    """
     begun = sorted(
         ((began(rebalance) or life.start, rebalance.rebalance_id) for rebalance in life.rebalances),
         key=lambda pair: pair[0],

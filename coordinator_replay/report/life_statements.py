@@ -182,7 +182,7 @@ LINES = """
     FROM drawn WHERE len(drawn) > 0 ORDER BY group_id, topic, partition
 """.replace("{place}", in_log_order("offset_history"))
 
-# Records, not rows of offset_history: these hold since before the range, and may stand for several commits.
+# This counts records. A row of offset_history may begin before the range, and may stand for several commits.
 COMMIT_COUNTS = """
     SELECT group_id, count(*) FROM offset_commits AS records
     WHERE cluster = $cluster {of_groups} AND is_tombstone IS NOT TRUE AND {counts}
@@ -190,8 +190,8 @@ COMMIT_COUNTS = """
     GROUP BY group_id
 """.replace("{counts}", COUNTS)
 
-# The pause that a rebalance's commit_pause_ms is the length of: from one commit of a partition to the next, or to where
-# records begin to be missing.
+# A rebalance's commit_pause_ms is the length of its pause. The pause goes from one commit of a partition to the next, or
+# to the place where records begin to be missing.
 PAUSES = """
     WITH paused AS (
         SELECT group_id, rebalance_id, commit_pause_ms, completed_at, coalesce(started_at, completed_at) AS began

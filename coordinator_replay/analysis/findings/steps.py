@@ -150,7 +150,7 @@ class StepRules:
         rules: the rules, in the order in which they see each operation.
         members: the members after the last step.
         ownership: the owners of partitions after the last step.
-        topics: topics by name.
+        topics: names of the topics in the group's records.
         limits: the thresholds of findings.
         topic_changes: times at which topics changed, as far as sources show them.
         memories: the memory of each rule, by the rule's name.

@@ -108,7 +108,7 @@ class GroupHistory:
     """Facts about one group's past that reasons need.
 
     Attributes:
-        topics: topics by name.
+        topics: names of the topics in the group's records.
         seen: last sign of life of each member that its own records show.
         synced: the end of the last join phase of a classic group, at which all its members were alive.
         departed: members that were removed, oldest first.
