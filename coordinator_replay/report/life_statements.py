@@ -190,8 +190,8 @@ COMMIT_COUNTS = """
     GROUP BY group_id
 """.replace("{counts}", COUNTS)
 
-# A rebalance's commit_pause_ms is the length of its pause. The pause goes from one commit of a partition to the next, or
-# to the place where records begin to be missing.
+# A rebalance's commit_pause_ms is the length of its pause. The pause goes from one commit of a partition to the next,
+# or to the place where records begin to be missing.
 PAUSES = """
     WITH paused AS (
         SELECT group_id, rebalance_id, commit_pause_ms, completed_at, coalesce(started_at, completed_at) AS began

@@ -70,7 +70,7 @@ MANY_GROUPS = Limits(intervals=1500, points=2000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Time range in which pictures of a group show it.
+    """The time range that pictures of a group show, and the group's first records.
 
     Attributes:
         log_partition: the log partition with the group's records.
@@ -94,7 +94,7 @@ Answer = TypeVar("Answer", StateBand, MemberSpan, OwnedInterval, Rebalance, Comm
 
 
 def _latest(latest_first: Sequence[Interval], most: int, what: str, notes: list[str]) -> tuple[Interval, ...]:
-    """Return the latest intervals by time, and a note if there are more."""
+    """Return the latest intervals in order of time, and add a note if intervals are left out."""
     if len(latest_first) > most:
         notes.append(f"Only the latest {most:,} intervals of {what} are shown: ask for less with --from and --to.")
     return tuple(reversed(latest_first[:most]))
@@ -103,10 +103,10 @@ def _latest(latest_first: Sequence[Interval], most: int, what: str, notes: list[
 def spans_of(
     warehouse: Tables, group: str | None = None, start: datetime | None = None, end: datetime | None = None
 ) -> list[Span]:
-    """Return the time range that pictures of a group show: from its first record to the end of the log.
+    """Return the time range that pictures of each group show.
 
-    The range includes a rebalance in progress that only a broker's log shows: it ends after the begin of this
-    rebalance.
+    Without ``start`` and ``end``, the range goes from the group's first record to the end of the log. If a broker's log
+    shows a rebalance that began after the last record, the range includes the begin of this rebalance.
 
     Args:
         warehouse: the tables to read.
@@ -264,7 +264,7 @@ class _Reading:
         findings: tuple[Finding, ...],
         rollouts: tuple[Rollout, ...],
     ) -> GroupLife:
-        """Return one of the groups."""
+        """Return the life of one of the groups."""
         group, most = span.group, self._limits.intervals
         states = list(map(with_unknown, self._states.get(group, ())))
         is_begin_exact = not states or states[0].is_exact

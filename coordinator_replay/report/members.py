@@ -50,9 +50,10 @@ class MemberIdentities:
         self._labels = {identity: _label(identity, clients.get(identity), named) for identity in order}
 
     def label(self, member_id: str) -> str:
-        """Return the client id.
+        """Return the label of a member: its client id.
 
-        If several members share it, add the end of the member id.
+        If several members share the client id, the label also has the end of the member id. If no client id is on
+        record, the label is the instance id or the member id.
         """
         identity = self._identities.get(member_id)
         return neutral(shortened(member_id)) if identity is None else self._labels[identity]

@@ -1,6 +1,6 @@
 """Committed offsets on a group's page.
 
-They are steps of moving offsets, and marks for offsets that went backwards or were removed.
+Each partition whose offset moved has a line of steps. Marks show offsets that went backwards or were removed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

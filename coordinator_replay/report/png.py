@@ -23,7 +23,10 @@ _MOST_SECONDS = 120
 
 
 def find_chromium() -> str | None:
-    """Return the Chromium that CHROMIUM names, or one of the usual names; None if there is none."""
+    """Return the command of a Chromium: the value of CHROMIUM, or the path of a program with a usual name.
+
+    Return None if there is no such program.
+    """
     named = os.environ.get(VARIABLE)
     return named or next(filter(None, map(shutil.which, NAMES)), None)
 

@@ -73,7 +73,7 @@ def _ways_of(groups: Sequence[str]) -> Mapping[str, Ways]:
 
 
 def _forget(folder: Path, quiet: Sequence[Span]) -> None:
-    """Remove the pages that an earlier report wrote for groups without news: they show another time range."""
+    """Remove pages of groups without news, which an earlier report wrote for another time range."""
     names = {page_name(span.group) for span in quiet}
     with writing(folder):
         for page in folder.iterdir():
@@ -88,9 +88,9 @@ def write_site(
     end: datetime | None = None,
     marks: Sequence[Mark] = (),
 ) -> FleetPage:
-    """Write the pages: ``index.html`` for all groups, one in ``groups/`` for each group with news.
+    """Write ``index.html`` for all groups, and a page in ``groups/`` for each group with news.
 
-    A group has news if a rebalance or a finding of it is on record in the range.
+    A group has news if one of its rebalances or findings is on record in the range.
 
     Args:
         warehouse: the tables to read.

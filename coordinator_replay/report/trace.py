@@ -85,7 +85,7 @@ def _tracks(process: int, spans: dict[str, list[Span]], category: str, first: in
 
 
 def _member_track(member: MemberSpan) -> str:
-    """Return the name of a member's track: its client id, what makes it static, and its member id."""
+    """Return the name of a member's track: its client id, its instance id if it is static, and its member id."""
     static = f"{member.instance_id} = " if member.instance_id else ""
     if member.is_client_inherited:
         return f"{static}{member.member_id}"
@@ -242,7 +242,9 @@ def write_trace(lives: Sequence[GroupLife], path: Path, basis: str | None = None
 def traces_of(
     warehouse: Tables, groups: Sequence[str], start: datetime | None = None, end: datetime | None = None
 ) -> list[GroupLife]:
-    """Return the lives that a trace of groups shows, in the order of the groups, with one set of statements for all.
+    """Return the lives that a trace of groups shows, in the order of the groups.
+
+    All groups are read together.
 
     Raises:
         UsageError: the tables don't know the only group, or have no record of that time range.

@@ -24,7 +24,7 @@ def unknown_past(
     Args:
         warehouse: the tables to read.
         log_partition: the group's log partition; None if unknown.
-        first: position of its first records.
+        first: position of the group's first records.
         states: the states on record.
         start: begin of the shown time range.
         end: end of the shown time range.
@@ -40,7 +40,7 @@ def unknown_past(
 def with_unknown(band: StateBand) -> StateBand:
     """Return a band with the state that answers show.
 
-    It is Unknown if the log does not prove that the group was Empty or deleted.
+    The state is Unknown if the log does not prove that the group was Empty or deleted.
     """
     is_unknown = not band.is_exact and band.state in (GroupState.EMPTY, GroupState.DEAD)
     return band._replace(state=UNKNOWN) if is_unknown else band
