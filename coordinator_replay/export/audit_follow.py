@@ -1,7 +1,8 @@
 """Continuous audits: soon after a follower writes records into a dump, they are in the tables.
 
-Each round audits the folders that have become complete since the round before. It is the same audit as a nightly run. A
-merged folder has no new records. From time to time the tables are maintained, because each audit adds files to them.
+Each round audits the folders that have become complete since the round before, with the same audit as a nightly run. A
+merged folder has no new records, so it is not audited again. From time to time the tables are maintained, because each
+audit adds files to them.
 
 A restarted follower continues after the batches in the ledger, however large the dump is by then.
 """
@@ -63,9 +64,9 @@ class AuditFollower:
             stopped.wait(every)
 
     def step(self) -> None:
-        """Audit new folders, or maintain the tables if it is time.
+        """Audit new folders, and maintain the tables if upkeep is due.
 
-        If new folders come all the time, do both.
+        If there were new folders, put upkeep off, but for no longer than ``maintain_every`` seconds.
         """
         if new := self.new_folders():
             self.audit([self.dump.uri_of(folder) for folder in new])

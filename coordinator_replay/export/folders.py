@@ -46,9 +46,7 @@ class ExportedDump:
     def stream(self) -> str | None:
         """Return Spark's id of the stream that numbers the batches.
 
-        Return None before the first batch.
-
-        A dump whose export was started again from scratch has another id.
+        Return None before the first batch. A dump whose export was started again from scratch has another id.
         """
         return self._read("id", f"{CHECKPOINT}/metadata")
 
@@ -98,7 +96,7 @@ class ExportedDump:
             topic_id: the topic's id in the cluster.
 
         Raises:
-            InputError: it is not.
+            InputError: the export comes from another topic.
         """
         if topic_id == _NO_ID:
             return

@@ -36,7 +36,7 @@ from coordinator_replay.export.topic import (
 from coordinator_replay.pipeline.host.failure import FAILURES, reason
 
 COMMAND = "export --follow"
-"""Name of a follower for others that wait for its dump."""
+"""Name of a follower in the lock of its dump. An export that finds the dump locked recognises the follower by it."""
 
 _PASSING = re.compile(
     r"TimeoutException|TimeoutError|DisconnectException|NetworkException|NotLeaderOrFollowerException"
@@ -154,7 +154,7 @@ class _Follower:
         self._following.log(line)
 
     def _report(self, query: StreamingQuery, folders: dict[int, str], reported: int) -> int:
-        """Log the batches that are new since the last reported one."""
+        """Log the batches after the last reported batch, and return the number of the newest reported batch."""
         for progress in query.recentProgress:
             batch: dict[str, Any] = json.loads(progress.json)
             if batch["batchId"] <= reported or not batch["numInputRows"]:

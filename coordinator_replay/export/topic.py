@@ -6,7 +6,7 @@ they are read, and confirmed when the files are complete. So an export that was 
 offsets into the same folder. No record is left out, and none is read twice. Partitions that are added to the topic
 are found.
 
-If the cleaner has removed records since the last export, the next records do not show which others were removed.
+If the cleaner has removed records since the last export, new records do not show which older records were removed.
 ``again`` reads the topic from its start once more, into a new folder, which shows the records that remain.
 
 Such a dump lacks everything that a consumer does not see: transaction markers, producer ids, batches. It includes
@@ -33,8 +33,8 @@ from coordinator_replay.pipeline.host.spark_versions import is_remote
 
 INTERNAL_TOPICS = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 """Setting that lets the source see an internal topic. If Spark asks for offsets through the admin client, it silently
-skips internal topics, even if they are named. If it asks through a consumer, it does not; with assigned partitions,
-that consumer joins no group.
+skips internal topics, even if they are named. With this setting, Spark asks through a consumer, and skips none. The
+partitions are assigned to this consumer, so it joins no group.
 """
 
 _COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
@@ -70,7 +70,7 @@ class ExportOptions:
         options |= {
             # Not a subscription, which would create a consumer group and so write to the topic that is read.
             "assign": json.dumps({TOPIC: list(range(partitions))}),
-            # Applies to the first export, and to partitions added since the last.
+            # Applies to the first export, and to partitions added since the last export.
             "startingOffsets": "earliest",
         }
         if self.min_partitions is not None:
@@ -136,7 +136,7 @@ def writer(
 def offsets_by_partition(offsets: Mapping[str, Mapping[str, int]] | None) -> dict[int, int]:
     """Return offsets by partition, from the progress of a stream.
 
-    Return None before the first batch.
+    Before the first batch, the progress has no offsets: return an empty mapping.
     """
     return {int(partition): offset for partition, offset in (offsets or {}).get(TOPIC, {}).items()}
 
@@ -160,9 +160,10 @@ _NO_SPACE = "No space left on device"
 
 
 def sentence(problem: Exception) -> str:
-    """Return a sentence on a failure.
+    """Return a sentence on a failure of an export.
 
-    It has the meaning for an export, and the innermost cause without Spark's errors.
+    The sentence has the innermost cause, without Spark's own errors. If the failure is a known one, the sentence begins
+    with its meaning.
     """
     text = str(problem)
     causes = re.findall(r"^Caused by: (?:[\w$]+\.)*([\w$]+: .+)$", text, re.MULTILINE)
@@ -219,7 +220,7 @@ def open_stream(
 
     Raises:
         PrerequisiteError: the session lacks the Kafka source.
-        InputError: the dump comes from another topic, or lacks the end of the last export.
+        InputError: the dump comes from another topic, or lacks the checkpoint of its last export.
         Py4JJavaError: the cluster does not answer.
     """
     dump.check_checkpoint()

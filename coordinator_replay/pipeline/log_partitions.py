@@ -33,8 +33,8 @@ class _Times(NamedTuple):
 
     Attributes:
         before_us: the latest time of the records below the offset; None if no such record has a time.
-        at_us: the time of the first record at or after the offset, or ``before_us`` if that is later; None if there is
-            no such record, or if it has no time.
+        at_us: the time of the first record at or after the offset; None if there is no such record, or if it has no
+            time. It is never earlier than ``before_us``.
     """
 
     before_us: int | None = None

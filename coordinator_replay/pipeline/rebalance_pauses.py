@@ -264,8 +264,10 @@ class PauseStep:
 
     A row stays open until its group was deleted, or has a record so late that no later commit can change the pause.
     Only the group's own records decide this, so the result does not depend on other groups or on the number of runs.
-    There are two exceptions, in which a later commit changes a closed row: the time of a record was ahead of the times
-    of the records after it, or a deleted group was created again within an hour.
+    A later commit changes a closed row in two exceptions:
+
+    - the time of a record was ahead of the times of the records after it
+    - a deleted group was created again within an hour
 
     Args:
         files: the bucket's files, which include new records and staged rows of new rebalances.

@@ -1,4 +1,4 @@
-"""Files of brokers' logs. A run reads on from where an earlier run stopped, and only lines of a group coordinator.
+"""Files of brokers' logs. A run continues where an earlier run stopped, and reads only lines of a group coordinator.
 
 A file is identified by its content: by the hashes of its first bytes and of the bytes before the place where a run
 stopped. So a file that log rotation has renamed is not read twice.
@@ -94,14 +94,14 @@ class BrokerLogFile:
         return len(self._tail) == length and _hash(self._tail) == read_log.tail
 
     def read(self) -> ReadLog | None:
-        """Return the part of the file that is read; None if the file has no whole line."""
+        """Return the part of the file that has been read; None if the file has no whole line."""
         if not self._position:
             return None
         head = self._head[: self._position]
         return ReadLog(head=_hash(head), head_bytes=len(head), position=self._position, tail=_hash(self._tail))
 
     def marked_lines(self) -> Iterator[bytes]:
-        """Yield whole lines that have a mark of a coordinator.
+        """Yield the whole lines that contain a text of ``MARKS``.
 
         Lines that are too long for a coordinator are left out.
         """

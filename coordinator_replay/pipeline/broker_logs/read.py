@@ -32,7 +32,7 @@ from coordinator_replay.zones import parse_zone
 TABLE = "broker_log"
 
 NO_COORDINATOR_LINES = "no line of a group coordinator in it"
-"""Note on a file without such lines, as most files in a folder of logs are."""
+"""Note on a file without lines of a group coordinator. Most files in a folder of logs have none."""
 
 _STAGED = "broker_log_lines"
 _KEYS = ("broker", "logged_at", "text")
@@ -65,7 +65,7 @@ class LogResult:
         uri: URI of the file.
         read: how far the file has been read now; None if the file was refused.
         problem: why the file was refused, or another note on the file.
-        lines: lines with a mark of a coordinator.
+        lines: number of lines with a mark of a coordinator.
         events: number of these lines that are about a group or a partition and have a time.
         files: staged rows.
     """
@@ -111,7 +111,7 @@ def find_logs(paths: Iterable[str], zone: str | None) -> list[DumpFile]:
 
 
 def earlier_logs(runs: Iterable[Sequence[Mapping[str, Any]]]) -> dict[str, ReadLog]:
-    """Return the parts of files that runs have read.
+    """Return the parts of files that runs have read, by the hash of a file's first bytes.
 
     Args:
         runs: column ``broker_logs`` of each run, the newest first.
@@ -126,7 +126,7 @@ def earlier_logs(runs: Iterable[Sequence[Mapping[str, Any]]]) -> dict[str, ReadL
 def ledger_rows(results: Iterable[LogResult]) -> list[dict[str, Any]]:
     """Return how far files were read, for column ``broker_logs`` of ``audit_runs``.
 
-    Files with equal content give one row.
+    Files with the same first bytes give one row: the row of the file that was read farthest.
     """
     by_uri: dict[str, ReadLog] = {}
     for result in results:
@@ -168,7 +168,7 @@ def notes(results: Sequence[LogResult], new: int) -> Iterator[str]:
 
 
 def read_log(file: DumpFile, context: LogContext) -> LogResult:
-    """Read one file, as a stage of a run."""
+    """Read the new lines of one file, as a stage of a run."""
     parsed = _Parsed()
     try:
         with BrokerLogFile(file.uri) as content:

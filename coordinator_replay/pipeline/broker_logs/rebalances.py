@@ -55,7 +55,8 @@ _LINE_COLUMNS = (
     "text",
 )
 _LAST_LINES = table("broker_log").arrow_schema(["group_id", "log_partition", "event", "logged_at"])
-"""The few columns that show which groups have begun a rebalance; most lines are about rebalances that are over."""
+"""The few columns that show which groups have begun a rebalance. Other columns are read only for these groups, because
+most lines are about rebalances that are over."""
 
 _LAST_RECORDS = """
 SELECT group_id, last.epoch, last.member_count, epoch_ms(last.log_timestamp), last.log_partition, last.log_offset
@@ -67,19 +68,22 @@ FROM (
 WHERE last.group_type = 'classic' AND last.event <> 'GROUP_DELETED' AND last.epoch IS NOT NULL
     AND last.log_timestamp IS NOT NULL AND (last.to_state = 'Stable' OR last.to_state = 'Empty' AND last.is_state_exact)
 """
-"""SQL for the last record of each existing classic group, in LastRecord."""
+"""SQL for the last record of each classic group that is Stable, or certainly Empty, with the fields of LastRecord.
+
+Groups whose last record has no generation or no time are left out.
+"""
 
 Lines = Mapping[str, Sequence[GroupLogLine]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinesContext:
-    """Context for the work on every bucket.
+    """Context for adding lines to the rebalances of every bucket.
 
     Attributes:
         place: the folders for the rows that are written.
         lines: files of ``broker_log``.
-        new: the files among them that this run adds.
+        new: the files of ``lines`` that this run adds.
         end_ms: the time of the last record of the log; None if no record has a time.
     """
 
@@ -94,10 +98,10 @@ def add_log_lines(files: BucketFiles, context: LinesContext) -> Changes:
 
     Args:
         files: the bucket's files, with staged rows of this run.
-        context: the context for the work on every bucket.
+        context: the context for every bucket.
 
     Returns:
-        The changes of its files, in addition to the changes that the run has decided before.
+        The changes of the bucket's files, in addition to the changes in ``files``.
     """
     written = Changes()
     partitions = _log_partitions(files)
@@ -143,7 +147,7 @@ def _first_times(uris: Iterable[str], groups: Iterable[str]) -> dict[str, int]:
 
 
 def _unrecorded(files: BucketFiles, context: LinesContext, partitions: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    """Yield the rebalances of a bucket that only lines show to be in progress."""
+    """Yield the rebalances of a bucket that are in progress by its lines, but not on record."""
     if context.end_ms is None:
         return
     is_late = pc.field("logged_at") >= moment_of_ms(max(context.end_ms - LONGEST_MS, 0))
@@ -175,7 +179,7 @@ def _last_begun(uris: Iterable[str], partitions: Mapping[str, int], where: pc.Ex
 
 
 def _last_records(files: BucketFiles, groups: Iterable[str]) -> Iterator[tuple[Any, ...]]:
-    """Yield groups with their last record, if this record is of a classic group."""
+    """Yield those groups that ``_LAST_RECORDS`` finds, each with its last record."""
     is_wanted = pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
     schema = table(_TIMELINE).file_schema().remove_metadata()
     timeline = reader_of(read_paths(files.uris(_TIMELINE), schema.names, is_wanted), schema)
@@ -203,10 +207,7 @@ def _changed(
 
 
 def _with_lines(rows: pa.Table, chosen: Bools, uris: Sequence[str], partitions: Mapping[str, int]) -> pa.Table:
-    """Return the rows.
-
-    For the chosen rows, add the lines about them.
-    """
+    """Return all rows, with lines added to the chosen rows."""
     chosen_rows = [row for batch in rows.filter(pa.array(chosen)).to_batches() for row in plain_rows(batch)]
     lines = _lines_of(uris, chosen_rows, partitions)
     made = batch_of([with_broker_log(row, lines.get(row["group_id"], ())) for row in chosen_rows], _SCHEMA)

@@ -31,7 +31,7 @@ def utc_times(
         events: lines with their events, in the order of the file.
         rebalances: files of table ``rebalances``, whose times show the zone if none is named.
         zone: time zone of local times; None to infer it from records.
-        earlier_ms: local time less UTC, as an earlier run found it for this file.
+        earlier_ms: local time minus UTC in milliseconds, as an earlier run found it for this file; None if no run did.
 
     Returns:
         The times, and the offset from UTC of the last lines. A time is None if clocks changed near its line. None for a
@@ -57,9 +57,9 @@ def utc_times(
 
 
 def other_offset_ms(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: Sequence[str], zone: str) -> int | None:
-    """Return the offset from UTC that records show.
+    """Return the offset from UTC that records show, in milliseconds, if the named zone contradicts the records.
 
-    Return None if it agrees with the named zone at any time of the file.
+    Return None if records show no offset, or if the zone has one of their offsets at any time of the file.
 
     Args:
         events: lines with their events, in the order of the file.

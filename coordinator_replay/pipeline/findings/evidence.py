@@ -204,7 +204,10 @@ class GroupEvidence:
         return totals
 
     def _past(self, active: Sequence[Range]) -> Mapping[tuple[Key, bool], Sequence[PastStall | PastExpiry]]:
-        """Return past stalls and expiries by partition, those apart that later commits can still change."""
+        """Return past stalls and expiries, by partition and by whether they are over.
+
+        If they are not over, later commits can still change them.
+        """
         past = defaultdict[tuple[Key, bool], list[PastStall | PastExpiry]](list)
         last_before = ActiveTime(active if self.stalls else ()).last_before
         for pause in self.stalls:
@@ -239,7 +242,7 @@ class GroupEvidence:
         return past
 
     def ordered(self, totals: Totals) -> Iterator[EvidenceRow]:
-        """Return all evidence about the group, in order."""
+        """Return all evidence about the group, in the order that the rules need."""
         rows = [
             EvidenceRow(
                 Evidence(row["tag"]), time_order(row["at"]), row["name"], row["seq"], orjson.loads(row["detail"])
@@ -279,7 +282,10 @@ class GroupEvidence:
             yield EvidenceRow(Evidence.OFFSETS, 0, topic, partition, cast("PartitionCommits", content))
 
     def _position_losses(self, totals: Totals) -> Iterator[EvidenceRow]:
-        """Yield bursts of commits of negative offsets, each with whether a partition still has no other offset."""
+        """Yield bursts of commits of negative offsets.
+
+        ``lasting`` has the partitions of a burst that still have no other offset.
+        """
         open_keys = {(row["topic"], row["partition"]) for row in self.offset_history}
         newest = totals.every[PARTITION.name]
         for topic, seq, burst in _bursts(totals, POSITION_LOSS):
@@ -311,7 +317,10 @@ class GroupEvidence:
                 }
 
     def tombstones(self) -> Iterator[tuple[int, str]]:
-        """Yield the time, in milliseconds, and the kind of each tombstone of the group's offsets."""
+        """Yield the time in milliseconds and the counter of each tombstone of the group's offsets.
+
+        The counter is ``expired_offsets`` or ``deleted_offsets``, as in ``group_metrics``.
+        """
         for row in self.removed_offsets:
             if row["valid_to"] is not None:
                 counter = "expired_offsets" if row["ended_by"] == "EXPIRED" else "deleted_offsets"
@@ -329,7 +338,7 @@ def _bursts(totals: Totals, kind: SummaryKind) -> Iterator[tuple[str, int, Burst
 
 
 def _rewinds(totals: Totals) -> Iterator[EvidenceRow]:
-    """Yield commits that went back, in bursts of each topic."""
+    """Yield bursts of commits that set an offset back, by topic."""
     for kind in (REWIND, EMPTY_REWIND):
         for topic, seq, burst in _bursts(totals, kind):
             of_partition = totals.every[PARTITION.name].get((topic, burst["last"]["partition"]), {})
@@ -352,17 +361,14 @@ def _past(totals: Totals) -> Iterator[EvidenceRow]:
 
 
 def _place(row: EvidenceRow) -> tuple[Any, ...]:
-    """Return the sort key of a row.
-
-    It is tag, time, name and number, then the row's position in the log.
-    """
+    """Return the sort key of a row: tag, time, name and number, then the row's position in the log."""
     return (*row[:4], _number(row.content.get("log_partition")), _number(row.content.get("log_offset")))
 
 
 def _in_order(rows: list[EvidenceRow]) -> list[EvidenceRow]:
-    """Return rows by position.
+    """Return rows in the order of ``_place``.
 
-    Rows of one position are sorted by content, so that the order of files has no effect.
+    Rows with an equal key are sorted by content, so that the order of files has no effect.
     """
     placed = sorted(((_place(row), row) for row in rows), key=itemgetter(0))
     ordered: list[EvidenceRow] = []
@@ -384,7 +390,7 @@ def _key(row: Row) -> Key:
 def chunks(tables: Chunk) -> Iterator[Chunk]:
     """Yield rows of whole groups in parts of about equal size.
 
-    A part is larger if one group is larger.
+    A group is never split, so a part with a large group is larger.
     """
     columns = [rows.column("group_id") for rows in tables.values()]
     groups = pc.unique(pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string()))

@@ -109,7 +109,7 @@ def minute_steps(evidence: pa.Table, happened: pa.Table) -> pa.Table:
         happened: other events of these groups: rows with the columns of HAPPENED.
 
     Returns:
-        rows in STEPS.
+        Rows with the columns of STEPS.
     """
     return rows_of(select(_STEPS, {}, evidence=evidence, happened=happened).to_batches(), STEPS)
 
@@ -119,7 +119,7 @@ class MetricsShare:
     """Inputs of the metrics of a cluster.
 
     Attributes:
-        steps: files in STEPS.
+        steps: files with the columns of STEPS.
         minutes: files of commits by minute, with the columns of MINUTES.
         earlier: files of ``group_metrics``. Their counts of commits in minutes before ``since`` still count.
         since: the time from which this run added up commits again; None if it added up all commits.

@@ -33,7 +33,7 @@ class News:
     def first_runs(self) -> dict[str, str | None]:
         """Return the run that first stored each finding, by the finding's id.
 
-        None if a release without this column stored it.
+        The run is None if a release without column ``found_in_run`` stored the finding.
         """
         schema = table(FINDINGS).arrow_schema(["finding_id", FOUND_IN_RUN])
         runs: dict[str, str | None] = {}

@@ -138,7 +138,13 @@ class EvaluationContext:
     def evaluator(
         self, group_id: str, commits: GroupCommits | None = None, spans: Sequence[ExactSpan] = ()
     ) -> Evaluator:
-        """Return the evaluation of the rules for a group, with the sum of the group's commits."""
+        """Return an evaluator of the rules for a group.
+
+        Args:
+            group_id: the group; empty for findings that are about no group.
+            commits: sums of the group's commits; None if the group has no commits.
+            spans: the exact spans of log partitions with missing records.
+        """
         return Evaluator(self.place.cluster, group_id, milliseconds(self.end), self.limits, commits, spans)
 
 
@@ -354,13 +360,13 @@ class Evaluation:
 
 
 def _ended_at(rebalance: RebalanceTimes) -> list[int]:
-    """Return the time at which a rebalance was over.
+    """Return a list with the time at which a rebalance was over.
 
-    The list is empty if the rebalance has no time: it belongs to no minute.
+    The list is empty if the rebalance is not over, or if it has no time and so belongs to no minute.
     """
     return [rebalance["at"]] if rebalance["is_over"] and rebalance["at"] is not None else []
 
 
 def evaluate_bucket(files: BucketFiles, context: EvaluationContext) -> EvaluationResult:
-    """Evaluate a bucket, see ``Evaluation``."""
+    """Evaluate the rules for the groups of a bucket, see ``Evaluation``."""
     return Evaluation(files, context).run()

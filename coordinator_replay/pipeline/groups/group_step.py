@@ -72,7 +72,7 @@ def _snapshots(
 def groups_not_to_continue(files: BucketFiles, names: Mapping[str, str], renamed: Collection[str]) -> list[str]:
     """Return the reasons why groups of a bucket can't continue from their snapshots.
 
-    If they can, return no reasons.
+    Return an empty list if all groups can continue.
 
     Args:
         files: the bucket's files.
@@ -186,7 +186,7 @@ class GroupStep:
             write_rows(replayed, writer)
 
     def _signs(self, records: DuckDBPyConnection) -> LastCommits | None:
-        """Return the last commits before records that may show a departure."""
+        """Return the last commits before records that may show a departure; None if there are no such records."""
         since = find_departures(records)
         if since is None:
             return None
@@ -197,11 +197,10 @@ class GroupStep:
         return LastCommits(records)
 
     def _copy_rebalances(self, groups: Collection[str], writer: TableWriter) -> None:
-        """Stage open rebalances of all other groups again.
+        """Stage the rebalances in progress of all other groups again.
 
-        Ended rebalances are written with their pause.
-
-        A rebalance without an epoch is known only from a broker's log.
+        Rebalances that are over are left to ``PauseStep``. Rebalances without an epoch are left out: they are known
+        only from a broker's log, and each run derives them from the log again.
         """
         replayed = pa.array(sorted(groups), pa.string())
         uris = [file.uri for file in self.files.old(REBALANCES, is_open=True)]
@@ -223,11 +222,9 @@ class GroupStep:
 
 
 def write_rows(rows: Iterator[Row], writer: TableWriter) -> None:
-    """Write the rows of a replay.
+    """Write the rows of a replay. Rows that a later record may change are written as open.
 
-    Rows that a later record may change are written as open.
-
-    Rebalances are written later, with their pause, when the commits around them are known.
+    Rebalances are only staged. They are written with their pause once the commits around them are known.
     """
     while some := list(islice(rows, _CHUNK_ROWS)):
         parts: dict[tuple[str, bool], list[Mapping[str, Any]]] = defaultdict(list)

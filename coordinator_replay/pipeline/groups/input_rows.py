@@ -85,7 +85,7 @@ FROM records
 def unreadable_records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield group records whose key can be read and whose value can't, with the columns of RECORDS.
 
-    Records of unknown kinds are left out, as the broker skips kinds that it doesn't know.
+    Commits are left out. Records of unknown kinds are left out too, because brokers skip them.
 
     Args:
         batches: rows with the columns of QUARANTINED.

@@ -29,7 +29,10 @@ GROUP BY group_id
 
 
 def last_proofs(step: PartitionStep) -> GroupProofs:
-    """Return the proofs for groups whose first record comes after everything that earlier runs have read."""
+    """Return the proofs for groups whose first record comes after everything that earlier runs have read.
+
+    They also have the gaps after the end of earlier runs, which concern every group.
+    """
     ranges = _open_ranges(step)
     times = {
         (partition, len(of_partition) - 1): (None, step.complete_ms(partition))
@@ -82,9 +85,9 @@ def group_proofs(step: PartitionStep, records: DuckDBPyConnection) -> GroupProof
 
 
 def _confirmed(proofs: GroupProofs, records: DuckDBPyConnection) -> dict[Part, list[Record]]:
-    """Return the records with which ranges continue after a gap.
+    """Return, for each range that follows compacted records, the earlier records that the range's copy still has.
 
-    These are the last records of each key, which the cleaner keeps.
+    These are the last records of their keys, because the cleaner keeps only these.
     """
     by_part: dict[Part, list[Record]] = {}
     broken = {partition for partition, ranges in proofs.ranges.items() if any(not span.is_gap for span in ranges[1:])}

@@ -90,7 +90,7 @@ NO_PROOFS = GroupProofs()
 
 
 class _GroupRun:
-    """The replay of the group at hand.
+    """The replay of one group.
 
     Attributes:
         key: the group.
@@ -154,7 +154,7 @@ class _GroupRun:
         self.complete = None if gap.proven_from is None else (gap.proven_from, gap.proven_ms)
 
     def _pass(self, gap: Break) -> Iterator[Row]:
-        """Tell the replay that records are missing from here on."""
+        """Tell the replay that records are missing at a break."""
         yield from self._find_complete(gap.offset)
         place = self.key[1], gap.offset, gap.at_ms
         if gap.is_gap:
@@ -252,7 +252,7 @@ class _GroupRun:
 
 
 def _begins_open(begins: Sequence[Break], came: GroupMove | None) -> list[Break]:
-    """Return the begin and the breaks of a group's history, given the move that brought it into its log partition.
+    """Return the beginning and the breaks of a group's history, given the move into the group's log partition.
 
     While brokers with the old partition count also wrote, nothing proves the group's state.
     """

@@ -79,7 +79,10 @@ class ClusterTopics:
         return {topic_id: topic.topic for topic_id, topic in self.topics.items()}
 
     def partition_count(self, topic: str) -> int | None:
-        """Return the partition count of a topic; None if no source has the count."""
+        """Return the partition count of a topic; None if no source has the count.
+
+        If several topics had this name, return the largest of their counts.
+        """
         counts = [
             topic_change.partition_count
             for topic_change in self.topics.values()
@@ -135,7 +138,7 @@ def from_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[ClusterTopic]:
 
 
 def from_tally(tally: Tally) -> Iterator[ClusterTopic]:
-    """Yield the topics that group records of the dump name and, since Kafka 4.1, commits."""
+    """Yield the topics that group records and commits of the dump name. Commits have topic ids since Kafka 4.1."""
     for source, topics in (("record", tally.named), ("commit", tally.names)):
         for topic_id, named in topics.items():
             yield ClusterTopic(
@@ -152,7 +155,7 @@ def from_file(path: str) -> list[ClusterTopic]:
     """Return names from a CSV (with or without a heading) or JSON-lines file of topic id, name and partition count.
 
     Raises:
-        InputError: the file can't be read, or a line is not of that form.
+        InputError: the file can't be read, or a line has no topic id of 22 characters and a name.
     """
     filesystem, inner = open_filesystem(path)
     try:
@@ -176,7 +179,7 @@ def _named_topic(line: str, where: str) -> ClusterTopic | None:
         else:
             topic_id, name, count = [*(part.strip().strip('"') for part in line.split(",")), None][:3]
         partitions = int(count) if count not in (None, "") else None
-        # JSON can also have text that is no UTF-8; that ends here as well.
+        # JSON can also have text that is no UTF-8: ``encode`` raises a ValueError for it.
         if len(topic_id.encode()) != 22 or not name.encode() or not 0 <= (partitions or 0) <= _MOST_PARTITIONS:
             raise ValueError(line)
         return ClusterTopic(topic_id=topic_id, topic=name, source="file", partition_count=partitions)
@@ -216,7 +219,8 @@ def _time(choose: Any, records: Iterable[TopicRecord], kind: str) -> int | None:
 def _changes(records: Iterable[TopicRecord]) -> tuple[DatedTopicChange, ...] | None:
     """Return the changes of a topic, oldest first.
 
-    Its first partitions are written with its creation; a later record about one of them is no change of the topic.
+    The partitions with the earliest time belong to the topic's creation. Later partitions were added. A further record
+    about a partition is no change of the topic.
     """
     first: dict[int | None, int] = {}
     changes: list[DatedTopicChange] = []
@@ -237,7 +241,7 @@ def _changes(records: Iterable[TopicRecord]) -> tuple[DatedTopicChange, ...] | N
 def best_topics(sources: Iterable[ClusterTopic]) -> ClusterTopics:
     """Return one topic for each id.
 
-    Take it from the best source, with the longest list of changes that any source has.
+    The topic comes from the best source. Its changes come from the source that has the most changes.
     """
     by_id: dict[str, list[ClusterTopic]] = defaultdict(list)
     for topic in sources:

@@ -29,9 +29,9 @@ spark.stop()
 
 
 def java_options() -> tuple[str, ...]:
-    """Return the JVM options of a session that name the archive.
+    """Return the JVM options with which a session uses the archive; none if there is no archive.
 
-    Without an archive, return no options.
+    While ``make_archive`` runs, return the option to write the archive.
     """
     if _MAKE in os.environ:
         return (f"-XX:ArchiveClassesAtExit={os.environ[_MAKE]}",)
@@ -46,14 +46,14 @@ def make_archive() -> None:
     This takes about ten seconds.
 
     Raises:
-        OSError: it can't be written there.
+        OSError: the archive can't be written to ``PATH``.
         subprocess.CalledProcessError: no session can be started.
     """
     PATH.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=PATH.parent) as scratch:
         made = Path(scratch) / PATH.name
-        # The JVM writes the archive after Python has ended. It shares its output with Python, so the output ends when
-        # it is done.
+        # The JVM writes the archive after Python has ended. Both write to one output, which ends when both have ended.
+        # ``run`` waits for this end.
         command, environment = [sys.executable, "-P", "-c", BARE_SESSION], {**os.environ, _MAKE: str(made)}
         subprocess.run(command, env=environment, capture_output=True, check=True)  # noqa: S603
         if made.exists():

@@ -44,7 +44,7 @@ def leave_it_to_the_run() -> None:
 def is_interrupted(problem: BaseException | None) -> bool:
     """Return whether Ctrl-C caused a failure.
 
-    Ctrl-C cuts the connection to Java, and cleanup then can't use it.
+    Ctrl-C cuts the connection to Java. Cleanup then fails as well, and its exception hides the KeyboardInterrupt.
     """
     while problem is not None and not isinstance(problem, KeyboardInterrupt):
         problem = problem.__cause__ or problem.__context__
@@ -63,7 +63,7 @@ def reason(problem: BaseException) -> str:
     causes: list[str] = _CAUSE.findall(text)
     cause = causes[-1] if causes else text.splitlines()[0] if text else type(problem).__name__
     cause = cause.strip().rstrip(".")[:_MOST]
-    # A reader's error rarely names the file.
+    # The innermost cause of a failed read rarely names the file.
     match = _FILE.search(text)
     file = match[1].rstrip(".") if match else ""
     return cause if file in cause else f"{file}: {cause}"
@@ -71,7 +71,7 @@ def reason(problem: BaseException) -> str:
 
 @contextmanager
 def failing_in_a_sentence(what: str, then: str) -> Iterator[None]:
-    """Turn a failure of Spark in the block, its start included, into an error with one sentence.
+    """Turn a failure of Spark in the block, including a failed start, into an error with one sentence.
 
     Args:
         what: the work that could not be finished.

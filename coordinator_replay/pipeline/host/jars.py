@@ -78,13 +78,13 @@ def delta() -> Library:
     """Return Delta's library for this Spark.
 
     Raises:
-        PrerequisiteError: the package delta-spark is not installed here.
+        PrerequisiteError: the package delta-spark is not installed here, or fits another Spark.
     """
     try:
         from delta import configure_spark_with_delta_pip
 
         builder: Any = configure_spark_with_delta_pip(SparkSession.Builder())
-    # Delta raises a bare Exception if pip has no metadata of it.
+    # Delta raises a bare Exception if pip has no metadata of Delta's package.
     except Exception as problem:
         raise PrerequisiteError(
             f"Delta's jars are needed for dumps in Delta and for --database, and the package delta-spark, which knows "
@@ -123,9 +123,8 @@ def kafka_source() -> Library:
 def cache_folder(library: Library) -> Path:
     """Return the folder for a library's jars.
 
-    It is in the user's cache, or in ``COORDINATOR_REPLAY_JARS``.
-
-    Delta's jars are directly in the folder that the variable names; other libraries have subfolders of it.
+    Each library has a subfolder of the user's cache, or of the folder that the variable ``COORDINATOR_REPLAY_JARS``
+    names. Delta's jars are an exception: they are directly in the folder that the variable names.
     """
     named = os.environ.get("COORDINATOR_REPLAY_JARS")
     if named and library is delta():
@@ -135,12 +134,10 @@ def cache_folder(library: Library) -> Path:
 
 
 def jars_of(library: Library) -> list[Path]:
-    """Return a library's jars.
-
-    Fetch the jars that are not there yet.
+    """Return a library's jars. If the cache has no jars of the library, fetch all of them.
 
     Raises:
-        PrerequisiteError: they are missing and can't be fetched.
+        PrerequisiteError: the jars can't be fetched, or can't be written to the cache.
     """
     folder = cache_folder(library)
     jars = sorted(folder.glob("*.jar"))
@@ -160,7 +157,7 @@ def jars_of(library: Library) -> list[Path]:
 
 
 def _run(command: list[str], library: Library, what: str, scratch: Path) -> None:
-    # Both programs read settings and code from their working directory.
+    # Both programs read settings and code from their working directory, so they get an empty one.
     done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode != 0:
         errors = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line] or ["no reason given"]

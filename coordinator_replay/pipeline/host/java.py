@@ -22,7 +22,7 @@ def check_java() -> None:
     """Check that Spark will find a version of Java that Spark can run on.
 
     Raises:
-        PrerequisiteError: there is none, or it is too old.
+        PrerequisiteError: there is no Java, or it is too old.
     """
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")

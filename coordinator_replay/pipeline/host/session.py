@@ -79,9 +79,8 @@ compiler, the code cache would be a fifth of its usual size, and once it is full
 def _java_output_to_a_file() -> Iterator[None]:
     """Send the output of the JVM and the Python workers to a file.
 
-    They inherit this process's standard error.
-
-    The file has no name; it is removed when the last of these processes ends.
+    These processes inherit this process's standard error, so it is redirected until they have started. The file has no
+    name. The operating system removes it when the last of these processes ends.
 
     Raises:
         PrerequisiteError: the JVM can't be started; the message has its output.
@@ -124,7 +123,7 @@ def _same_interrupts() -> Iterator[None]:
 def _end_java(problem: BaseException) -> None:
     """End the JVM whose start was interrupted.
 
-    PySpark has removed the folder into which that JVM would write its port. The JVM fails to write it and waits
+    PySpark has removed the folder into which that JVM would write its port. The JVM can't write the port and waits
     forever.
     """
     for frame, _ in traceback.walk_tb(problem.__traceback__):
@@ -188,13 +187,13 @@ def open_session(
 ) -> SparkSession:
     """Return the running session, or the session that ``spark-submit`` or ``SPARK_REMOTE`` names.
 
-    Else start a session here.
+    If there is neither, start a session on this machine.
 
     Args:
-        app_name: name on the cluster's own pages.
+        app_name: name of the session in the Spark UI.
         verbose: whether to print Spark's own messages.
-        with_delta: let a session on this machine read Delta tables with Spark's own reader. An audit commits its tables
-            without Spark; it needs this only for dumps that are Delta tables, and for a catalog.
+        with_delta: let a session on this machine read Delta tables with Spark's own reader. An audit needs this only
+            for dumps that are Delta tables, and for a catalog: it commits its tables without Spark.
         with_catalog: keep table names in a catalog that outlives the session.
         with_kafka: let a session on this machine read from Kafka.
 

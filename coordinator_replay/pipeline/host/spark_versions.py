@@ -1,6 +1,6 @@
 """Differences between Spark 3.5, 4.0, 4.1, 4.2 and 4.3. Only this module looks at Spark's version.
 
-``pyspark.__version__`` tells the version. A platform's own Spark has no metadata of pip, so we don't read these.
+The version comes from ``pyspark.__version__``, and not from pip's metadata, which a platform's own Spark does not have.
 """
 
 import os
@@ -24,7 +24,7 @@ OLDEST: Version = (3, 5)
 class Feature(Enum):
     """A feature that not every Spark has.
 
-    It has the beginning of a sentence, and the first version with the feature.
+    Each value is the beginning of an error message, and the first version of Spark with the feature.
     """
 
     DATA_SOURCE = ("the data source consumer_offsets needs", (4, 0))
@@ -39,7 +39,7 @@ class KafkaSource(NamedTuple):
     """Versions that Spark's Kafka source was built with.
 
     Attributes:
-        scala: binary version of Scala, a part of the names of its jars.
+        scala: binary version of Scala, which is a part of the jars' names.
         kafka_clients: version of Kafka's client.
         commons_pool: version of Apache Commons Pool.
     """
@@ -78,7 +78,7 @@ def check_has(feature: Feature) -> None:
     """Refuse a feature that this Spark lacks.
 
     Raises:
-        PrerequisiteError: this Spark is too old for it.
+        PrerequisiteError: this Spark is too old for the feature.
     """
     if version() < feature.since:
         raise PrerequisiteError(
@@ -142,7 +142,7 @@ def named_jobs(spark: SparkSession, name: str) -> Iterator[None]:
 def running_tasks(spark: SparkSession) -> Callable[[], tuple[int, int]]:
     """Return a function that returns how many tasks of the running stages are done, and how many there are.
 
-    With Spark Connect of 3.5, both are 0, because it does not tell.
+    With Spark Connect of Spark 3.5, both numbers are 0, because it does not report them.
     """
     if is_remote(spark):
         return _remote_tasks(spark)

@@ -85,8 +85,8 @@ class CausesShare:
             and whether the coordinator was elected at that time.
         rebalances: files of ``rebalances``.
         lines: files of ``broker_log``.
-        commits: files of offset records, if there are lines.
-        group_records: files of group records, if there are lines.
+        commits: files of ``offset_commits``; none if ``lines`` is empty.
+        group_records: files of ``group_records``; none if ``lines`` is empty.
         deletions: topics and times of their deletion in milliseconds, if the dump holds the cluster's metadata.
         retention_ms: offsets.retention.minutes as the user gave it. None infers the retention, or takes Kafka's default
             if it can't be inferred.
@@ -271,7 +271,7 @@ _WHY_EARLY = f"""CASE
     WHEN $is_known THEN {_texts(_REMOVED_YOUNG)}
     ELSE {_texts(_REMOVED_YOUNGER)}
 END"""
-"""SQL for the evidence against retention, if another offset of the same operation was not past it."""
+"""SQL for the evidence against retention, if some offset of the same operation was not past its retention."""
 
 _REBALANCING, _HELD, _UPGRADED, _LOADING = "REBALANCING", "HELD", "UPGRADED", "LOADING"
 """Bugs of brokers that remove offsets which should not expire. Each was verified in the classes of Kafka's releases:
@@ -387,7 +387,7 @@ _DECISION = f"""CASE
     )
 }
 END"""
-"""The first case that fits."""
+"""SQL for the cause of a removed offset: the first case that fits."""
 
 _SPARED_UNTIL = f"""CASE WHEN rule = '{ExpiryRule.NEVER_WHILE_ACTIVE}'
     THEN commit_timestamp + to_milliseconds(CAST($retention AS BIGINT)) END"""
@@ -491,7 +491,7 @@ def tombstone_causes(
         deletions: topics and the times of their deletion, in milliseconds.
         logged: removals in brokers' logs.
         coordinators: first times of leader epochs, as in ``CausesShare``.
-        rebalanced: classic rebalances of their groups, with the columns of REBALANCED.
+        rebalanced: rebalances of classic groups that lost an offset, with the columns of REBALANCED.
     """
     asked = {
         "retention": retention.ms,
@@ -568,7 +568,10 @@ def _logged(removals: Sequence[LoggedRemoval]) -> pa.Table:
 
 
 def _expired_rows(causes: pa.RecordBatch, as_of: datetime | None, retention: Retention) -> pa.RecordBatch:
-    """Return rows of ``expired_offsets`` for offsets that retention removed up to a time."""
+    """Return rows of ``expired_offsets`` for the offsets that retention removed up to ``as_of``.
+
+    If ``as_of`` is None, all of these offsets get a row.
+    """
     taken = np.array([cause == "EXPIRED" for cause in causes.column("ended_by").to_pylist()], np.bool_)
     if as_of is not None:
         at = numbers_of(causes.column("tombstone_at"), 0)
@@ -588,10 +591,7 @@ def _expired_rows(causes: pa.RecordBatch, as_of: datetime | None, retention: Ret
 
 
 def _by_bucket(rows: pa.RecordBatch, share: CausesShare) -> Iterator[tuple[int, bool, pa.RecordBatch]]:
-    """Yield rows by bucket.
-
-    Rows whose cause may still change are separate.
-    """
+    """Yield rows by bucket, each time with whether the causes of the rows may still change."""
     buckets = numbers_of(rows.column("log_partition"), 0) % share.buckets
     is_open = np.ones(rows.num_rows, np.bool_)
     if share.end is not None and share.as_of is None:

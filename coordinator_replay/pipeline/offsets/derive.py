@@ -64,8 +64,8 @@ class Chunk(NamedTuple):
 
     Attributes:
         ranges: tuples of log partition, first offset, end (not included).
-        but: a list of log partitions: the chunk also has, as a whole, every log partition that is not in this list.
-            None: the chunk has only ``ranges``.
+        but: None if the chunk has only ``ranges``. Otherwise the chunk also has every log partition that is not in this
+            list, from beginning to end.
     """
 
     ranges: Sequence[tuple[int, int, int]]
@@ -239,7 +239,7 @@ class Derivation:
     def _before_moves(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return events without the events after a move of their group.
 
-        Other events end at the move at the latest.
+        ``lost_at`` of the other events is at most the offset of the move.
         """
         rows = some(batch, ~self.moves.are_over(batch, "at_offset", "log_offset"))
         ends = self.moves.ends_of(rows)
@@ -265,9 +265,9 @@ class Derivation:
         ]
 
     def _with_open(self, staged: pa.RecordBatch) -> pa.RecordBatch:
-        """Return staged rows.
+        """Return staged rows with ``is_exact`` corrected.
 
-        A row is not exact if it begins while brokers with the old partition count also wrote.
+        A row that begins while brokers with the old partition count also wrote is not exact.
         """
         is_open = self.moves.are_open(staged, "from_offset") if self.moves.begins else None
         if is_open is None or not is_open.any():
@@ -277,7 +277,7 @@ class Derivation:
         return staged.set_column(place, staged.schema.field(place), is_exact)
 
     def _context_of(self, groups: pa.Array, before: int | None) -> Iterator[pa.RecordBatch]:
-        """Yield the context of some groups, up to an offset of their log partition."""
+        """Yield the context of some groups, with log offsets below ``before`` only; None for all offsets."""
         for batch in self.context:
             is_wanted = are_among(batch.column("group_id"), groups)
             if before is not None:
@@ -311,7 +311,10 @@ class Derivation:
         return list(events.committed_without_marker(waiting, offsets, times).to_batches())
 
     def _lost(self, rows: Sequence[pa.RecordBatch], chunk: Chunk | None) -> list[pa.RecordBatch]:
-        """Return an event for each key that has a record before a gap in a chunk."""
+        """Return an event for each key that has a record before a break in a chunk.
+
+        A break is an offset where a newer dump continues after records that the cleaner has removed.
+        """
         if not self.proofs.times or not rows:
             return []
         return [
@@ -322,7 +325,7 @@ class Derivation:
 
 
 def _waits(batch: pa.RecordBatch) -> bool:
-    """Return whether a batch has commits that wait for a marker. All rows of a batch have the same kind."""
+    """Return whether a batch has commits that wait for a marker. Such a batch has no other rows."""
     kind = batch.column("kind")[0].as_py()
     return kind in (int(OffsetEvent.OPENED), int(OffsetEvent.WAITING))
 

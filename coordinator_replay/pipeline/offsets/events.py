@@ -133,7 +133,7 @@ def _kind(event: OffsetEvent) -> pa.Scalar:
 
 
 def unreadable_commits(records: pa.RecordBatch) -> pa.RecordBatch:
-    """Return commits whose value can't be read, as rows without an offset, in the columns of COMMIT.
+    """Return commits whose value can't be read, as rows without a committed offset, in the columns of COMMIT.
 
     Args:
         records: rows with the columns of QUARANTINED; rows of an older table lack the kind.
@@ -146,10 +146,10 @@ def unreadable_commits(records: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
-    """Return commits that already wait at the first event, with the results of their look-ups.
+    """Return events for commits that already wait before the first event, with the results of their look-ups.
 
     Args:
-        pending: open rows in WAITING.
+        pending: open rows of ``pending_offsets``, with the columns of WAITING.
     """
     offsets = pending.column("from_offset")
     return _shaped(
@@ -164,10 +164,10 @@ def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def open_offsets(history: pa.RecordBatch) -> pa.RecordBatch:
-    """Return offsets that are current at the first event, with the results of their look-ups.
+    """Return events for offsets that are current before the first event, with the results of their look-ups.
 
     Args:
-        history: open rows in OPEN_HISTORY.
+        history: open rows of ``offset_history``, with the columns of OPEN_HISTORY.
     """
     begins, records = history.column("from_offset"), history.column("record_offset")
     producers = pa.scalar(0, pa.int64()), pa.scalar(-1, pa.int64())
@@ -265,9 +265,9 @@ def lost_keys(
     ended_by: str = RECORDS_MISSING,
     group_id: str | None = None,
 ) -> pa.RecordBatch:
-    """Return an event for each key of a log partition that has a record before it.
+    """Return an event for each key that has a record of a log partition below an offset.
 
-    The event ends the key's offset.
+    The event ends the offset that the key has then.
 
     Args:
         events: rows with the columns of UNSORTED.
@@ -302,7 +302,7 @@ def lost_keys(
 def committed_without_marker(
     waiting: pa.Table, at_offsets: Sequence[int | None], at_us: Sequence[int | None]
 ) -> pa.Table:
-    """Return waiting commits that are proven to be committed without a marker.
+    """Return events of kind COMMITTED for waiting commits that are proven to be committed, though no dump has a marker.
 
     Args:
         waiting: events of kinds OPENED and WAITING, with the columns of UNSORTED.
@@ -333,9 +333,8 @@ ORDER BY row
 def ended_commits(waiting: pa.Table, markers: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield the ends of pending commits.
 
-    The next marker of the producer in the partition commits or aborts them.
-
-    The producer's epoch is ignored: with KIP-890, the marker's epoch is newer.
+    The next marker of a commit's producer in the log partition commits or aborts it. The producer's epoch is ignored:
+    with KIP-890, the marker's epoch is newer.
 
     Args:
         waiting: events of kinds OPENED and WAITING, with the columns of UNSORTED.
@@ -366,7 +365,7 @@ def _ranks(column: pa.DictionaryArray) -> Numbers:
 
 
 def _from_null(column: pa.Array) -> Numbers:
-    """Return numbers, with a number for null that is below all of them."""
+    """Return the numbers of a column. Null becomes a number below all others."""
     present = numbers_of(column.drop_null())
     return numbers_of(column, int(present.min()) - 1 if len(present) else 0)
 
@@ -385,9 +384,9 @@ def _order(events: pa.Table) -> Numbers:
 
 
 def _within_keys(kinds: Numbers, within: Sequence[Numbers]) -> Numbers:
-    """Return indices that sort the events of each key.
+    """Return indices that sort the events of each key, but not the keys.
 
-    Most commits are sorted in their files already.
+    Most commits are in order already. Rows in order are not sorted again, to save time.
     """
     order: list[Numbers] = []
     is_commit = kinds > OffsetEvent.OWNER

@@ -92,9 +92,9 @@ class _Batch:
         self.replaced[self.outcome[Outcome.BY, by_commit]] = by_commit
 
     def _begins(self) -> Bools:
-        """Return the rows at which keys begin.
+        """Return, for each row, whether a key begins there.
 
-        Keys sort by group, then by topic with partition.
+        Keys are sorted by group, then by topic and partition.
         """
         begins = np.ones(self.events.num_rows, np.bool_)
         partitions, topics = self.events.column("partition"), self.topics.indices
@@ -107,7 +107,7 @@ class _Batch:
         """Make sure that the events of each key come in the order of the log.
 
         Raises:
-            RuntimeError: they come in another order.
+            RuntimeError: the events of a key are in another order.
         """
         at, is_event = self.fields[EventField.AT_OFFSET], self.fields[EventField.KIND] > OffsetEvent.OWNER
         is_behind = (at[1:] >= at[:-1]) | (self.keys[1:] != self.keys[:-1]) | ~is_event[:-1]
@@ -139,9 +139,10 @@ class _Batch:
         return are_new
 
     def _owners(self, rows: Numbers) -> Numbers:
-        """Return, for each commit, the row of the partition's owner.
+        """Return, for each commit, the row whose ``name`` is the partition's owner at the commit.
 
-        If the partition had no owner then, it is NOWHERE.
+        Return NOWHERE if the partition had no owner. A commit that an earlier run left open has the owner in its own
+        row.
         """
         offsets = self.fields[EventField.LOG_OFFSET, rows]
         owners = self._owner_rows.last_at(self.keys[rows], offsets)
@@ -156,7 +157,7 @@ class _Batch:
         """Return rows for the front of the next batch, with the state of the last key of this batch."""
         rows = np.concatenate([self.current, self.waiting])
         kinds = self.fields[EventField.KIND, rows]
-        # A commit becomes a plain commit when its marker has committed it; a waiting commit keeps its begin.
+        # A commit becomes a plain commit when its marker has committed it; a waiting commit keeps its beginning.
         kinds = np.where(kinds == OffsetEvent.COMMITTED, OffsetEvent.PLAIN, kinds)
         times, offsets = self.outcome[Outcome.SINCE, rows], self.outcome[Outcome.SINCE_OFFSET, rows]
         taken = self.events.take(pa.array(rows))
@@ -174,7 +175,7 @@ class _Batch:
         return pa.concat_batches([self.events.take(pa.array(self._last_context())), in_order])
 
     def _last_context(self) -> Numbers:
-        """Return the rows that commits of the last key are looked up in."""
+        """Return the rows that look-ups for commits of the last key need."""
         kinds, is_of_group = self.fields[EventField.KIND], self.groups == self.groups[-1]
         is_of_key = (kinds < OffsetEvent.OWNER) | (self.keys == self.keys[-1])
         [rows] = np.nonzero(is_of_group & is_of_key & (kinds <= OffsetEvent.OWNER))
@@ -207,12 +208,11 @@ class _Batch:
 
     @cached_property
     def _first_states(self) -> tuple[Numbers, npt.NDArray[np.bool_]]:
-        """Return for each row the log offset of its group's first recorded state.
-
-        If there is none, it is LARGEST_INT64.
+        """Return, for each row, the log offset of the first recorded state of the row's group.
 
         Returns:
-            The offsets, and whether the group may have existed before.
+            The offsets, and whether each group may have existed before that state. The offset is LARGEST_INT64 for a
+            group without a recorded state.
         """
         codes = self.groups
         first = np.full(int(codes.max(initial=0)) + 1, LARGEST_INT64, np.int64)
@@ -238,8 +238,11 @@ class _Batch:
     def _hides_previous(self) -> npt.NDArray[np.bool_]:
         """Return, for each commit, whether it may have replaced an offset other than the previous offset on record.
 
-        There may be other commits in a gap between the two, a commit of an export may have been aborted, and a commit
-        that can't be read has no offset.
+        This is so in three cases:
+
+        - other commits may be missing in a gap between the two commits
+        - only the earlier commit comes from an export, so it may have been aborted
+        - the earlier commit can't be read, so it has no offset
         """
         partitions, at = self.fields[EventField.LOG_PARTITION], self.fields[EventField.AT_OFFSET]
         is_hidden: npt.NDArray[np.bool_] = self.proofs.have_gap(partitions, at[self.replaced], at)
@@ -287,9 +290,9 @@ class _Batch:
 
     @cached_property
     def _are_comparable(self) -> Bools:
-        """Return whether commits can be compared with the offsets that they replaced.
+        """Return whether the offsets of commits can be compared with the offsets that they replaced.
 
-        A negative offset can't be compared.
+        Negative offsets can't be compared, nor offsets of two topics with the same name.
         """
         offsets = numbers_of(self.events.column("committed_offset"), -1)
         return (offsets >= 0) & (offsets[self.replaced] >= 0) & ~self._are_of_other_topics
@@ -309,7 +312,7 @@ class _Batch:
     def history(self) -> Iterator[pa.RecordBatch]:
         """Yield staged rows of intervals.
 
-        Intervals that a commit ended come first, then others with columns on expiry.
+        Intervals that a commit, missing records or a move ended come first. The others follow, with columns on expiry.
         """
         is_closed = np.isin(self.outcome[Outcome.END, self.intervals], (End.COMMIT, End.LOST))
         closed, others = self.intervals[is_closed], self.intervals[~is_closed]
@@ -333,7 +336,7 @@ class _Batch:
             yield _staged(columns if intervals is closed else columns | self._expiry_columns(intervals))
 
     def _expiry_columns(self, intervals: Numbers) -> dict[str, pa.Array]:
-        """Return the columns that decide about expiry, for intervals that no commit ended."""
+        """Return the columns that decide about expiry, for intervals that are open or ended with a tombstone."""
         following = self.outcome[Outcome.BY, intervals]
         ends = np.where(following == NOWHERE, LARGEST_INT64, self.fields[EventField.AT_OFFSET, following])
         rules_at_end = self._rule_rows.last_at(self.groups[intervals], ends)
@@ -360,7 +363,7 @@ class _Batch:
     def _last_states(self, rows: Numbers, ends: Numbers) -> pa.Array:
         """Return the group's state at the end of intervals.
 
-        Unknown if none is on record although the group may have had one.
+        The state is Unknown if no state is on record but the group may have existed.
         """
         at = self._state_rows.last_at(self.groups[rows], ends)
         is_unknown = (at == NOWHERE) & ~self._are_absent(np.minimum(ends, LARGEST_INT64 - 1), rows)
@@ -436,7 +439,7 @@ def _staged(columns: dict[str, pa.Array]) -> pa.RecordBatch:
 
 
 def _with_last(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
-    """Yield batches that have rows, each with whether it is the last one."""
+    """Yield batches that have rows, each with whether it is the last batch."""
     before: pa.RecordBatch | None = None
     for batch in batches:
         if not batch.num_rows:

@@ -37,10 +37,10 @@ class OffsetEvent(IntEnum):
 class EventField(IntEnum):
     """Rows of the matrix of events.
 
-    If a commit waits for a marker, AT is the offset at which its transaction first touched the key. UNTIL is the log
-    offset of an ownership's end. LOST_AT is the log offset from which a commit is not proven to be current: records
-    begin to be missing there, and a newer dump lacks the commit's record. LARGEST_INT64 means that there is no such
-    offset.
+    AT_OFFSET of a commit that waits for a marker is the offset of its transaction's first commit of the key. UNTIL is
+    the log offset of an ownership's end. LOST_AT is the log offset from which a commit is not proven to be current:
+    records begin to be missing there, and a newer dump lacks the commit's record. LARGEST_INT64 means that there is no
+    such offset.
     """
 
     KIND = 0
@@ -77,8 +77,8 @@ class Outcome(IntEnum):
         BY: the row that ended the commit; NOWHERE while the commit is open.
         SINCE: the time since which a transaction with a commit of the key has waited.
         SINCE_OFFSET: the log offset at which this wait began.
-        FIRST: the position of the first record of the key: this commit or one that waits for a marker. NOWHERE if an
-            offset was in force before.
+        FIRST: the log offset of the key's first record, which is this commit or a commit that waits for a marker.
+            NOWHERE if an offset was in force before.
         IS_PROTECTED: 1 if other commits of the key waited when this commit ended.
     """
 
@@ -91,16 +91,16 @@ class Outcome(IntEnum):
 
 
 NOWHERE = -1
-"""No such row."""
+"""Number in place of a row or offset that does not exist."""
 UNKNOWN = np.iinfo(np.int64).min
-"""The time of a record without one."""
+"""Number in place of the time of a record that has no time."""
 
 
 @inlined
 def _first(events: Any, outcome: Any, waiting: Any, count: Any, row: Any) -> Any:
-    """Return the position of the first record of a key without an offset in force.
+    """Return the log offset of the first record of a key that has no offset in force.
 
-    It is a commit or a pending commit.
+    This is the record of the row, or of a commit that waits.
     """
     first = min(events[EventField.LOG_OFFSET, row], events[EventField.AT_OFFSET, row])
     for place in range(count):
@@ -127,7 +127,7 @@ def _end_of_current(events: Any, waiting: Any, count: Any, stored: Any, row: Any
         for place in range(count):
             is_own = events[EventField.PRODUCER, waiting[place]] == events[EventField.PRODUCER, row]
             is_own = is_own and events[EventField.LOG_OFFSET, waiting[place]] == offset
-            # A commit with a later record has come into force before.
+            # If the current offset has a later record, the commit does not replace it.
             if is_own and (stored == NOWHERE or offset > events[EventField.LOG_OFFSET, stored]):
                 return End.COMMIT
     return NOWHERE
@@ -143,7 +143,7 @@ def _end_of_waiting(events: Any, other: Any, stored: Any, row: Any) -> Any:
         events: the events.
         other: the row of the commit that waits.
         stored: the row of the offset that is current now.
-        row: the row at hand.
+        row: the row of the event.
     """
     kind = events[EventField.KIND, row]
     if kind == OffsetEvent.TOMBSTONE:
@@ -151,7 +151,7 @@ def _end_of_waiting(events: Any, other: Any, stored: Any, row: Any) -> Any:
     if kind == OffsetEvent.LOST:
         if events[EventField.LOST_AT, other] > events[EventField.AT_OFFSET, row]:
             return NOWHERE
-        # The record before it outlives it only if it never came into force.
+        # A newer dump lacks the commit but has the current offset, which is older. So the commit never came into force.
         return End.ABORT if stored != NOWHERE else End.LOST
     if kind == OffsetEvent.PLAIN or kind == OffsetEvent.OPEN_OFFSET:
         return NOWHERE
@@ -171,7 +171,7 @@ def _end_stored(events: Any, outcome: Any, waiting: Any, count: Any, stored: Any
     """End the current offset if a row ends it.
 
     Returns:
-        The row of the offset that is current afterwards, and whether the event row has decided this.
+        The row of the offset that is current afterwards, and whether the event row decides which offset is current.
     """
     end = _end_of_current(events, waiting, count, stored, row)
     if end == NOWHERE:
@@ -184,10 +184,11 @@ def _end_stored(events: Any, outcome: Any, waiting: Any, count: Any, stored: Any
 
 @inlined
 def _end_waiting(events: Any, outcome: Any, waiting: Any, count: Any, stored: Any, row: Any) -> Any:
-    """End the commits that a row ends.
+    """End the waiting commits that a row ends.
 
     Returns:
-        How many still wait, and since when: the time and offset of the row, or of the commit that it replaces.
+        The number of commits that still wait, and the time and offset at which the row's transaction began to wait.
+        They are the row's own, unless the row replaces a commit that waited before.
     """
     since, since_offset = events[EventField.AT_TIME, row], events[EventField.AT_OFFSET, row]
     kept = 0
@@ -216,7 +217,7 @@ def find_intervals(events: Any, begins: Any, outcome: Any, waiting: Any) -> Any:
             rows.
 
     Returns:
-        The row that is current when the last key ends, NOWHERE if none is, and how many commits wait there.
+        The row that is current when the last key ends (NOWHERE if no row is current), and how many commits wait then.
     """
     stored, count, is_seen = NOWHERE, 0, False
     for row in range(events.shape[1]):

@@ -82,7 +82,7 @@ def _writes(
 
 
 def _named(removals: Sequence[Removed], commits: Sequence[str]) -> Named:
-    """Return the number of offsets removed at once, for the groups, topics and partitions that lines name."""
+    """Return how many offsets each write removed, by the names of groups and partitions in lines."""
     named: dict[tuple[Removal, str], dict[Write, int]] = defaultdict(lambda: defaultdict(int))
     wanted = {(removal.removal, name) for removal in removals for name in removal.names}
     if not wanted:

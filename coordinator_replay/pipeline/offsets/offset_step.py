@@ -79,7 +79,7 @@ class OffsetStep:
         files: files of the bucket, which include new records and new rows about groups already.
         context: the context for deriving the offsets of every bucket.
         partitions: proofs about the bucket's log partitions.
-        pauses: takes the times between commits.
+        pauses: the search for pauses of rebalances, which gets the times between commits.
         moves: moves of groups into or out of the bucket's log partitions.
         proofs: proofs about the bucket's offsets.
         lives: ids of topics over time.
@@ -208,7 +208,7 @@ class OffsetStep:
                 writer.stage(name, sums)
 
     def _group_tombstones(self) -> pa.Table:
-        """Return the time and log offset of each group's deletion."""
+        """Return the log offset of each group's last tombstone, by group, log partition and time."""
         names = ["group_id", "log_partition", "log_timestamp", "log_offset"]
         schema = table("expiry_rules").arrow_schema(names).remove_metadata()
         tombstones = rows_of(read_paths(self.files.uris("expiry_rules"), names, pc.field("is_group_tombstone")), schema)
@@ -241,7 +241,7 @@ class OffsetStep:
     def _as_of(self, moment: datetime) -> list[pa.RecordBatch]:
         """Return the offsets that were current at a time.
 
-        They are shown as in a log that ends at that time.
+        All columns are as if the log ended at that time.
         """
         before = self._ends_at(moment)
         derivation = Derivation(
@@ -252,7 +252,7 @@ class OffsetStep:
         return [rows for rows in current if rows.num_rows]
 
     def _ends_at(self, moment: datetime) -> dict[int, int]:
-        """Return the first offset of each log partition whose record is later than a time."""
+        """Return, by log partition, the first offset whose record is later than a time; LARGEST_INT64 if none is."""
         ends: dict[int, int] = {}
         later = pc.field("log_timestamp") > pa.scalar(moment, TIMESTAMP)
         for name in ("offset_commits", "group_records", "control_records"):
@@ -299,7 +299,10 @@ def _with_merged(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _at_least(rows: pa.RecordBatch, ends: Mapping[int, int], column: str) -> Bools:
-    """Return, for each row, whether the row lies at or after the end of its log partition."""
+    """Return, for each row, whether its offset lies at or after the end of the row's log partition.
+
+    A log partition that is not in ``ends`` has no end: all of its rows lie after it.
+    """
     partitions, offsets = (numbers_of(rows.column(name), -1) for name in ("log_partition", column))
     is_after = np.ones(rows.num_rows, np.bool_)
     for partition, end in ends.items():
@@ -376,14 +379,14 @@ FROM kept
 def _thinned(history: pa.Table, every_ms: int) -> Iterator[pa.RecordBatch]:
     """Keep the last commit of each time range, see ``--history-every``.
 
-    Kept rows are exact, except valid_to and to_offset: these move to the next kept row, so that every time has an
-    answer, the last kept commit at or before it. Some commits are always kept: the first commit after a time without an
-    offset, the last commit before a tombstone, and commits that went backwards. ``commits_merged`` counts the commits
-    left out.
+    A kept row changes only in valid_to and to_offset, which move to the beginning of the next kept row. So the answer
+    for any time is the last kept commit at or before that time. Some commits are always kept: the first commit after a
+    time without an offset, the last commit before a tombstone, and commits that went backwards. ``commits_merged``
+    counts the commits left out.
 
     Args:
         history: rows of the history, with the columns of STAGED.
-        every_ms: the length of the time ranges, which begin at its multiples since 1970, UTC.
+        every_ms: the length of the time ranges. They begin at multiples of this length since 1970, UTC.
     """
     kept = select(_THINNED, {"every": every_ms}, history=history)
     return (batch for batch in rows_of(kept.to_batches(), STAGED).to_batches() if batch.num_rows)

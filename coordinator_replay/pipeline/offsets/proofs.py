@@ -9,7 +9,7 @@ def offset_proofs(step: PartitionStep, *, with_times: bool) -> OffsetProofs:
 
     Args:
         step: the log partitions.
-        with_times: whether a complete range begins among the commits to follow, so that its times are needed.
+        with_times: whether the times of the ranges are needed. They are if the derivation starts before a range begins.
     """
     ranges = {partition: step.completeness.ranges[partition] for partition in step.completeness.open_partitions()}
     if not ranges or not with_times:

@@ -11,7 +11,7 @@ from coordinator_replay.columns import Numbers, as_bools, numbers_of
 from coordinator_replay.completeness.anchors import LIVE, MOST, NEWEST, OLDEST, Anchor, Comparison, choose, spread
 
 _LIVE_WINDOW = 8192
-"""Number of records of a batch that are searched for keys without a later record."""
+"""Number of records at the end of a batch that are searched for keys without a later record."""
 _NO_NUMBER = -1
 
 
@@ -33,8 +33,8 @@ def record_hash(key: bytes | None, value: bytes | None) -> str:
 def candidates(records: pa.RecordBatch) -> Iterator[tuple[int, list[Anchor]]]:
     """Yield the few records of a batch that may become anchors, by log partition.
 
-    Damaged records are left out, because they can't be looked up again. Exports are left out, because they have no
-    control records.
+    Damaged records are left out, because they can't be looked up again. Control records are left out, because an export
+    does not have them.
 
     Args:
         records: records in ``LOG_RECORD``; most records of a log partition are in the order of offsets.

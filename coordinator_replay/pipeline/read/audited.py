@@ -29,9 +29,9 @@ class UnreadFiles:
     unopened: list[tuple[DumpFile, Extent]]
 
     def note(self, opened: Iterable[Extent]) -> str | None:
-        """Return a sentence about skipped records, including those in opened files.
+        """Return a sentence about files that were not opened, and about skipped records of opened files.
 
-        Return None if no record was skipped.
+        Return None if all records were read.
         """
         hopped = sum(extent.skipped for extent in opened)
         parts = []

@@ -236,5 +236,5 @@ def passed_over(
             ranges = [(low, high - 1) for low, high in complete.get(partition, ())]
             first = _first_offset(copy.files, ())
             if not any(low <= first and high >= copy.bounds.end - 1 for low, high in ranges):
-                # Only the older copy's own records show which of a complete range's offsets it has.
+                # Only the records of the older copy show which offsets of a complete range the copy has.
                 yield copy, {partition: [(end, LARGEST_INT64)]}

@@ -132,7 +132,7 @@ class DecodedFile:
         tally: counts of all records, further copies included.
         extents: the offsets that each segment covers.
         notes: sentences about the files for the user.
-        anchors: a few candidates for each log partition.
+        anchors: by log partition, the few records that may become anchors.
         parts: comparisons with the anchors that earlier runs have kept, by file or log partition.
     """
 
@@ -231,7 +231,7 @@ class _Stager:
         self.writer.add(staged_part(f"{what} {bucket} {self.copy}", f"{self.folder}/{what}", STAGED[what]), rows)
 
     def close(self) -> DecodedFile:
-        """Finish the files."""
+        """Finish the staged files, and return them with the counts of the task."""
         for file in self.writer.close():
             what, bucket, copy = file.part.split(" ", 2)
             self.done.files.append(StagedFile(what, int(bucket), file, copy))
@@ -254,6 +254,7 @@ class _Counts:
     Attributes:
         passed: number of records that were read only for anchors.
         left_out: number of records that are not part of the log.
+        unread: number of records at offsets that no earlier run has read.
     """
 
     passed: int = 0
@@ -262,7 +263,7 @@ class _Counts:
 
 
 def _cover(done: DecodedFile, covered: SegmentCoverage, share: FileShare, counts: _Counts) -> None:
-    """Note the offsets that a segment covers."""
+    """Add the offsets that a segment covers to the result of the task."""
     file, base = share.file, base_offset(share.file)
     limit = LARGEST_INT64 if share.limit is None else share.limit
     if covered.first_offset is None or covered.last_offset is None:
@@ -285,9 +286,9 @@ def _cover(done: DecodedFile, covered: SegmentCoverage, share: FileShare, counts
 
 
 def copy_name(file: DumpFile) -> str:
-    """Return the copy that a file belongs to.
+    """Return the name of the copy that a file belongs to.
 
-    This is the file's folder, or the file itself if it is no longer in the log.
+    This is the folder of the file. A file that is no longer in the log is a copy of its own, named by its URI.
     """
     return file.uri.rpartition("/")[0] if file.is_current else file.uri
 
@@ -311,7 +312,7 @@ def _read(
     Args:
         share: the file with the ranges to skip.
         passed_over: ranges that need not be read.
-        hops: the same ranges without the anchors in them, which are looked up.
+        hops: the same ranges without the offsets of anchors. Records at these offsets are read, to compare them.
         audited: offsets that earlier runs have read.
         done: takes the notes on the file.
     """

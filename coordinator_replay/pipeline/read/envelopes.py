@@ -38,8 +38,8 @@ def check_kafka_columns(columns: Mapping[str, str], where: str) -> None:
     """Check that a table can be read as Spark's Kafka source.
 
     Args:
-        columns: the type of each of its columns.
-        where: the table.
+        columns: the type of each column of the table.
+        where: the table's path, for messages.
 
     Raises:
         InputError: a column is missing or of another type.
@@ -146,7 +146,7 @@ def _first(raw: Mapping[str, Any], kind: type, *names: str) -> Any:
     """Return the first value among some fields; None if no field has a value.
 
     Raises:
-        ValueError: the value is of another type.
+        ValueError: the value does not have the type ``kind``.
     """
     value = next((value for name in names if (value := raw.get(name)) is not None), None)
     if value is not None and type(value) is not kind:

@@ -60,12 +60,14 @@ def around(skip: Sequence[tuple[int, int]], offsets: Iterable[int]) -> list[tupl
 
 
 def companions(dump: Dump, files: Iterable[DumpFile], name: str) -> dict[str, str]:
-    """Return the companion file of each folder that has it, by the URI of one of the folder's files.
+    """Return the URIs of the files with a name that lie beside segments, by the URI of one segment of each folder.
+
+    Folders without such a file are left out.
 
     Args:
         dump: the dump.
-        files: some of its files.
-        name: name of the companion, such as PARTITION_METADATA.
+        files: some segments of the dump.
+        name: name of the files, such as PARTITION_METADATA.
     """
     folders = {folder_of(file): file.uri for file in files}
     named = ((uri, f"{folder}/{name}") for folder, uri in folders.items())
@@ -89,7 +91,7 @@ def read_topic_id(uri: str) -> str | None:
 def read_epochs(uri: str) -> list[tuple[int, int]]:
     """Return leader epochs and their first offsets in a ``leader-epoch-checkpoint``.
 
-    If the file can't be read, return none.
+    Return an empty list if the file can't be read.
 
     The file has a version, the number of entries, and a line with epoch and offset for each entry
     (``LeaderEpochCheckpointFile``).
@@ -148,7 +150,14 @@ def compare_logs(
 def _to_look_up(
     copy: LogCopy, earlier: Mapping[int, EarlierLog], unopened: Sequence[tuple[DumpFile, Extent]], newest_only: bool
 ) -> list[LookUp]:
-    """Return the files to open next, because the comparisons so far decide nothing."""
+    """Return the files of a copy to open next; an empty list if the comparisons so far are enough.
+
+    Args:
+        copy: the copy.
+        earlier: the log as earlier runs know it, by log partition.
+        unopened: files of the dump that were not opened.
+        newest_only: whether to open only the file with the newest anchors.
+    """
     if copy.has_newest or (newest_only and copy.compared):
         return []
     done = {found.anchor.log_offset for found in copy.compared}

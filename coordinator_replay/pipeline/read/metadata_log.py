@@ -27,7 +27,7 @@ class TopicRecord:
     """A record about a topic.
 
     Attributes:
-        log_offset: offset of the record in the log. For a record of a snapshot, its position there.
+        log_offset: offset of the record in the log; for a record of a snapshot, the record's position in the snapshot.
         leader: leader of the partition, if the record names one; -1 for no leader.
         leader_epoch: leader epoch of the partition, if the record names it.
         is_unclean: whether the leader was elected although it was not in sync.

@@ -30,8 +30,8 @@ NAMING_KINDS = frozenset(
 """Kinds of group records that have both ids and names of topics."""
 
 BATCH_EPOCH = "batch_epoch"
-"""Column with the leader epoch of a record's batch. Column ``leader_epoch`` of commits is another epoch, so it could
-not have that name."""
+"""Column with the leader epoch of a record's batch. It is not called ``leader_epoch``, because commits have a column of
+that name with another epoch."""
 
 _SHARE_LISTS = ("initializingTopics", "initializedTopics")
 _UNKNOWN_TOPIC = "<UNKNOWN>"
@@ -118,8 +118,8 @@ class Tally:
         names: topics by id, from commits.
         named: topics by id, from group records.
         epochs: position of the first record by log partition and leader epoch.
-        divisors: by log partition, a common multiple of all partition counts that would put its groups there; 0 if it
-            has no groups.
+        divisors: by log partition, a number that each possible partition count of ``__consumer_offsets`` divides, see
+            ``hash_divisor``; 0 if the log partition has no groups.
     """
 
     counts: dict[CountKey, Count] = field(default_factory=dict)
@@ -172,7 +172,7 @@ class Tally:
 
     @property
     def log_partitions(self) -> set[int]:
-        """Return the log partitions that have a record here."""
+        """Return the log partitions of the counted records."""
         return {key.log_partition for key in self.counts if key.log_partition is not None}
 
     def by_partition(self, *, only_new: bool = False) -> dict[int, Count]:
