@@ -11,8 +11,9 @@ Four rules follow. C is the offset after the last missing offset of a copy; B is
 1. Everything is proven from the higher of B and C on. Between C and B, a key is proven from its first record on.
 2. The value of a key is proven from one of its records to the next one that survives in the same copy.
 3. An offset that no file covers is a gap. A gap proves nothing: it may hide a record of any key.
-4. Assume that a copy has an older record of a key and lacks a newer one that another copy has. Then the newer record
-   was never in the log of the first copy, or its transaction was aborted. Cleaning alone does not leave such a copy.
+4. Assume that a copy has a record of a key, and lacks a newer record of the key that another copy has. Then the newer
+   record was never in the log of the first copy, or its transaction was aborted. Cleaning alone does not leave such a
+   copy.
 
 A *copy* is the files of a log partition in one folder of a dump, or the records of a log partition that a consumer
 exported. Each copy shows the log at its own moment. Modules, from the bottom:

@@ -30,7 +30,7 @@ class Anchor(NamedTuple):
         hash: hash of key and value, in hexadecimal digits.
         leader_epoch: leader epoch of the record's batch; None if the input does not have leader epochs.
         is_live: whether the record is likely to outlive the next compaction: no newer record of its key was near, or it
-            has outlived a compaction. Later runs don't get this field.
+            has outlived a compaction. This field is not stored for later runs.
     """
 
     log_offset: int

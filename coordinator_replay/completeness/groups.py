@@ -5,7 +5,8 @@ first record, because the cleaner may have removed an earlier record of the key.
 two offsets on:
 
 - the offset after the last missing offset;
-- the offset after the first records of all its keys that begin in the part where the cleaner may have worked.
+- the offset after the last of the first records of its keys. A key counts only if its first record is in the part
+  where the cleaner may have worked.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,8 +49,8 @@ class GroupProofs:
     Attributes:
         ranges: the history of each such log partition.
         times: for each range, the time of its beginning and the time from which nothing is missing.
-        appearances: for each group, log partition and range: where the first records of keys that may have existed
-            before end. This is the offset and the time of the last of these records.
+        appearances: for each group, log partition and range: the offset and the time of the last of the first records
+            of the group's keys. Only first records in the part where the cleaner may have worked count.
         new: the gaps after the end of earlier runs, by log partition. They are in the history of each group that
             earlier runs have read.
         confirmed: for each group, log partition and range after compacted records: the records below the range that the

@@ -8,8 +8,8 @@ Then the copy never had r, or the transaction of r was aborted (``Cleaner.buildO
 
 - If r is transactional and the other copy has its COMMIT marker at an offset m, the logs diverged at or below m. If r
   is not transactional, they diverged at or below r. The lowest such offset is an upper bound of the divergence.
-- Two logs with the same record at an offset are the same below it (KIP-101). So are two logs with records of the same
-  leader epoch there. The highest such offset is a lower bound of the divergence.
+- Two logs with the same record at an offset are the same below this offset (KIP-101). So are two logs with records of
+  the same leader epoch there. The highest such offset is a lower bound of the divergence.
 - An entry of ``leader-epoch-checkpoint`` says that records of lower epochs at or after its start are lost. It says
   nothing about records below: a follower that fetched a cleaned log notes too high a start.
 - The branch with the higher leader epoch counts. If an epoch is not known, it is not known which branch counts.
@@ -95,8 +95,8 @@ class LogRecords:
         decided: the offset from which each record counts: its own offset, or the offset of its COMMIT marker.
             LARGEST_INT64 in three cases: the log has no marker, the marker is ABORT, or it is not known whether the
             record is transactional.
-        lowest_epochs: lower bound of the leader epoch at ``decided``. If ``decided`` is LARGEST_INT64, of the leader
-            epoch at the record's own offset.
+        lowest_epochs: lower bound of the leader epoch at ``decided``. If ``decided`` is LARGEST_INT64, the
+            leader epoch at the record's own offset counts.
         highest_epochs: upper bound of the same leader epoch.
     """
 

@@ -50,7 +50,7 @@ class CompleteRange:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether nothing is missing from the beginning of the log on."""
+        """Return whether nothing is missing from the beginning of the log to the end of the range."""
         return not self.from_offset and not self.is_gap
 
     def is_complete_at(self, at: datetime, *, is_last: bool) -> bool:
@@ -86,9 +86,9 @@ class CompleteRange:
 
 
 def are_longer(before: Sequence[CompleteRange], now: Sequence[CompleteRange]) -> bool:
-    """Return whether ranges begin where the earlier ranges did.
+    """Return whether ranges begin and become exact at the same offsets as earlier ranges.
 
-    If so, only the last range can have become longer.
+    Then only the last range can have become longer.
     """
     return _begins(before) == _begins(now)
 

@@ -259,7 +259,7 @@ class LogComparison:
             self.open[place] = min(found.until_offset, self.open.get(place, found.until_offset))
 
     def _lose(self, found: Divergence, name: str | None, earlier: Mapping[int, EarlierLog]) -> None:
-        """Note the lost records of a copy; without a name, of earlier runs."""
+        """Note the lost records of the copy with this name. None stands for the records of earlier runs."""
         partition, start, epoch = found.log_partition, found.from_offset, found.leader_epoch
         if name is None:
             self.truncate(Truncation(partition, start, found.until_offset, earlier[partition].end_offset, epoch))

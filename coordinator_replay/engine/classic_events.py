@@ -1,8 +1,8 @@
-"""Events of a kind-2 record of a classic group.
+"""Events that follow from a kind-2 record of a classic group.
 
 Kafka writes only the outcome of a rebalance, so a new generation means that a rebalance is over. If the generation rose
-by more than one, the generations in between failed before they were written. If it stayed the same, a static member
-came back under a new member id and no rebalance was needed.
+by more than one, the generations in between failed before they were written. If the generation stayed the same, a
+static member came back under a new member id and no rebalance was needed.
 """
 
 from typing import Any

@@ -1,8 +1,8 @@
 """A classic group, from kind 2.
 
-Mirrors ``classic.ClassicGroup`` (``GroupMetadata`` in older brokers) as far as the log shows it: only the outcome of a
-rebalance. A value replaces the whole group. The group is then Empty without members and Stable with members.
-PreparingRebalance, CompletingRebalance and Dead are never written.
+Mirrors ``classic.ClassicGroup`` (``GroupMetadata`` in older brokers) as far as the log shows the group. The log has
+only the outcome of each rebalance. A value replaces the whole group. A group without members is then Empty, a group
+with members Stable. No record shows PreparingRebalance, CompletingRebalance or Dead.
 """
 
 from collections.abc import Mapping, MutableMapping, Sequence
@@ -59,7 +59,7 @@ class ClassicGroup:
         return self.generation
 
     def header(self, state: GroupState) -> Header:
-        """Return the present group without its members."""
+        """Return the present group in the given state and without its members."""
         return Header(
             GroupType.CLASSIC,
             state,

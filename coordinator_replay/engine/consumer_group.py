@@ -1,8 +1,8 @@
 """A consumer group of KIP-848, from kinds 3, 4, 5, 6, 7, 8 and 16.
 
-Mirrors ``modern.consumer.ConsumerGroup``. No record has the state of the group. The state follows from
-epochs and members: it is the first state of ``STATES`` whose condition is true. The state of a member is in its record
-of kind 8, as a number of ``MEMBER_STATES``.
+Mirrors ``modern.consumer.ConsumerGroup``. No record has the state of the group. The state follows from epochs and
+members: it is the first state of ``STATES`` whose condition is true. The state of a member is in its record of kind 8,
+as a number of ``MEMBER_STATES``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -78,7 +78,7 @@ class ConsumerGroup(ReconcilingGroup):
 
         Return None if no member asks for an assignor: the broker then uses its default.
 
-        The broker breaks a tie by the order of a hash map. Here the first name of the alphabet wins, so that the answer
+        The broker breaks a tie by the order of a hash map. Here the alphabetically first name wins, so that the answer
         is always the same.
         """
         if not self.assignors:

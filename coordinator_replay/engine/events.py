@@ -18,7 +18,7 @@ class EventKind(StrEnum):
     Attributes:
         GROUP_CREATED: the group's first record; no record is missing before it.
         GROUP_DISCOVERED: the first record seen of a group whose beginning is not in the log.
-        GROUP_REBORN: the epoch fell, and records are missing before: the group was deleted and created again there.
+        GROUP_REBORN: the epoch fell, and records are missing in between: the group was deleted and created again.
         GROUP_CONVERTED: the group and its members changed their type.
         GROUP_EMPTIED: the last member was removed.
         GROUP_DELETED: the group's tombstone.
@@ -39,14 +39,14 @@ class EventKind(StrEnum):
         EPOCH_CHANGED: the group epoch changed in a group without members.
         REBALANCE_STARTED: a new group epoch: members must get a new target.
         TARGET_ASSIGNED: new targets were computed.
-        MEMBER_RECONCILING: a member took a step and is not yet at its target.
+        MEMBER_RECONCILING: a member's assignment changed, but the member is not yet at its target.
         MEMBER_RECONCILED: a member reached its target.
         REBALANCE_COMPLETED: every member reached its target; in a classic group, the generation was written after
             SyncGroup.
         STATE_CHANGED: the state of the group changed, and the operation has no other event.
         RECORDS_MISSING: records of the group may be missing from here on; the state follows from the remaining records.
         RECORDS_COMPLETE: from here on no record of the group is missing, so the state is proven again.
-        GROUP_MOVED: from here on, the group's records in another log partition count, and no longer those in this one.
+        GROUP_MOVED: from here on, the group's records in another log partition count instead.
         INVARIANT_BROKEN: a rule that every log keeps is broken, and no gap explains it.
     """
 

@@ -42,7 +42,7 @@ def _pair_static_members(left: dict[str, MemberChange], changes: list[MemberChan
 
 
 def note_departures(changes: list[MemberChange], notes: list[Note]) -> None:
-    """Note the members that were removed."""
+    """Add a note for each member that was removed."""
     notes.extend(
         Note(EventKind.MEMBER_LEFT, change.last_at, change.before, change.before)
         for change in changes
@@ -51,7 +51,7 @@ def note_departures(changes: list[MemberChange], notes: list[Note]) -> None:
 
 
 def note_arrival(change: MemberChange, notes: list[Note]) -> None:
-    """Note a member that is new, or has a new id."""
+    """Add a note if a member is new, or came back under a new member id."""
     before, after = change.before, change.after
     if after is None:
         return
@@ -62,7 +62,7 @@ def note_arrival(change: MemberChange, notes: list[Note]) -> None:
 
 
 def note_subscription(change: MemberChange, notes: list[Note]) -> None:
-    """Note changes of the subscription of a member that stays."""
+    """Add notes for the changes of a subscription, if the member stays."""
     before, after = change.before, change.after
     if before is None or after is None or before.subscription == after.subscription:
         return
@@ -80,16 +80,16 @@ def _asked(subscription: Subscription) -> tuple[frozenset[str] | None, str | Non
 
 
 def _metadata(subscription: Subscription) -> tuple[Any, ...]:
-    """Return a subscription without topics and owned partitions.
+    """Return the parts of a subscription that are not topics or partitions.
 
-    Only the version of each blob is kept.
+    Of each protocol's blob, only the version counts.
     """
     versions = [(protocol.name, (protocol.fields or {}).get("version")) for protocol in subscription.protocols]
     return subscription._replace(topics=None, regex=None, protocols=()), versions
 
 
 def note_step(change: MemberChange, state: Reconciliation, notes: list[Note]) -> None:
-    """Note a member's new assignment, and whether the member has reached its target."""
+    """Add a note if a member's assignment changed. Its kind tells whether the member has reached its target."""
     before, after = change.before, change.after
     if after is None or after.current is None or change.current_at is None:
         return

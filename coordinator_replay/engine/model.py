@@ -68,7 +68,7 @@ class Record(NamedTuple):
     Attributes:
         kind: Kafka's name of the record, e.g. ``ConsumerGroupMemberMetadata``.
         key: fields of the record's key.
-        value: the value's fields, None for a tombstone. Embedded protocol blobs are opened next to the bytes
+        value: the value's fields, None for a tombstone. Embedded protocol blobs are decoded next to their bytes
             (``subscriptionFields``, ``assignmentFields``, ``metadataFields``).
         partition: the log partition.
         offset: the position in the log.
@@ -123,7 +123,7 @@ class Subscription(NamedTuple):
         regex: the regular expression to which the member subscribes; None if it uses none.
         rebalance_timeout_ms: the record's own value; None in version 0 of a classic group's value, which has no such
             field. See ``loaded_rebalance_ms`` and ``least_rebalance_ms``.
-        protocols: protocols of a classic member in its order of preference; a loaded member has just the chosen one.
+        protocols: protocols of a classic member, in its order of preference. The log has only the chosen protocol.
         uses_classic_protocol: whether the member uses the classic protocol, in a classic or in a consumer group.
         draft: fields that only the draft of KIP-848 had, unchanged; None in every released layout.
     """
@@ -241,7 +241,7 @@ class Target(NamedTuple):
     missing: int = 0
 
     def is_same_as(self, other: "Target | None") -> bool:
-        """Return whether both targets are the same."""
+        """Return whether two targets have the same partitions. ``missing`` is not compared."""
         return other is not None and self[:4] == other[:4]
 
 
@@ -258,7 +258,7 @@ class Member(NamedTuple):
 
     @property
     def instance_id(self) -> str | None:
-        """Return the instance id of a static member."""
+        """Return the instance id of a static member; None for a dynamic member."""
         return self.subscription_or_empty.instance_id
 
     @property
@@ -305,7 +305,7 @@ class Topology:
 def partitions_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = "topicId") -> Assignment:
     """Read ``[{topicId, partitions}]`` as an assignment.
 
-    A topic that is named twice counts once.
+    If a topic is named twice, its partitions are merged.
 
     >>> partitions_by_topic([{"topicId": "a", "partitions": [2, 0]}, {"topicId": "b", "partitions": []}])
     {'a': (0, 2)}

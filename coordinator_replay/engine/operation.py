@@ -1,4 +1,4 @@
-"""One operation of the coordinator: its records of one group so far.
+"""One operation of the coordinator: the records that it wrote for one group.
 
 A handled request or an expired timer appends all its records at once, with one timestamp, in an order fixed by the
 coordinator's code. So records of one group belong to one operation while the timestamp stays the same and the order
@@ -61,7 +61,13 @@ Previous = Topology | Regex | tuple[TopicMetadata, ...] | Mapping[str, Any] | No
 
 @dataclass(slots=True)
 class Header:
-    """A group without its members before an operation touched it."""
+    """The state of a group before an operation, without the members.
+
+    Attributes:
+        epoch_missing: ``missing_before`` of the record with the epoch; None if the epoch was not seen in a record.
+        assignment_missing: the same for the assignment epoch.
+        protocol: the chosen protocol of a classic group, or the assignor of a consumer group.
+    """
 
     group_type: GroupType
     state: GroupState
@@ -138,7 +144,12 @@ class Operation:
         return phase in ONCE
 
     def take(self, record: Record, phase: int | None) -> None:
-        """Add a record."""
+        """Add a record to the operation.
+
+        Args:
+            record: the record.
+            phase: its place in the order; None if the record may come anywhere.
+        """
         self.last_offset = record.offset
         if record.missing_before > self.missing:
             self.is_exact = False
@@ -151,9 +162,11 @@ class Operation:
             self.phase = phase
 
     def touch(self, member_id: str, before: Member | None) -> Touch:
-        """Return the operation's changes of a member.
+        """Return the operation's changes of a member. Begin them if there are none yet.
 
-        The changes include the member before the operation.
+        Args:
+            member_id: the member.
+            before: the member before the operation; counts only if there are no changes yet.
         """
         touch = self.members.get(member_id)
         if touch is None:

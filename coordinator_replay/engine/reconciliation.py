@@ -87,14 +87,14 @@ class Reconciliation:
         return bool(self.early_targets) or any(member.target is not None for member in self.members.values())
 
     def bump_epoch(self, record: Record, operation: Operation, epoch: int, metadata_hash: int) -> None:
-        """Take the group epoch and metadata hash of record 3, 11 or 17."""
+        """Set the group epoch and the metadata hash from a record of kind 3, 11 or 17."""
         self.epoch = epoch
         self.metadata_hash = metadata_hash
         self.epoch_missing = record.missing_before
         operation.at["epoch"] = record.offset
 
     def install(self, record: Record, operation: Operation) -> None:
-        """Set the assignment epoch from record 6, 12 or 20.
+        """Set the assignment epoch from a record of kind 6, 12 or 20.
 
         A tombstone sets the epoch to -1.
         """
@@ -129,7 +129,7 @@ class Reconciliation:
     def subscribe(self, record: Record, operation: Operation, subscription: Subscription) -> None:
         """Set a member's subscription.
 
-        If the member is unknown, create it; if it is known, keep its assignment.
+        Create the member if it is unknown. Keep the assignment of a known member.
         """
         member_id = record.key["memberId"]
         before = self.members.get(member_id)
@@ -209,7 +209,7 @@ class Reconciliation:
         self.incomplete.discard(member_id)
 
     def put(self, member: Member) -> None:
-        """Store the member, and note whether the member has reached its target."""
+        """Store a member, and update the sets of members that are not at their target or not complete."""
         self.members[member.member_id] = member
         if self.is_reconciled(member):
             self.unreconciled.discard(member.member_id)

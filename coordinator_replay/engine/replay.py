@@ -178,8 +178,8 @@ class StateReplay:
         If no operation is open, return no events.
 
         Args:
-            missing_from: the first missing offset after the operation; None if no offset is missing. If it directly
-                follows the operation, the missing records may belong to the operation.
+            missing_from: the first missing offset after the operation; None if no offset is missing. If this offset
+                directly follows the operation, the missing records may belong to the operation.
         """
         operation, self._operation = self._operation, None
         if operation is None:
@@ -216,7 +216,7 @@ class StateReplay:
     def prove_from(self, offset: int) -> None:
         """Set the offset from which the next copy proves the group.
 
-        LARGEST_INT64 means that the copy never proves it.
+        LARGEST_INT64 means that the copy never proves the group.
         """
         self.proven_from = offset
         self._own_kind = self._missing_in_tail = None
@@ -405,7 +405,7 @@ class StateReplay:
         return missing_before == self._lost if self.proven_from is None else offset >= self.proven_from
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the whole state, open operation included, as plain data for JSON."""
+        """Return the whole state, including the open operation, as plain data for JSON."""
         return {"version": VERSION, **FIELDS.write(self)}
 
     @classmethod

@@ -1,11 +1,12 @@
 """A share group of KIP-932, from kinds 10 to 15.
 
 Mirrors ``modern.share.ShareGroup``. Members may share partitions and nothing is revoked, so there are only two states:
-Empty and Stable. A member whose epoch is below the assignment epoch has not sent a heartbeat since. For the engine, a
-rebalance ends when every member has sent its heartbeat: from then on all members consume by the new targets.
+Empty and Stable. A member whose epoch is below the assignment epoch has not sent a heartbeat since the assignment. For
+the engine, a rebalance ends when every member has sent its heartbeat: from then on all members consume by the new
+targets.
 
-The initialisation of partitions (kind 15) is not part of the group and outlives it, as in the broker. It may be
-written for a group without any other record. It becomes an event only if the group exists.
+The initialisation of partitions (kind 15) is not part of the group and outlives the group, as in the broker. A group
+may have such a record and no other. The record becomes an event only if the group exists.
 """
 
 from collections.abc import Mapping, Sequence

@@ -114,7 +114,7 @@ class StreamsGroup(ReconcilingGroup):
     def replay_topology(self, record: Record, operation: Operation) -> None:
         """Replay kind 23: the topology.
 
-        Its tombstone comes after the group's tombstone, and then has no effect.
+        The tombstone of a topology comes after the group's tombstone, and then has no effect.
         """
         old = self.topology
         self.topology = read_topology(record.value) if record.value is not None else None

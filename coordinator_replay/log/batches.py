@@ -27,7 +27,7 @@ MOST_RECORDS = 1 << 17
 
 @dataclass(slots=True)
 class _Group:
-    """Batches that are read in one go.
+    """Batches whose records are read together.
 
     Attributes:
         data: the plain records of all batches.

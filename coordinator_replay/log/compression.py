@@ -66,7 +66,7 @@ def decompress(codec: Codec, compressed: memoryview, limit_bytes: int = DEFAULT_
 
 
 def with_true_lz4_header(compressed: memoryview) -> memoryview:
-    """Return the frame with the header check byte of old Java clients replaced by the correct one."""
+    """Return an LZ4 frame with the correct header check byte; old Java clients wrote a wrong byte."""
     frame = bytes(compressed[:19])
     if len(frame) < 7 or frame[:4] != LZ4_FRAME_MAGIC:
         return compressed

@@ -12,7 +12,7 @@ _MOST_EPOCHS = 1000
 
 
 def note(text: str, position: int) -> str:
-    """Return a note on something in a file that is no damage: a sentence with the position in the file."""
+    """Return a note with its position in the file. A note is a sentence on something that is no damage."""
     return f"{text} (byte {position})"
 
 

@@ -48,7 +48,7 @@ class DumpFile:
 
 
 class FileStamp(NamedTuple):
-    """A file's size and time of its last change, by which a later listing shows a change.
+    """A file's size and time of its last change. A later stamp that differs shows that the file has changed.
 
     Attributes:
         size: size in bytes.
@@ -74,7 +74,7 @@ class DumpSearch(NamedTuple):
 
 
 def base_offset(file: DumpFile) -> int | None:
-    """Return the offset in a segment's name, its lowest possible offset; None if the name has none."""
+    """Return the base offset in a segment's name, which no record is below; None if the name has no offset."""
     base, _, rest = file.uri.rpartition("/")[2].partition(".")
     return int(base) if len(base) == BASE_DIGITS and base.isdecimal() and rest.startswith("log") else None
 

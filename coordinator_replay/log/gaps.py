@@ -16,7 +16,7 @@ from coordinator_replay.log.reading import read_file
 def missing_before_files(files: Sequence[DumpFile]) -> list[int]:
     """Return how many offsets are missing before each file of a dump, counted from offset 0.
 
-    Read all files of a log partition without decoding their records. Read only the first records of the last file.
+    Read the files of each log partition without decoding their records. Of the last file, read only the first records.
 
     Args:
         files: the files of a dump; files of the same log partition must not overlap.
@@ -41,7 +41,7 @@ def missing_before_files(files: Sequence[DumpFile]) -> list[int]:
 
 
 def _base_offset(file: DumpFile) -> int | None:
-    """Return the offset from which a file's ``missing_before`` counts; None if it has no records."""
+    """Return the offset from which a file's ``missing_before`` counts; None if the file has no records."""
     for part in read_file(file):
         missing = part.records.column("missing_before")
         if missing.null_count < len(missing):

@@ -71,7 +71,7 @@ def hop(data: Any, position: Any, end: Any, headers: Any, limit: Any) -> Any:
         limit: largest number of entries to find.
 
     Returns:
-        How many entries were read, and the ``Stop`` that tells what follows them.
+        The number of entries, and the ``Stop`` that tells why the hop ended.
     """
     count = 0
     family: Any = -1
@@ -139,7 +139,7 @@ def is_plausible(view: memoryview, position: int) -> bool:
 
 
 def _is_plausible_message(view: memoryview, position: int, size: int, magic: int) -> bool:
-    """Return whether the lengths of key and value add up to the size: random data does not get them right."""
+    """Return whether the lengths of key and value add up to the size. In random data they rarely do."""
     key_at = position + (18 if magic == 0 else 26)
     key_bytes: int = struct.unpack_from(">i", view, key_at)[0]
     value_bytes = size + LOG_OVERHEAD - MESSAGE_OVERHEAD[magic] - max(key_bytes, 0)

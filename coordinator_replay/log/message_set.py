@@ -1,12 +1,12 @@
 """Messages of magic 0 and 1, alone or wrapped, as brokers wrote them before 0.11.
 
 A message is: crc uint32, magic int8, attributes int8, in magic 1 a timestamp int64, then key and value with int32
-lengths (-1 is null). With a codec in its attributes it is a wrapper: its value is a compressed set of messages of the
-same magic. Offsets within a wrapper are absolute in magic 0. In magic 1 they count from 0, and the wrapper has the
-offset of its last message; old librdkafka wrote 0 there. If the broker set the times, all messages have the wrapper's
-time. Source: AbstractLegacyRecordBatch.DeepRecordsIterator, LegacyRecord.
+lengths (-1 is null). A message with a codec in its attributes is a wrapper: its value is a compressed set of messages
+of the same magic. Offsets within a wrapper are absolute in magic 0. In magic 1 they count from 0, and the wrapper has
+the offset of its last message; old librdkafka wrote 0 there. If the broker set the times, all messages have the
+wrapper's time. Source: AbstractLegacyRecordBatch.DeepRecordsIterator, LegacyRecord.
 
-Such logs are small and old, so this reads one message at a time.
+Such logs are small and old, so this module reads one message at a time.
 """
 
 import struct
@@ -20,7 +20,7 @@ from coordinator_replay.log.schema import DamageClass
 
 
 class MessageError(Exception):
-    """A message, or something within a wrapper, can't be read; caught within this room."""
+    """An error: a message or a message in a wrapper can't be read. Code outside this room never sees it."""
 
     def __init__(self, error_class: DamageClass, text: str) -> None:
         super().__init__(text)

@@ -4,9 +4,10 @@ A record is: length varint, attributes int8, timestamp delta varlong, offset del
 value length varint, value, header count varint, headers. Varints are zigzag; a length of -1 is null. Source:
 DefaultRecord, ByteUtils.
 
-The scan trusts no number. A batch is accepted only as a whole. Its records must be as many as its header says, end
-exactly where it ends, and have rising offsets within its range. Otherwise the batch is malformed and none of its
-records is kept. Java's reader is less strict (it lets offsets repeat), but no broker has ever stored such a batch.
+The scan trusts no number. A batch is accepted only as a whole. It must have as many records as its header says. The
+last record must end where the batch ends, and offsets must rise within the batch's range. Otherwise the batch is
+malformed and none of its records is kept. Java's reader is less strict (it lets offsets repeat), but no broker has ever
+stored such a batch.
 """
 
 from typing import Any

@@ -71,7 +71,7 @@ class SegmentRows:
         """Return one row for each record, in order.
 
         Args:
-            headers: the entries of the records, ``HeaderField`` by entry.
+            headers: the headers of the records' entries, ``HeaderField`` by entry.
             records: the records.
             missing_before: for each record, the number of lower offsets without a record.
         """

@@ -42,7 +42,7 @@ def _check(dump: Dump) -> None:
 
 
 def _stamps_now(dump: Dump) -> Mapping[str, FileStamp]:
-    """Return the stamps of the dump's present files; an empty mapping if the dump no longer exists."""
+    """Return the stamps of the files that the dump has now; an empty mapping if the dump no longer exists."""
     assert dump.search is not None  # noqa: S101 - the caller has looked
     try:
         return find_dump(dump.search.inputs, form=dump.search.form, include_deleted=dump.search.include_deleted).stamps

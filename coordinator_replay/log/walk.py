@@ -1,8 +1,8 @@
 """The walk over the entries of a segment: runs of intact entries, and the search for the next entry after damage.
 
 While headers follow each other and checksums are right, the next entry begins where the size says. If an entry is
-wrong, nothing in it can be trusted. A size that is too large would even swallow its neighbours. So the walk looks for
-the next entry in this order:
+wrong, nothing in it can be trusted. A size that is too large would even swallow the entries after it. So the walk looks
+for the next entry in this order:
 
 1. a header whose checksum is right, within the bytes that the damaged entry claims;
 2. the place where the entry claims to end, if a header stands there (it may be damaged in turn);
@@ -164,7 +164,7 @@ class Walk:
     def _load(self, at: int) -> bool:
         """Load the rest of the entry at ``at`` into the window, which then begins at the entry.
 
-        Return False if that fails.
+        Return False if the entry can't be loaded.
         """
         window = self._window
         if window.at_end:
@@ -237,7 +237,7 @@ class Walk:
         return footing
 
     def _believable(self, offset: int | None, footing: int | None) -> int | None:
-        """Return the offset of a damaged entry if it fits between its neighbours' offsets."""
+        """Return the offset of a damaged entry; None if it does not fit between the offsets around it."""
         if offset is None or offset <= self._last_offset:
             return None
         view = self._window.view

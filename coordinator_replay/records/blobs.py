@@ -42,7 +42,7 @@ class ConsumerSubscription(NamedTuple):
     """Subscription that a consumer sends its leader when it joins.
 
     Attributes:
-        topics: names subscribed to, in the client's order.
+        topics: names of the subscribed topics, in the client's order.
         user_data: data of the assignor in base64; None if there is none.
         owned: partitions that the member claims to own, by topic name, in their original order.
         generation: generation in which the member owned these partitions; -1 if the blob names none.
@@ -189,7 +189,7 @@ def open_classic_member(subscription: str | None, assignment: str | None, *, is_
 
 
 def write_subscription(fields: Mapping[str, Any]) -> str:
-    """Return the bytes of a subscription with these fields, in the highest known version.
+    """Return a subscription with these fields in base64, in the highest known version.
 
     Raises:
         ValueError: a field is missing or of the wrong type.
@@ -199,7 +199,7 @@ def write_subscription(fields: Mapping[str, Any]) -> str:
 
 
 def write_assignment(partitions: Mapping[str, Sequence[int]], version: int) -> str:
-    """Return the bytes of an assignment without user data.
+    """Return an assignment without user data in base64.
 
     If the version is above the highest known version, use the highest known version.
     """

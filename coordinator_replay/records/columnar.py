@@ -31,7 +31,7 @@ _NO_ID = bytes(_ID_BYTES)
 
 
 def has_columns(struct: Struct) -> bool:
-    """Return whether all versions of a struct can be read into columns: no field may be a list or null."""
+    """Return whether all versions of a struct can be read into columns: no field may be a list or nullable."""
     return all(
         field.type in (_READABLE if field.tag is None else _READABLE - {"string"})
         and not (field.is_array or field.nullable)

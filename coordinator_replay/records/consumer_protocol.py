@@ -81,7 +81,7 @@ def _open(data: bytes) -> dict[str, Any] | None:
 
 
 def open_protocol_blobs(blobs: pa.Array) -> pa.Array:
-    """Open a column of blobs.
+    """Decode a column of blobs.
 
     Equal blobs are read once.
 

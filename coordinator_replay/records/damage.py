@@ -1,7 +1,7 @@
 """Faults in the bytes of a record, as ``quarantine.error_class`` names them.
 
 This release can't read a quarantined record as Kafka wrote it. The table keeps the record's bytes: all of them, unless
-the record is too large to be decoded. Kafka's own loader fails on most of these and skips unknown kinds
+the record is too large to be decoded. Kafka's own loader fails on most of these faults, and skips unknown kinds
 (``CoordinatorLoaderImpl``, ``GroupCoordinatorRecordSerde``).
 """
 
@@ -49,7 +49,7 @@ MESSAGES = {
 
 
 class RecordError(Exception):
-    """An error: the scalar decoder can't read a record. Code outside the records room never sees it.
+    """An error: a single record can't be decoded. Code outside the records room never sees it.
 
     Attributes:
         is_in_number: whether the bytes end inside a number; Kafka throws a ``BufferUnderflowException`` there.

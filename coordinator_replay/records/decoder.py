@@ -232,7 +232,7 @@ def _flags(array: pa.BooleanArray) -> Flags:
 
 
 def in_log_order(parts: Sequence[tuple[Rows, pa.Table]]) -> tuple[Rows, pa.Table]:
-    """Return parts of a batch put together in the order of the batch.
+    """Join parts of a batch in the order of the batch. Return the positions of the rows, and the rows.
 
     Columns that a part lacks are null.
     """

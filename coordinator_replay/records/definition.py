@@ -83,7 +83,7 @@ class RecordDefinition:
     Attributes:
         type: the int16 in the first two bytes of the key.
         key: fields of the key, always in the plain (non-flexible) encoding.
-        value: fields of the value by version.
+        value: fields of the value, over all versions.
         earlier: other layouts of these versions, which earlier releases of Kafka wrote.
         group_field: name of the first key field, whose value is the group id.
         is_offset_commit: whether the kind goes to ``offset_commits`` rather than to ``group_records``.
@@ -124,7 +124,7 @@ def _parse_struct(raw: Mapping[str, Any], name: str) -> Struct:
 
 
 def parse_record(raw: Mapping[str, Any]) -> RecordDefinition:
-    """Read one record kind.
+    """Return the definition of a record kind.
 
     Args:
         raw: the parsed JSON of a file of ``schemas/records``.

@@ -3,10 +3,10 @@
 This module reads everything that ``columnar.py`` does not read: values with lists, records that are not well-formed,
 and the blobs of clients in records. It also writes all records.
 
-The JSON form (``CoordinatorRecordMessageFormatter``, the generated ``…JsonConverter``): camelCase names, uuids in their
-22-character form, bytes in base64, fields of other versions left out, tagged fields left out at their default. In
-addition to Kafka's form, tagged fields that no definition knows are under ``unknownTaggedFields``, so that nothing is
-lost.
+The JSON form (``CoordinatorRecordMessageFormatter``, the generated ``…JsonConverter``) has camelCase names, uuids in
+their 22-character form, and bytes in base64. It leaves out fields of other versions, and tagged fields with their
+default value. In addition to Kafka's form, tagged fields that no definition knows are under ``unknownTaggedFields``,
+so that nothing is lost.
 """
 
 import base64
@@ -42,7 +42,7 @@ class DecodedRecord:
 
     @property
     def is_tombstone(self) -> bool:
-        """Return whether the record deletes its key's object."""
+        """Return whether the record is a tombstone, which removes its key."""
         return self.value is None
 
 
@@ -348,7 +348,7 @@ def read_blob(struct: Struct, data: bytes, version: int | None = None) -> tuple[
         Version and fields, and the number of bytes after the last field.
 
     Raises:
-        RecordError: the bytes end early, a field is null that must not be, or the blob's own version is used and is
+        RecordError: the bytes end early, a field is null that is not nullable, or the blob's own version is used and is
             negative.
     """
     source = _Source(data, malformed="replace")

@@ -50,8 +50,8 @@ class SourceOptions:
 
     Attributes:
         paths: files, folders, globs or URIs.
-        include_deleted: read ``.log.deleted`` files too, for records that compaction has removed since.
-        with_bytes: keep key and value of records that could be decoded as well.
+        include_deleted: whether to read ``.log.deleted`` files too, for records that compaction has removed since.
+        with_bytes: whether decoded records keep the bytes of their key and value.
     """
 
     paths: tuple[str, ...]

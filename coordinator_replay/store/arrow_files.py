@@ -1,8 +1,8 @@
 """Files that DuckDB opens through Python, only for reading.
 
 DuckDB has no file system that only reads: a statement that may read a file may also write it. A file system in Python
-can refuse to write. Such a file system also opens files that DuckDB can't open: files of object stores, and files whose
-names look like patterns.
+can refuse to write. It also opens files that DuckDB can't open: files of object stores, and files whose names look like
+patterns.
 """
 
 from datetime import UTC, datetime
@@ -91,7 +91,7 @@ class ReadHandle:
 
 
 class ArrowFiles(AbstractFileSystem):  # type: ignore[misc]
-    """Files by path or URI, each after ``arrow://``. Files of a table are written once: they never change."""
+    """Files whose names are ``arrow://`` and a path or URI. Files of a table are written once and never change."""
 
     protocol = SCHEME
     cachable = False

@@ -35,8 +35,8 @@ class Begun:
     """A warehouse that is ready for a run.
 
     Attributes:
-        last: the newest run that is done.
-        versions: the version of each existing table.
+        last: the newest finished run.
+        versions: the version of each existing table from which the run continues.
         undone: tables that a killed run had changed, and that were restored.
     """
 

@@ -10,8 +10,7 @@ A table may lose rows only if nothing is derived from the table. Later runs read
 If these tables lost rows, later audits would derive wrong rows from them.
 
 The time before which rows were purged is a property of the table. Rows that are derived again later are compared with
-this time before they are written, so no audit brings purged rows back. Questions about an earlier
-time are refused.
+this time before they are written, so no audit brings purged rows back. Questions about an earlier time are refused.
 """
 
 from collections.abc import Mapping

@@ -67,7 +67,7 @@ class Holder:
     def read(written: Mapping[str, Any]) -> "Holder":
         """Return a holder from its written form.
 
-        Missing parts are empty.
+        Missing fields are empty.
         """
         return Holder(**{field.name: written.get(field.name, "") for field in fields(Holder)})
 
@@ -99,7 +99,7 @@ class FileGuard:
         return True
 
     def holder(self) -> Holder | None:
-        """Return the holder of the lock; None if its name is not written within a second.
+        """Return the holder of the lock; None if the holder has not written its name within a second.
 
         A process writes its name just after it takes the lock.
         """
@@ -121,8 +121,8 @@ class Lease:
     """An object in the store that says who works on a warehouse, and until when.
 
     A lease is weaker than a lock. Not every object store can refuse to overwrite an object, so two runs that begin in
-    the same second may both write a lease. Each run then waits and reads the lease; the run that does not find its
-    own gives way. A run that stalls for longer than its lease lasts loses the lease, and notices this at its end. The
+    the same second may both write a lease. Each run then waits and reads the lease; the run that does not find its own
+    gives way. A run that stalls for longer than its lease lasts loses the lease, and notices the loss when it ends. The
     clocks of the machines decide when a lease has run out. If they differ by more than the duration of a lease, the
     lease protects nothing, and only Delta's check of each commit is left.
 

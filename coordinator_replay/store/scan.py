@@ -79,7 +79,7 @@ def rows_of(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 
 
 def reader_of(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatchReader:
-    """Return a reader of batches for DuckDB, in the columns of a schema. It can be read only once.
+    """Return a reader of batches for DuckDB, in the columns of a schema. The reader can be used only once.
 
     Columns that a batch lacks are null.
     """

@@ -12,12 +12,12 @@ from coordinator_replay.store.opening import properties_of
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A file that belongs to a table; this object is small enough to be passed to tasks.
+    """A file of a table, with its facts in Delta's log.
 
     Attributes:
         table: the table's name.
         uri: the file, as a path or URI.
-        action_path: its name in Delta's log: relative to the table, encoded like a URL's path.
+        action_path: the file's name in Delta's log: relative to the table, encoded like a URL's path.
         size: size in bytes.
         rows: number of the file's rows; None if the log does not say it.
         cluster: value of the partition column ``cluster``.

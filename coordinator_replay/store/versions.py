@@ -1,6 +1,7 @@
 """The version of each table that counts.
 
-This is the version that the last finished run left, or a later version whose commits changed no rows.
+This is the version that the last finished run left. After upkeep, or after commits that change no data, it is a later
+version.
 
 Delta commits one table at a time, and a run commits all of its tables at its end, the ledger last. A run that is
 killed in between leaves tables that are ahead of the ledger. So the ledger decides: its newest row has the version
