@@ -52,7 +52,7 @@ class DescribedMember:
         current_assignment: partitions that the member owns, including partitions that it must give up.
         pending_revocation: partitions that the member owns and must give up.
         target_assignment: partitions that the member is meant to get; None if no target is on record.
-        session_timeout_ms: the value that the member sent; None on protocols without it.
+        session_timeout_ms: the value that the member sent; None on protocols without this timeout.
         rebalance_timeout_ms: the value in the member's record; None if the record's version or protocol has no such
             field.
         since: the time at which the member came into this state.

@@ -94,7 +94,7 @@ class Impact:
 
     @property
     def causes(self) -> dict[str, int]:
-        """Return rebalances by cause."""
+        """Return the number of rebalances by cause, the most frequent cause first."""
         counts: Counter[str] = Counter()
         for group in self.groups:
             counts.update(group.causes)
@@ -104,14 +104,14 @@ class Impact:
     def _last(self) -> datetime:
         """Return the end of the range in whole milliseconds.
 
-        If the range ends a microsecond after a record, this is the record's time.
+        If the range ends a microsecond after a record, the result is the time of the record.
         """
         # Records have times in whole milliseconds.
         return self.end.replace(microsecond=self.end.microsecond // 1000 * 1000)
 
     @property
     def sentences(self) -> list[str]:
-        """Return the cost in sentences."""
+        """Return sentences on the costs: groups and rebalances, the first rebalance, and partitions without an owner."""
         rebalances = sum(group.rebalances for group in self.groups)
         least = "" if self.is_complete else "at least "
         concerned = f"{least}{len(self.groups):,} of {counted(self.group_count, 'group')} concerned"

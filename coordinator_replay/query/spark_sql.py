@@ -19,7 +19,7 @@ Value = str | int | float | datetime | None
 
 
 def spark_statement(sql: str, values: Mapping[str, Value] | None = None, schema: Sequence[str] = ()) -> str:
-    """Return a SELECT over tables and views of a warehouse in Spark's SQL.
+    """Translate a SELECT over tables and views of a warehouse to Spark's SQL.
 
     Args:
         sql: the statement in DuckDB's SQL.
@@ -62,7 +62,7 @@ def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
 
 
 def _milliseconds(node: exp.Expr) -> exp.Expr:
-    """Replace ``epoch_ms`` of a timestamp, which sqlglot takes for the inverse conversion."""
+    """Replace ``epoch_ms`` of a timestamp by ``UNIX_MILLIS``. sqlglot would translate it to the inverse function."""
     return _call("UNIX_MILLIS", node.this)
 
 

@@ -179,10 +179,7 @@ def _in_one_line(message: str) -> str:
 
 
 def _last_words(text: str) -> str:
-    """Return the last words of a text.
-
-    If the text has several words, return whole words only.
-    """
+    """Return the end of a text, at most ``_MOST_BEFORE`` characters. Words are cut only if the text has no blanks there."""
     if len(text) <= _MOST_BEFORE:
         return text
     return text[-_MOST_BEFORE:].partition(" ")[2] or text[-_MOST_BEFORE:]

@@ -1,6 +1,6 @@
 """SELECT statements with which DuckDB reads the files of a Delta table.
 
-Delta's log lists the files of a table, with their values of the partition columns and their statistics. The statistics
+Delta's log lists the files of a table, each with its values of the partition columns and its statistics. The statistics
 show which files can have a group. DuckDB's own Parquet reader then reads only these files, and only the columns that a
 statement needs. That takes a quarter of the time and memory of an Arrow dataset over the same table, and needs no
 pyarrow.

@@ -225,19 +225,19 @@ class Tables:
             ) from problem
 
     def rows(self, sql: str, **parameters: object) -> list[tuple[Any, ...]]:
-        """Answer a question over the tables that it names.
+        """Return the rows that answer a SELECT over tables by their names.
 
         Args:
-            sql: a SELECT. ``$cluster`` is the warehouse's cluster; ``{of_groups}`` becomes a condition on ``group``, or
-                nothing without ``group``.
-            parameters: values for the other ``$names``; values that the statement does not use are left out. With
-                ``group``, files without that group are not read.
+            sql: a SELECT. ``$cluster`` is the warehouse's cluster. ``{of_groups}`` becomes a condition on the group, or
+                nothing if there is no parameter ``group``.
+            parameters: values for the other ``$names``; values that the statement does not use are left out. If
+                ``group`` is among them, files without this group are not read.
 
         Returns:
-            Plain values; timestamps in UTC.
+            Rows of plain values; timestamps are in UTC.
 
         Raises:
-            UsageError: rows of the time asked about were purged.
+            UsageError: all rows of the time asked about were purged.
             WarehouseError: a table is missing, lacks a column, or is damaged.
         """
         is_of_one_group = parameters.get("group") is not None

@@ -11,7 +11,10 @@ from coordinator_replay.query.tables import END, Tables
 
 
 def owner(warehouse: Tables, group: str, topic: str, partition: int, at: datetime | None) -> Answered[Owners]:
-    """Return the members of a group that owned a partition at a point in time; None is the end of the log."""
+    """Return the members of a group that owned a partition at a point in time.
+
+    If ``at`` is None, the point in time is the end of the log.
+    """
     note = warehouse.check_moment(at)
     owners = owners_at(warehouse, group, topic, partition, at)
     inherited = inherited_note((owner.member_id, owner.is_client_inherited) for owner in owners.owners)

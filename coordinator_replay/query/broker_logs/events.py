@@ -98,7 +98,10 @@ class LoggedDeparture(NamedTuple):
 
 
 def group_lines(warehouse: Tables, group: str) -> list[GroupLine]:
-    """Return lines about members of a group, by time."""
+    """Return the lines of brokers' logs about departures and refused requests of a group's members, by time.
+
+    If an admin removed the member, the event MEMBER_LEFT becomes REMOVED_BY_ADMIN.
+    """
     if not warehouse.has_rows(_LOG):
         return []
     lines = [GroupLine(*row) for row in warehouse.rows(_LINES, group=group)]
