@@ -66,7 +66,7 @@ class Described(Answer["DescribedMember"]):
 
 
 class Expiring(Answer["ExpiredOffset"]):
-    """Offsets that expired, or are about to.
+    """Offsets that expired, or are about to expire.
 
     Attributes:
         looked_until: the time up to which expiring offsets were looked for; None if the last audit did not record this
@@ -130,7 +130,7 @@ class Compared(Answer["Change"]):
         self.counts = questions.counted_changes(self)
 
     def page(self, beside: str | Path | None = None) -> Page:
-        """Return an HTML page that shows the changes first counted, then one by one.
+        """Return an HTML page with a table that counts the changes, and below it each change.
 
         Args:
             beside: the folder for which the page is made. The page links to the pages of groups that ``write_pages``

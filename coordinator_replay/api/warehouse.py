@@ -118,8 +118,8 @@ class Warehouse:
         Args:
             at: the point in time; None for the end of the log.
             types: only groups of these types (``classic``, ``consumer``, ``share``, ``streams``); all if empty.
-            states: only groups in these states, in Kafka's spelling and any case; all if empty. ``Unknown`` means
-                groups whose state the log does not prove.
+            states: only groups in these states, in Kafka's spelling, in upper or lower case; all if empty. ``Unknown``
+                means groups whose state the log does not prove.
             who: conditions on names, and on clients, hosts and topics at that time.
         """
         return self._rows(questions.groups(self._tables, self._time(at), types=types, states=states, who=who))
@@ -361,7 +361,7 @@ class Warehouse:
     def consumers(
         self, topic: str, *, start: Time | None = None, end: Time | None = None, who: Who = EVERYONE
     ) -> Answer[TopicConsumer]:
-        """Return every group, client and host that read a topic: how, from when to when, and which partitions.
+        """Return every group, client and host that read a topic, with the evidence, the times and the partitions.
 
         Args:
             topic: the topic's name or id.
@@ -395,7 +395,7 @@ class Warehouse:
         return self._rows(questions.rollouts(self._tables, group, self._time(start), self._end(end)))
 
     def diff(self, start: Time, end: Time | None = None) -> Compared:
-        """Return the differences between two points in time over all groups, and rebalances and findings between them.
+        """Return the differences of all groups between two points in time, with rebalances and findings in between.
 
         Args:
             start: the first point in time, or the run id of an audit. A run id means the end of the log that the audit
@@ -409,7 +409,7 @@ class Warehouse:
         return self._compared(questions.diff(self._side(start, self._time), self._side(end, self._up_to)))
 
     def diff_with(self, other: str, *, at: Time | None = None) -> Compared:
-        """Return the differences from another cluster of this warehouse at a point in time.
+        """Return the differences between this cluster and another cluster of the warehouse at a point in time.
 
         Args:
             other: the other cluster's name; its values are in the columns ``after``.
@@ -694,7 +694,7 @@ class Warehouse:
     ) -> Pages:
         """Write linked pages about groups into a folder: an overview, and a page for each group with news.
 
-        A group has news if a rebalance or a finding of it is on record in the range.
+        A group has news if a rebalance or a finding of the group is on record in the time range.
 
         Args:
             folder: target folder; it is made if it does not exist.
@@ -742,7 +742,7 @@ class Warehouse:
         Args:
             now: the time at which the age of the log is computed; None for the current time.
             groups: a regular expression. A group gets series of its own if the whole name matches. None for all groups.
-            limit: largest number of groups with series of their own: those with most rebalances; None for no limit.
+            limit: largest number of groups with series of their own, chosen by most rebalances; None for no limit.
             is_openmetrics: whether to use OpenMetrics' format in place of Prometheus' own.
             who: conditions on groups; other groups have no series and no findings.
         """

@@ -12,7 +12,7 @@ _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "min": timedelta(minu
 
 
 def _age(moment: datetime, now: datetime) -> str:
-    """Return how long ago a time was, in its largest unit.
+    """Return how long ago a time was, in the largest unit that fits.
 
     Return an empty text for a time in the future, which is possible if clocks differ.
     """
@@ -106,7 +106,7 @@ def _chosen(warehouse: Tables, group: str | None) -> list[int] | None:
 
 
 def _has_all_from(warehouse: Tables, since: CompleteSince, group: str | None, start: datetime | None) -> bool:
-    """Return whether the log proves everything from a time on: no record is missing, and no move of a group is open."""
+    """Return whether no record is missing from a time on, and no group's state is open because of a move."""
     last = _open_until(warehouse, group)
     return since.has_all_from(start) and (last is None or (start is not None and start > last))
 

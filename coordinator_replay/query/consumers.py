@@ -32,8 +32,8 @@ class TopicConsumer:
     Attributes:
         how: the evidence that the client read the topic. ``subscribed``: it subscribed by name. ``regex``: by regular
             expression. ``share``, ``streams``: it was a member of such a group. ``assigned``: it was a member under a
-            classic protocol whose topics are not in the log. ``commits``: only commits show it. These come from a
-            consumer that uses ``assign()``, from a tool, or from members that are not on record.
+            classic protocol whose topics are not in the log. ``commits``: only commits of the group show it. The
+            commits come from a consumer that uses ``assign()``, from a tool, or from members that are not on record.
         client_id: None for ``commits``, whose records name no client. Also None for a static member if the client id on
             record may belong to an earlier process.
         client_host: None in the same two cases as ``client_id``.

@@ -1,6 +1,6 @@
 """A group with its members at a point in time, as the broker's describe shows it.
 
-A member's current assignment is what it owns: assigned and pending revocation together
+A member's current assignment has all that the member owns: assigned and pending revocation together
 (``ConsumerGroupMember.asConsumerGroupDescribeMember``). The assignor of a consumer group is the assignor that most
 members ask for. If no member asks for an assignor, it is the first in Kafka's default list.
 """
@@ -146,7 +146,7 @@ class DescribedGroup:
             has validated none. Kafka 4.1 does not record this epoch.
         initialized_topics: partitions of a share group whose state the share coordinator has initialized.
         initializing_topics: partitions of a share group that wait for this initialization.
-        deleting_topics: topics whose state is being deleted.
+        deleting_topics: topics of a share group whose state is being deleted.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)

@@ -72,7 +72,7 @@ class ChangeCount:
 class Side:
     """A point in time of a cluster.
 
-    If ``at`` is None, this is the end of the cluster's log.
+    A side without ``at`` is the end of the cluster's log.
 
     Attributes:
         run: id of the audit that had read the log up to this point; None if the question names no audit.
@@ -240,7 +240,7 @@ def side_of_run(warehouse: Tables, run: str) -> Side:
         run: id of the audit.
 
     Raises:
-        UsageError: the cluster has no such audit that is done.
+        UsageError: the cluster has no finished audit with this id.
     """
     ends = warehouse.rows(_RUNS, run=run)
     if not ends or ends[0][0] is None:
@@ -308,11 +308,13 @@ def _group_changes(group_id: str, old: Group | None, new: Group | None, before: 
 
 
 def counted_changes(changes: Sequence[Change]) -> list[ChangeCount]:
-    """Return the numbers of changes by group and kind, in the order in which the kinds first occur."""
+    """Return the changes counted by group and kind, in the order in which the kinds first occur.
+
+    A group that came or went gets a single entry.
+    """
     folded: dict[tuple[str | None, str, str], list[Change]] = {}
     whole = {item.group_id: item.change for item in changes if item.what == "group"}
     for item in changes:
-        # A group that came or went gets a single entry.
         kind = ("group", whole[item.group_id]) if item.group_id in whole else (item.what, item.change)
         folded.setdefault((item.group_id, *kind), []).append(item)
     return [
@@ -359,9 +361,9 @@ def _subscribed(change: Change) -> Sequence[str]:
 
 
 def _detail(changes: Sequence[Change]) -> str:
-    """Return the only change, or the names of several changed things.
+    """Return a single change in words, or the names of several changed things.
 
-    For offsets, add the sum of the differences.
+    For several offsets, add the sum of their differences.
     """
     first = changes[0]
     if first.what == "rebalance":

@@ -23,7 +23,7 @@ class Finding:
     """A row of ``findings``.
 
     Attributes:
-        detail: the facts of the finding as an object, see ``TimelineEvent``.
+        detail: the facts of the finding: the column ``detail``, parsed from JSON.
         is_begin_open: whether the finding may have begun before ``first_seen``, because records are missing.
         is_end_open: whether the finding may have gone on after ``ended_at``, because records are missing.
         is_at_least: whether the finding may have occurred more than ``occurrences`` times, because records are missing.

@@ -25,7 +25,7 @@ from the record's log partition."""
 def in_log_order(rows: str, offset: str = "from_offset") -> str:
     """Return an SQL expression that sorts a group's rows in log order.
 
-    Rows of the log partition that the group had first come first. Within a log partition, rows are sorted by offset.
+    Rows are sorted by log partition, the group's earliest log partition first, and then by offset.
 
     Args:
         rows: alias of the table, which has a cluster, a group and a log partition.
@@ -92,7 +92,7 @@ def moves_of(moves: Moves, group: str | None = None) -> Sequence[GroupMove]:
 
 
 def numbers_of(moves: Sequence[GroupMove]) -> dict[int, int]:
-    """Return the number of each move of a group, by the log partition that the move led to."""
+    """Return the number of each move of a group, by the log partition to which the group moved."""
     return {move.to_log_partition: move.number for move in moves}
 
 

@@ -33,7 +33,7 @@ def log_partition_of(group: str, partition_count: int) -> int:
 
 
 def fitting_count(groups: Iterable[tuple[str, int]], highest: int) -> int | None:
-    """Return the partition count of ``__consumer_offsets`` with which each group belongs into its log partition.
+    """Infer the partition count of ``__consumer_offsets`` from groups and their log partitions.
 
     Args:
         groups: groups, each with its log partition.
@@ -55,7 +55,7 @@ def partition_count(warehouse: Tables) -> int | None:
     """Return the partition count of ``__consumer_offsets``, from the cluster metadata or inferred from groups.
 
     Returns:
-        The count, or None if neither shows it.
+        The count, or None if neither shows the count.
     """
     audited = warehouse.completeness.partitions
     [(named,)] = warehouse.rows(_NAMED_COUNT)

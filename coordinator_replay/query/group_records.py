@@ -1,4 +1,4 @@
-"""Facts about a group that only its records have, not another table: from the newest records up to a point in time.
+"""Facts about a group at a point in time that only the table ``group_records`` has.
 
 These are the tasks and the topology of a streams group, the share-partition state of a share group, and which members
 of a consumer group use the classic protocol. If a record is no longer in the log, the fields from this record are None.
@@ -164,7 +164,7 @@ def newest_records(
 def not_ready_note(warehouse: Tables, topology: GroupTopology | None, at: datetime | None = None) -> str:
     """Return a note on the topics that a streams group in state NotReady waits for.
 
-    The log and the cluster metadata may not show all of these topics.
+    Only the cluster metadata shows which topics were missing. Without it, the note names all topics that are needed.
 
     Args:
         warehouse: the tables to read.

@@ -2,10 +2,11 @@
 
 A group's state at a point in time is the state in the last row of its ``group_timeline`` up to then. A group that only
 stores offsets has no record of its own. As long as it has stored or pending offsets, it is a classic group, Empty,
-without protocol type: ``GroupMetadataManager`` creates it so on a commit for an unknown group.
+without protocol type: ``GroupMetadataManager`` creates such a group on a commit for an unknown group.
 
-If the log does not prove a state, the state is ``Unknown``. There are two such cases: a group with offsets whose own
-records may have been removed, and a group whose first record comes later but which may have existed before.
+If the log does not prove a state, the state is ``Unknown``. There are two such cases. A group may have offsets, while
+its own records may have been removed. And a group's first record may come later, while the group may have existed
+before.
 """
 
 from collections.abc import Sequence
@@ -218,7 +219,7 @@ class LastState(NamedTuple):
 
 
 def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str], *, has_logs: bool) -> str | None:
-    """Return a note if a search found no group in a state that records never have; else None.
+    """Return a note if a search asked for a state that records never have, and found no such group; else None.
 
     Args:
         groups: the groups that the search found, by records or brokers' logs.
@@ -330,7 +331,7 @@ def _phases(warehouse: Tables, groups: Sequence[Group], at: datetime | None, gro
 
 
 def join_phase_at(warehouse: Tables, group: str, at: datetime | None = None) -> JoinPhase | None:
-    """Return the rebalance of a classic group that was in progress at a point in time, by a broker's log.
+    """Return the rebalance of a classic group in progress at a point in time; None if no broker's log shows one.
 
     Args:
         warehouse: the tables to read.
@@ -362,7 +363,7 @@ _PATTERN_HINT = "describe and offsets take a pattern in place of a group, other 
 
 
 def check_group(warehouse: Tables, group: str) -> None:
-    """Make sure that the tables know a group, at any time.
+    """Make sure that the tables have a record of a group, of whatever time.
 
     Raises:
         UsageError: the tables don't know the group. The message says whether audits may have missed the group's log

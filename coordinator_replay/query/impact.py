@@ -26,7 +26,7 @@ class GroupImpact:
         first_at: the latest time at which the first of these rebalances can have begun. The true time may be earlier,
             because a classic group's join phase leaves no record.
         unowned_partitions: number of partitions that had no owner in a part of the range while members of the group
-            subscribed to their topic (column ``unowned`` of ``partition_ownership``).
+            subscribed to the partition's topic (column ``unowned`` of ``partition_ownership``).
         unowned_ms: milliseconds without an owner within the range, summed over partitions, as far as the log proves
             them.
         stopped_at: the time at which the last member left, if the group has no member at the end of the range. From
@@ -60,10 +60,12 @@ class CommonTrait:
     Attributes:
         trait: what the groups have in common. ``host``, ``client``: the host or client of a member. ``topic``: a topic
             that a member subscribes to or owns. ``log partition``: the partition of __consumer_offsets.
-            ``coordinator``: the broker that led this partition. ``coordinator change``: this broker was elected in the
-            range. The last two need brokers' logs or the cluster metadata.
-        concerned: number of groups concerned with this trait, of ``concerned_groups``.
-        others: number of other groups with this trait, of ``other_groups`` that had members in that time.
+            ``coordinator``: the broker that led this partition. ``coordinator change``: an election of this broker in
+            the range. The last two need brokers' logs or the cluster metadata.
+        concerned: number of the groups concerned that have this trait.
+        concerned_groups: number of all groups concerned.
+        others: number of other groups that have this trait.
+        other_groups: number of all other groups that had members in the range.
     """
 
     trait: str = column("IN-COMMON", 1)
@@ -111,7 +113,7 @@ class Impact:
 
     @property
     def sentences(self) -> list[str]:
-        """Return sentences on the costs: groups and rebalances, the first rebalance, and partitions without an owner."""
+        """Return sentences on the costs: rebalances, groups that stopped, and partitions without an owner."""
         rebalances = sum(group.rebalances for group in self.groups)
         least = "" if self.is_complete else "at least "
         concerned = f"{least}{len(self.groups):,} of {counted(self.group_count, 'group')} concerned"

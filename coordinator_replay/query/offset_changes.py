@@ -19,8 +19,8 @@ class OffsetChange:
 
     Attributes:
         topic_id: id of the topic; None if the id is not known.
-        delta: difference from the offset before; negative if the group went back. None in three cases: there was no
-            offset before, one of the two offsets is negative, or the topic may have been created again between them.
+        delta: difference from the previous offset; negative if the group went back. None in three cases: there was no
+            previous offset, one of the two offsets is negative, or the topic may have been created again in between.
         ended_by: COMMIT, EXPIRED, DELETED, GROUP_DELETED, TOMBSTONE, GROUP_MOVED (to another log partition), or
             RECORDS_MISSING (the end is not on record); None while the offset is in force.
         owner_member_id: member that owned the partition at the commit; None if the partition had no owner, or if the
@@ -85,7 +85,8 @@ def offset_changes(
         end: leave out offsets that were committed at this time or later; None leaves out none.
 
     Raises:
-        UsageError: the tables don't know the group or the time range, or the group never committed such an offset.
+        UsageError: the tables don't know the group or the time range, or the group never committed an offset of the
+            topic or partition.
     """
     warehouse.check_range(start, end)
     rows = warehouse.rows(

@@ -130,8 +130,8 @@ _DASHED = re.compile(r"(.+)-(\d+)")
 def partitions_asked(text: str, known: Collection[str]) -> tuple[str, tuple[int, ...]]:
     """Return the topic and the partitions in a text like ``orders``, ``orders:0,1`` or ``orders-4``.
 
-    No partitions means all. A text like ``orders-4`` names partition 4 only if there is a topic ``orders`` and no topic
-    ``orders-4``.
+    No partitions means all partitions. A text like ``orders-4`` names partition 4 only if there is a topic ``orders``
+    and no topic ``orders-4``.
 
     Args:
         text: the text that the user typed.
@@ -236,7 +236,7 @@ class PendingCommit:
 
 
 def pending_commits(warehouse: Tables, group: str, at: datetime | None = None) -> list[PendingCommit]:
-    """Return partitions with a pending transactional commit at a point in time.
+    """Return the transactional commits pending at a point in time, for each partition the commit pending for longest.
 
     Args:
         warehouse: the tables to read.
@@ -394,7 +394,7 @@ def _is_removed(
 def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> list[CommittedOffset]:
     """Return partitions whose offset at a point in time is open.
 
-    The log has no offset, and does not prove that there was none.
+    For such a partition, the log has no offset, and does not prove that there was none.
 
     Args:
         warehouse: the tables to read.
@@ -648,8 +648,8 @@ def write_reset_file(
 ) -> ResetFile:
     """Write offsets in the format that ``kafka-consumer-groups --reset-offsets --from-file`` reads.
 
-    The file has one line for each partition and no heading: topic, partition, offset; for several groups, the group
-    comes first. Partitions without an offset, or with a negative one, are left out.
+    The file has no heading, and one line for each partition: topic, partition, offset. If ``has_groups``, the group
+    comes before the topic. Partitions whose offset is negative or not on record are left out.
 
     Args:
         offsets: the offsets to write.

@@ -43,7 +43,7 @@ class Ownership:
     Attributes:
         client_id: client id of the member at that point in time; in a time range, the member's last client id. None if
             the member had left by then.
-        client_host: host of the member, chosen as ``client_id``.
+        client_host: host of the member at the same time as ``client_id``.
         is_client_inherited: whether client id and host may belong to an earlier process of this static member.
         is_exact: whether the log proves that the member owned the partition at the time asked about. For the ownerships
             before and after that time, whether the log proves the whole interval.

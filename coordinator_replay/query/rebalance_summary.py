@@ -113,7 +113,7 @@ def _triggers(rebalances: Sequence[Rebalance], clients: Mapping[tuple[str, str],
 
 
 def _in_common(traits: Sequence[CommonTrait]) -> str:
-    """Return the most significant common trait of the groups, and the number of other traits."""
+    """Return the most significant common trait in words, with the numbers of groups that have the trait."""
     if not traits:
         return ""
     trait = traits[0]

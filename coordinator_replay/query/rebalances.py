@@ -195,10 +195,10 @@ def rebalances_of(
 def rebalances_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequence[str] = ()) -> list[Rebalance]:
     """Return the rebalance in progress at a point in time.
 
-    If there was none, return the last rebalance before that time.
+    If no rebalance was in progress, return the last rebalance before that time.
 
     A classic rebalance leaves no record until it ends. If the next rebalance may have begun before the point in time,
-    it is returned as well.
+    return the next rebalance, too.
 
     Args:
         warehouse: the tables to read.

@@ -33,7 +33,8 @@ class Rollout:
         clients: number of client ids of the members that joined.
         hosts: number of hosts of these members.
         some_clients: the only client id, or the first and the last of several in alphabetical order.
-        is_at_least: whether the true costs may be higher, because records are missing.
+        is_at_least: whether the true costs may be higher, because a classic join phase leaves no record or records are
+            missing.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)

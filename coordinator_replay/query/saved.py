@@ -55,7 +55,7 @@ class Parameter:
         """Convert a value that the user typed to the parameter's type.
 
         Raises:
-            UsageError: the text is no value of that type.
+            UsageError: the text is not a value of the parameter's type.
         """
         try:
             if self.type == "time":
@@ -88,10 +88,10 @@ class SavedQuery:
     sql: str
 
     def parameter(self, name: str) -> Parameter:
-        """Return the parameter of that name.
+        """Return a parameter by its name.
 
         Raises:
-            UsageError: the query has no parameter of that name.
+            UsageError: the query has no parameter of this name.
         """
         for parameter in self.parameters:
             if parameter.name == name:
@@ -113,7 +113,7 @@ class SavedQuery:
 def queries_folder() -> Path:
     """Return the folder with the files of the saved queries.
 
-    It is in the installed package, or next to it in a checkout.
+    The folder is in the installed package, or next to the package in a checkout.
 
     Raises:
         DefinitionError: neither folder exists, so the installation is broken.
@@ -145,12 +145,12 @@ def saved_queries() -> dict[str, SavedQuery]:
 
 
 def saved_query(name: str) -> SavedQuery:
-    """Return the saved query with a name.
+    """Return a saved query by its name.
 
     A unique part of a name is enough: ``storms`` for rebalance-storms.
 
     Raises:
-        UsageError: no query has that name.
+        UsageError: no query has this name.
     """
     queries = saved_queries()
     name = name.strip().lower().replace("_", "-")

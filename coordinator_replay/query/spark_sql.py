@@ -1,7 +1,7 @@
 """Statements in Spark's SQL, translated from the SQL of the embedded engine.
 
-Saved queries and views are written once, in DuckDB's SQL. sqlglot translates them; the few functions that it doesn't
-know for Spark, or translates to something else, are replaced here. A test runs every statement in both engines.
+Saved queries and views are written once, in DuckDB's SQL. sqlglot translates them. This module replaces the few
+functions that sqlglot doesn't know for Spark or translates wrongly. A test runs every statement in both engines.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -134,9 +134,9 @@ def _columns(node: exp.Expr) -> exp.Expr:
 
 
 def _windowed(node: exp.Expr) -> exp.Expr:
-    """Replace the FILTER of a window aggregate by a CASE that is null for all other rows.
+    """Replace the FILTER of a window aggregate by a CASE, because Spark has no FILTER for window aggregates.
 
-    Spark has no FILTER for window aggregates.
+    The CASE is null for rows that the FILTER leaves out.
     """
     aggregate = node.this.this
     if not isinstance(node.this, exp.Filter) or not isinstance(aggregate, _WITHOUT_NULLS):

@@ -179,7 +179,7 @@ def _in_one_line(message: str) -> str:
 
 
 def _last_words(text: str) -> str:
-    """Return the end of a text, at most ``_MOST_BEFORE`` characters. Words are cut only if the text has no blanks there."""
+    """Return the end of a text, at most ``_MOST_BEFORE`` characters, without a word that is cut at its beginning."""
     if len(text) <= _MOST_BEFORE:
         return text
     return text[-_MOST_BEFORE:].partition(" ")[2] or text[-_MOST_BEFORE:]

@@ -273,7 +273,7 @@ class Tables:
 
         Args:
             sql: a SELECT. ``{of_groups}`` becomes the condition on the groups; ``$groups`` are their names.
-            groups: at least one.
+            groups: names of the groups, at least one.
             parameters: values for the other ``$names``.
         """
         if len(groups) == 1:
@@ -290,9 +290,9 @@ class Tables:
         return by_group
 
     def answers(self, row_type: type[Row], sql: str, **parameters: object) -> list[Row]:
-        """Answer a question as rows of a dataclass.
+        """Return the rows that answer a SELECT as instances of a dataclass, see ``rows``.
 
-        The SELECT has the dataclass's stored columns in their order, see ``rows``.
+        The SELECT must have the stored columns of the dataclass, in their order.
         """
         return [row_of(row_type, row) for row in self.rows(sql, **parameters)]
 
@@ -332,7 +332,7 @@ class Tables:
     def cluster(self) -> str:
         """Return the cluster that questions are about.
 
-        This is the named cluster, the default cluster, or the only one.
+        If no cluster was named, this is the cluster ``default``, or else the only cluster of the warehouse.
 
         Raises:
             UsageError: no cluster was named, and the warehouse has several.

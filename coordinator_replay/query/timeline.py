@@ -36,9 +36,10 @@ class TimelineEvent:
         seq: position among the group's own events; None for all other events.
         group_type: type of the group; None, like state, epoch and member count, for events that are not the group's
             own.
-        log_offset: log offset of the event's record; None for changes of the coordinator and lines of brokers' logs.
+        log_offset: log offset of the event's record; None for lines of brokers' logs. For a change of the coordinator,
+            the first log offset that is known from the new leader, or None.
         summary: cause and detail in words; None if there is nothing to add.
-        detail: the parsed detail of the table's row.
+        detail: for events of the group, the column ``detail``, parsed from JSON.
         cause: why the group rebalanced, at the event that is linked to the rebalance; None at all other events.
         confidence: how sure the cause is.
     """
@@ -72,8 +73,8 @@ class MemberInterval:
     Attributes:
         is_exact: whether the log proves this state in the whole interval.
         departure: how the member left at the end of the interval, if a broker's log says it.
-        is_begin_open: whether the member may have been in this state before ``valid_from``; the log lacks the records
-            before it.
+        is_begin_open: whether the member may have been in this state before ``valid_from``, because records before that
+            time are missing.
     """
 
     group_id: str

@@ -6,9 +6,9 @@ All commands read a time in the same three forms:
 - a time before the end of the log (``-6h``),
 - a day or time of day relative to the last day of the log (``yesterday``, ``08:34``).
 
-A date means its start; as the end of a time range it means its end. A time without a zone is in the zone of the
-question, which is UTC by default. Only the tables know the end of the log, so relative times are read in two steps:
-``parse_time`` when the time is typed, ``LogTime.resolve`` once the end is known.
+A date means the start of the day. As the end of a time range, it means the end of the day. A time without a zone is in
+the zone of the question, which is UTC by default. Only the tables know the end of the log, so relative times are read
+in two steps: ``parse_time`` when the time is typed, ``LogTime.resolve`` once the end is known.
 """
 
 import re

@@ -53,7 +53,7 @@ def unread_in(description: Description) -> list[Unread]:
 
 
 def unexpiring_note(unread: Iterable[Unread]) -> str | None:
-    """Return a note on groups whose offsets do not expire because a subscription can't be read; None if all can be."""
+    """Return a note on groups whose offsets do not expire because a subscription can't be read; None for no group."""
     by_group = _by_group(unread)
     if not by_group:
         return None
@@ -65,7 +65,7 @@ def unexpiring_note(unread: Iterable[Unread]) -> str | None:
 
 
 def unnamed_topics_note(unread: Iterable[Unread]) -> str | None:
-    """Return a note for a question about the readers of a topic; None if all subscriptions can be read."""
+    """Return a note that members with an unreadable subscription may read a topic, too; None if there are none."""
     by_group = _by_group(unread)
     if not by_group:
         return None

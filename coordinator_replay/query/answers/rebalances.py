@@ -82,7 +82,7 @@ def why(
 
 
 def why_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequence[str], who: Who) -> Answered[Reasons]:
-    """Return the rebalance of each group in progress at a point in time, with explanations.
+    """Return the rebalance that each group had in progress at a point in time, with explanations.
 
     For a group without a rebalance in progress, return its last rebalance before that time.
 

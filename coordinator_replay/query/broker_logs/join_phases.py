@@ -162,8 +162,8 @@ def awaited_members(
 ) -> list[str]:
     """Return members that a coordinator in PreparingRebalance may be waiting for.
 
-    A broker logs a member's rejoin only if it begins a rebalance. So some of the returned members may have joined
-    already, but no other members are awaited. New members count from the time when they got an id.
+    A broker logs a member's rejoin only if the rejoin begins a rebalance. So some of the returned members may have
+    joined already, but no other members are awaited. New members count from the time when they got an id.
 
     Args:
         warehouse: the tables to read.
