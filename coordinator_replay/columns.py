@@ -76,7 +76,12 @@ def codes_of(column: pa.DictionaryArray) -> Numbers:
 
 
 def are_among(column: pa.Array, values: pa.Array) -> Bools:
-    """Return, for each row of a column (texts or a dictionary), whether its value is one of some values."""
+    """Return for each row whether its value is among the given values.
+
+    Args:
+        column: texts, or a dictionary of texts.
+        values: the values to look for.
+    """
     if not pa.types.is_dictionary(column.type):
         return as_bools(pc.is_in(column, value_set=values))
     is_in: Bools = np.append(as_bools(pc.is_in(column.dictionary, value_set=values)), False)[codes_of(column)]

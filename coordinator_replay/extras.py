@@ -18,7 +18,7 @@ _EXTRAS = {
 
 
 def missing_extra(problem: ModuleNotFoundError) -> str | None:
-    """Return the package to install for a missing library; None if no extra brings it."""
+    """Return a sentence that names the extra to install for a missing library; None if no extra brings it."""
     library = (problem.name or "").partition(".")[0]
     extra = _EXTRAS.get(library)
     if extra is None:

@@ -48,7 +48,7 @@ NAMES = tuple(field.name for field in fields(IoMetrics))
 
 
 class StageMetrics(NamedTuple):
-    """The sums of a stage of an audit.
+    """Sums of the metrics of one stage of an audit.
 
     Attributes:
         name: name of the stage.

@@ -1,4 +1,4 @@
-"""Regular expressions in RE2's syntax, which brokers take for names of topics and commands for names of groups."""
+"""Regular expressions in RE2's syntax. Brokers take them for names of topics, and commands for names of groups."""
 
 from typing import Any
 

@@ -21,7 +21,7 @@ class Fault(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Return the fault in words."""
+        """Return the effect of the fault, its issue number, and the releases that have it."""
         return f"{self.effect} ({self.issue}: {self.versions})"
 
     @property

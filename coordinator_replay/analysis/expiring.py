@@ -1,8 +1,9 @@
 """The end of an offset's retention, as SQL, for audits and for questions that use another retention.
 
-``analysis.expiration`` decides the rule by which a group's offsets expire, and since when. The columns ``rule``,
-``base_timestamp`` and ``is_protected`` of ``offset_history`` have the result for each offset. Only the comparison with
-a time remains, so the same rows answer for every retention. The condition follows ``OffsetExpirationConditionImpl``.
+``analysis.expiration`` decides by which rule a group's offsets expire, and from which time their retention counts. The
+columns ``rule``, ``base_timestamp`` and ``is_protected`` of ``offset_history`` have the result for each offset. Only
+the comparison with a time remains, so the same rows answer for every retention. The condition follows
+``OffsetExpirationConditionImpl``.
 Names of rules and Kafka's defaults are here, where questions find them without the engine.
 """
 

@@ -1,8 +1,8 @@
 """The replay of one group from records to rows: the engine, and every fold over its events.
 
 The row of an interval or a rebalance is returned when it is over. ``finish`` returns the open rows at the end of the
-log, with null for their end. A later run that continues from ``snapshot`` returns these rows again under the same keys:
-when they are over, or else at its own end.
+log, with null for their end. A later run that continues from ``snapshot`` returns these rows again under the same keys.
+It does so when the interval or rebalance is over, or else at the end of its log.
 
 Records may begin to be missing because a newer dump was cleaned beyond the end of the older ones (``interrupt``). Then
 a group continues from the records that the newer dump confirms: the last record of each key, which the cleaner keeps.

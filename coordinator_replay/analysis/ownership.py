@@ -92,7 +92,7 @@ class Unowned(NamedTuple):
     over: tuple[Interval, ...] = ()
 
     def missed_until(self, at_ms: int | None) -> "Unowned":
-        """Return the gap with the end of the present time in which members miss the partition."""
+        """End the time in which members miss the partition, and return the changed gap."""
         if self.since_ms is None:
             return self
         if at_ms is None or at_ms <= self.since_ms:
@@ -351,7 +351,7 @@ class OwnershipReplay:
     def _convert(self, changed: Changed, group_type: GroupType, at_ms: int | None) -> Iterator[Row]:
         """Yield all intervals that end because a conversion changes their keys.
 
-        Continued ownerships begin again at this time.
+        Ownerships that continue begin again at this time, under the new keys.
         """
         for member_id, assignment in list(self.owned.items()):
             is_removed = member_id not in changed or changed[member_id][0] is None

@@ -154,7 +154,7 @@ class OpenRebalance:
 
     @property
     def is_over(self) -> bool:
-        """Return whether every member has its assignment, even if the time of that is not on record."""
+        """Return whether every member has its assignment, even if the time is not on record."""
         return self.completed_offset is not None
 
 

@@ -65,7 +65,10 @@ class RecordTopics:
         return ((topic, self.names.get(topic)),)
 
     def keys(self, old_type: GroupType, topic: str, new_type: GroupType) -> tuple[str, ...]:
-        """Return the keys that a topic has in records of another group type, if its name is known."""
+        """Return the keys that a topic has in records of another group type.
+
+        Return no key if the topic's name is not known.
+        """
         names = {name for _, name in self.shown(old_type, topic) if name is not None}
         if new_type is GroupType.CLASSIC:
             return tuple(sorted(names))

@@ -60,7 +60,7 @@ def took(rebalance: Rebalance) -> str:
 
 
 def moved(rebalance: Rebalance) -> str:
-    """Return in words how many partitions changed their owner, and how many had no owner before."""
+    """Return in words how many partitions changed their owner, and how many were newly assigned."""
     if rebalance.epoch is None:
         return "not yet"
     added = f", {rebalance.partitions_added:,} newly assigned" if rebalance.partitions_added else ""

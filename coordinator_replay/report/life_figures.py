@@ -30,7 +30,7 @@ def life_figures() -> list[figure]:
 
 
 def _states(axis: Axis) -> figure:
-    """Return a row each for the group's state, pauses in its commits, rollouts, and findings."""
+    """Return the figure with one row each for the group's state, pauses in its commits, rollouts, and findings."""
     drawn = rows_figure("states", axis)
     bands = bars(drawn, "states", life_marks.STATES, color="colour")
     bars(drawn, "unseen", life_marks.UNSEEN, **HATCHED)
@@ -60,7 +60,7 @@ def _states(axis: Axis) -> figure:
 
 
 def _rebalances(axis: Axis) -> figure:
-    """Return a row for each cause: a mark for each rebalance, and a bar for the time that it certainly took."""
+    """Return the figure with a row for each cause. A rebalance is a mark, with a bar for the time it certainly took."""
     drawn = rows_figure("rebalances", axis)
     data = source("rebalances", life_marks.REBALANCES)
     drawn.hbar(left="at", right="end", y="row", height=0.34, color="colour", alpha=0.65, source=data)
@@ -96,7 +96,7 @@ def _owners_by_partition(axis: Axis) -> figure:
 
 
 def _owners_by_member(axis: Axis) -> figure:
-    """Return a row for each member, with a bar as high as its share of partitions.
+    """Return the figure with a row for each member, with a bar as high as the member's share of partitions.
 
     Members without partitions are a thin line.
     """
@@ -110,7 +110,7 @@ def _owners_by_member(axis: Axis) -> figure:
 
 
 def _offsets(axis: Axis) -> figure:
-    """Return committed offsets as steps, with marks for offsets that went backwards or were removed."""
+    """Return the figure with committed offsets as steps, and marks for offsets that went backwards or were removed."""
     drawn = time_figure("offsets", axis, height=300)
     lines = drawn.multi_line(
         "times",

@@ -1,4 +1,4 @@
-"""The statements behind lives of groups: each for one group or for many, its rows by group.
+"""SQL statements that read the lives of groups. Each reads one group or many, and returns rows by group.
 
 ``{of_groups}`` is the condition on the groups (``Tables.rows_by_group``); ``$start`` and ``$end`` bound the time
 range, null means no bound. A range is half-open: from ``$start`` on, before ``$end``. Rows that were over before a

@@ -168,7 +168,7 @@ def lives_of(
     detail: Detail = Detail.OFFSETS,
     limits: Limits = MANY_GROUPS,
 ) -> Iterator[GroupLife]:
-    """Yield the lives of several groups, by name.
+    """Yield the lives of several groups, in the order of their names.
 
     Many groups are read at a time.
 

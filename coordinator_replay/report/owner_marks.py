@@ -72,7 +72,10 @@ def _owned(
     clock: Clock,
     members: MemberIdentities,
 ) -> Columns:
-    """Return ownerships as columns, because there are tens of thousands."""
+    """Return ownerships as columns.
+
+    There may be tens of thousands, so no row is made for each of them.
+    """
     every = [holding for _, holdings in shown for holding in holdings]
     rows = [row for row, (_, holdings) in enumerate(shown) for _ in holdings]
     lefts = clock.lefts(holding.from_ms for holding in every)

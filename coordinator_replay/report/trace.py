@@ -71,7 +71,7 @@ def _lanes(spans: Iterable[Span]) -> list[list[Span]]:
 
 
 def _tracks(process: int, spans: dict[str, list[Span]], category: str, first: int = _FIRST_TRACK) -> Iterator[Event]:
-    """Yield a track for each name, and further tracks if its slices overlap."""
+    """Yield a track for each name, with its slices. Slices that overlap get further tracks."""
     track = first
     for name, own in spans.items():
         for number, lane in enumerate(_lanes(own)):

@@ -1,4 +1,4 @@
-"""Removals of offsets in brokers' logs, and the writes of tombstones that they are about.
+"""Removals of offsets in brokers' logs, and the writes of tombstones that these lines report.
 
 A line of a newer coordinator names its log partition, but not the written records. If retention removed the offsets,
 the line does not name their groups either. It belongs to a write if its log partition, time and number agree with this
@@ -170,7 +170,7 @@ def logged_removals(
     Args:
         removals: the facts of the lines.
         writes: all writes around these times.
-        named: for lines without a log partition, the writes for each group or topic that the line names.
+        named: for lines without a log partition, the writes for each name in the lines.
     """
     by_partition: dict[int, list[Write]] = defaultdict(list)
     for write in writes:

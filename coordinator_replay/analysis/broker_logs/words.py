@@ -145,7 +145,12 @@ def searched_from_ms(row: Row) -> int:
 
 
 class _Named(NamedTuple):
-    """A reason in a broker's log."""
+    """The cause that a line of a broker's log names.
+
+    Attributes:
+        alternatives: other possible causes.
+        triggers: the trigger members; None if those of the row stay.
+    """
 
     cause: Cause
     confidence: Confidence
@@ -391,7 +396,7 @@ def _removals(lines: Sequence[GroupLogLine], left: Collection[str]) -> dict[str,
 
 
 def fencing_cause(reason: str | None) -> Cause:
-    """Return the timeout that made a coordinator of a newer protocol fence a member, as the log says."""
+    """Return the timeout for which a coordinator fenced a member of a group on a newer protocol."""
     return Cause.SESSION_TIMEOUT if "session expired" in (reason or "") else Cause.REBALANCE_TIMEOUT
 
 

@@ -44,8 +44,9 @@ class ExpiringOffsets:
     """Offsets of one topic that one rule expires, in partitions that had an owner lately.
 
     Attributes:
-        since_ms: time at which the offsets became past retention, or about to expire; None if they still are.
-        until_ms: time at which they no longer were; None if they still are.
+        since_ms: begin of a past time in which the offsets were past retention or about to expire; None if that time is
+            not over.
+        until_ms: end of this past time; None if it is not over.
     """
 
     first_ms: int
@@ -76,7 +77,7 @@ class GroupContext:
             status has ended.
         quiet: evidence of times without a record of the group's own.
         uncommitted: evidence of partitions that had an owner and no commit yet.
-        stalls: times in which a partition was not committed for longer than usual, with ``usual_ms``.
+        stalls: past stalls of partitions, with the usual time between two commits.
         abandoned: times in which no member subscribed to the topic of an offset.
         active: times in which the group committed without a pause; None until ``active_time`` is called.
     """
@@ -103,7 +104,7 @@ class GroupContext:
     def add(self, kind: Evidence, content: Content) -> None:
         """Take a row of evidence that is not about a partition.
 
-        Rows of kinds that are not listed here need not be kept.
+        Rows of other kinds are not kept.
         """
         match kind:
             case Evidence.STATUS:

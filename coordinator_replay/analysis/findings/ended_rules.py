@@ -34,7 +34,7 @@ def _by(rows: Iterable[_Row], *names: str) -> Iterable[tuple[tuple[str, ...], li
 
 
 def commit_stall_over(context: GroupContext) -> Iterator[Observation]:
-    """Yield partitions of one owner whose commits had stopped while the group went on."""
+    """Yield partitions of one owner whose commits had stopped while the group went on committing."""
     for (topic, member_id), stalls in _by(context.stalls, "topic", "member_id"):
         last = max(stalls, key=itemgetter("until", "partition"))
         numbers = sorted({stall["partition"] for stall in stalls})
@@ -126,7 +126,9 @@ def _quiet_at_end(context: GroupContext) -> list[QuietTime]:
 
 
 def _pauses(active: Sequence[Range]) -> list[tuple[int, int | None, int]]:
-    """Return times without commits of a group that had committed often enough to show its usual pauses.
+    """Return the pauses between a group's commits.
+
+    A pause is left out if too few commits came before it to show the usual time between two commits.
 
     Returns:
         For each pause: the time of the last commit before it, the time of the first commit after it (None if there is
@@ -144,7 +146,7 @@ def _pauses(active: Sequence[Range]) -> list[tuple[int, int | None, int]]:
 
 
 def never_committed_over(context: GroupContext) -> Iterator[Observation]:
-    """Yield partitions that had an owner for long before the first commit, or without a commit."""
+    """Yield partitions that had an owner for long, until their first commit or until the ownership ended."""
     status = context.status
     if status is None or status["has_gap"] or status["group_type"] == "share":
         return

@@ -73,7 +73,8 @@ def joined(finding: Found, other: Found) -> Found:
 class Evaluator:
     """The evaluation of one group, or (with an empty group id) of the log itself.
 
-    Evidence has to come in the order of ``Evidence``; rebalances by time, partitions by topic, observations by finding.
+    Evidence has to come in the order of the kinds in ``Evidence``. Within a kind, rebalances come by time, partitions
+    by topic, and observations by finding.
     """
 
     def __init__(

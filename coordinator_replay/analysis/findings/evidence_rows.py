@@ -26,7 +26,7 @@ class LastStatus(TypedDict):
         members_from: time at which the group's first member joined; None if no record has that time.
         subscribed: topics that members subscribe to; empty if a subscription can't be read.
         owned: the owner of each partition.
-        released: the last owner of each partition that has none.
+        released: the last owner of each partition that has no owner now.
         proven_from: the time from which no record is missing; None if no record is missing at all.
         has_gap: whether the log has a gap, whose records may have been anything.
     """
@@ -325,8 +325,8 @@ class OffsetExpiry(TypedDict):
 
     Attributes:
         at: the time at which the offset expired or is to expire.
-        since: begin of an earlier period in which the offset was near expiry, past retention or left behind; ``until``
-            is the end of that period. Rows about the present have neither.
+        since: begin of an earlier period in which the offset was near expiry or past retention; ``until`` is the end of
+            that period. Rows about the present have neither field.
     """
 
     topic: str

@@ -56,7 +56,7 @@ class Observation(NamedTuple):
 def has_lasted(needed_ms: int, first_ms: int | None, until_ms: int | None) -> bool:
     """Return whether an observation lasted long enough.
 
-    An observation without a recorded begin did so only if ``needed_ms`` is 0.
+    An observation without a recorded begin counts only if ``needed_ms`` is 0.
 
     >>> has_lasted(5, 10, 15), has_lasted(5, None, 15), has_lasted(0, None, 15)
     (True, False, True)
@@ -68,7 +68,7 @@ def has_lasted(needed_ms: int, first_ms: int | None, until_ms: int | None) -> bo
 def ended_ms(last_ms: int | None, goes_on_ms: int | None, end_ms: int) -> int | None:
     """Return when an observation ended.
 
-    Return None if it still holds at the end of the log, or no record has its end.
+    Return None if the observation still holds at the end of the log, or if no record has its end.
 
     >>> ended_ms(10, 0, 10), ended_ms(10, 5, 14), ended_ms(10, 5, 16), ended_ms(10, None, 16)
     (10, None, 10, None)

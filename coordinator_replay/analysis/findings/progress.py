@@ -92,7 +92,7 @@ def _fault(rule: object, step: Step) -> str:
 
 
 def stuck_group(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Yield times in which a group is too long on its way to Stable.
+    """Yield times in which a group took too long to become Stable.
 
     Each observation names the members that the group waited for last.
     """
@@ -142,7 +142,7 @@ def _waiting_for(step: Step) -> list[str]:
 def unrevoked_partitions(step: Step, memory: Memory) -> Iterator[Observation]:
     """Yield members that did not revoke partitions within their rebalance timeout.
 
-    An episode is about the partitions that a member must revoke at one step. The member's next step may take other
+    An observation is about the partitions that a member must revoke at one step. The member's next step may take other
     partitions from it, so the rebalance timeout begins again.
     """
     if not memory.open and not step.ownership.unrevoked_since:
@@ -202,7 +202,7 @@ def _unrevoked(step: Step, event: Event, member: Member, since: int | None) -> O
 def _is_own_client(subscription: Subscription) -> bool:
     """Return whether client id and host are the member's own.
 
-    An earlier process of a static member may have left them.
+    A static member on the classic protocol may have the client id and host of an earlier process.
     """
     return subscription.instance_id is None or not subscription.uses_classic_protocol
 

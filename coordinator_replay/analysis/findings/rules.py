@@ -1,8 +1,8 @@
 """All rules: name, severity, description and advice.
 
 They are in ``schemas/findings/rules.json``, the only place with a rule's severity and words. The documentation is made
-from it. A rule's function has the rule's name: those over a group's steps are in ``progress``, ``shape`` and
-``subscribed``, the others in ``commit_rules`` and ``log_rules``.
+from it. A rule's function has the rule's name. Functions over a group's steps are in ``progress``, ``shape`` and
+``subscribed``, all others in ``commit_rules`` and ``log_rules``.
 """
 
 from collections.abc import Callable, Mapping, Sequence

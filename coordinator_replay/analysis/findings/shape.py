@@ -1,4 +1,4 @@
-"""Rules over the shape of a group: the members' numbers of partitions, and their protocols."""
+"""Rules over the shape of a group: how many partitions its members own, and which protocols they use."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from coordinator_replay.times import latest_ms, time_text
 
 _ENDS = frozenset({EventKind.GROUP_DELETED, EventKind.GROUP_EMPTIED})
 _BETWEEN = "\x00"
-"""Separator between two members' names in the name of an episode."""
+"""Separator between two members' names in the name of an observation."""
 _ASSIGNED_APART = (GroupType.CLASSIC, GroupType.CONSUMER)
 _MEMBERSHIP = frozenset(
     {
@@ -34,8 +34,8 @@ _MEMBERSHIP = frozenset(
 def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
     """Yield partitions without an owner (see ``ownership``) whose topic has owned partitions.
 
-    An episode is about the partitions of a topic that lost their owner in one operation. It names the partitions that
-    have had no owner since then. A partition that loses its owner later makes another episode.
+    An observation is about the partitions of a topic that lost their owner in one operation. It names the partitions
+    that have had no owner since then. A partition that loses its owner later makes another observation.
     """
     now, owned = step.now, step.ownership
     if not step.kinds.isdisjoint(_ENDS):
@@ -127,7 +127,7 @@ class Spread(NamedTuple):
 def unbalanced_assignment(step: Step, memory: Memory) -> Iterator[Observation]:
     """Yield two members that subscribe to the same topics and own very different numbers of partitions.
 
-    An episode is about these two members, and lasts as long as the imbalance between them.
+    An observation is about these two members, and lasts as long as the imbalance between them.
     """
     now = step.now
     if not step.kinds.isdisjoint(_ENDS):
@@ -160,9 +160,9 @@ def unbalanced_assignment(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _lopsided(step: Step, open_name: str) -> Spread | None:
-    """Return two members with an unbalanced assignment.
+    """Return two members with an unbalanced assignment, or None if there are none.
 
-    If the open episode goes on, return its members.
+    If the two members of the open observation are still unbalanced, return these members.
     """
     alike: dict[Any, dict[str, Share]] = {}
     for member_id, stay in step.members.items():

@@ -18,7 +18,7 @@ _CONSUMERS = (GroupType.CLASSIC, GroupType.CONSUMER)
 _WITH_SUBSCRIPTIONS = (*_CONSUMERS, GroupType.SHARE)
 _MOST_SHOWN = 3
 _PROVISIONAL = "\x00"
-"""Prefix of the name of an episode that only the end of the log shows. Steps ignore such episodes."""
+"""Prefix of the name of an observation that only the end of the log shows. Steps ignore such observations."""
 
 
 def _is_settled(step: Step) -> bool:
@@ -27,7 +27,7 @@ def _is_settled(step: Step) -> bool:
 
 
 def _begin_again(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Close all episodes if the group no longer has members."""
+    """Close all observations if the group no longer has members."""
     if not step.kinds.isdisjoint(_ENDS):
         yield from memory.end_all(step.now.at_ms)
         memory.notes.clear()
@@ -195,8 +195,8 @@ def _never_owned(step: Step, on_record: Mapping[str, set[int]]) -> dict[str, tup
 def empty_assignment(step: Step, memory: Memory) -> Iterator[Observation]:
     """Yield members of a Stable classic group whose assignment has no bytes.
 
-    The coordinator stores 0 bytes for a member that the leader's SyncGroup does not name. An episode is about members
-    without an assignment since the same step.
+    The coordinator stores 0 bytes for a member that the leader's SyncGroup does not name. An observation is about all
+    members that lost their assignment at the same step.
     """
     yield from _begin_again(step, memory)
     now = step.now
@@ -278,7 +278,7 @@ class Part(NamedTuple):
 def disjoint_subscriptions(step: Step, memory: Memory) -> Iterator[Observation]:
     """Yield times in which a group has several parts without a common topic.
 
-    An episode lasts as long as there are several parts, even if the parts change.
+    An observation lasts as long as there are several parts, even if the parts change.
     """
     now, subscriptions = step.now, step.ownership.subscriptions
     if step.is_end:

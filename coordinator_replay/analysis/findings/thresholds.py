@@ -18,9 +18,10 @@ class Thresholds:
     Attributes:
         stuck_ms: how long a group may be on its way to Stable; twice a consumer's default rebalance timeout.
         unrevoked_ms: how long a member without a known rebalance timeout may keep partitions that it must revoke.
-        storm_rebalances: rebalances within storm-window that are too many, not counting growing and shrinking.
+        storm_rebalances: number of rebalances within storm-window that is too large. Those that the growing or
+            shrinking of the group explains don't count.
         storm_window_ms: the time in which storm-rebalances are counted.
-        flapping_returns: returns of a static member within flapping-window that are too many.
+        flapping_returns: number of returns of a static member within flapping-window that is too large.
         flapping_window_ms: the time in which flapping-returns are counted.
         unbalanced_ms: how long an assignment may be lopsided.
         unowned_ms: how long a partition may have no owner in a group that reads the rest of its topic.
@@ -36,7 +37,7 @@ class Thresholds:
         patience: silence and stall must also last this many times the usual time between two commits.
         never_committed_ms: how long a partition may be owned without any commit.
         abandoned_ms: how old the last commit of a topic must be for its offsets to count as left behind.
-        hot_commits_per_minute: commits for each partition and minute that are too many.
+        hot_commits_per_minute: number of commits per partition and minute that is too large.
         hot_minutes: for how many minutes hot-commits-per-minute must hold.
         pending_ms: how long a transaction may be open; the default timeout of a producer's transaction.
         jump_offsets: how many offsets a commit must advance its partition to be a jump.

@@ -52,7 +52,7 @@ def bursts_of(bursts: Iterable[Burst]) -> list[Burst]:
 
     Bursts in quick succession are merged.
 
-    The result does not depend on the order of the additions.
+    The result does not depend on the order of the given bursts.
     """
     joined: list[list[Burst]] = []
     until_ms: int | None = None
@@ -199,7 +199,8 @@ class SummaryKind(NamedTuple):
     Attributes:
         name: name of the kind.
         columns: the functions that merge two values of a column.
-        newest: columns taken from the newest sum, by the column whose largest value shows which is newest.
+        newest: columns that come from the newest sum, by the column that decides. Its value is largest in the newest
+            sum.
     """
 
     name: str
@@ -263,13 +264,13 @@ PARTITION = SummaryKind(
 _BURSTS = {"bursts": lambda bursts, other: bursts_of([*bursts, *other])}
 
 REWIND = SummaryKind("rewind", _BURSTS)
-"""Commits of a partition that went back while the group was not Empty, in bursts with the newest commit of each."""
+"""Commits of a partition that went back while the group was not Empty, in bursts, each with its newest commit."""
 
 EMPTY_REWIND = SummaryKind("empty_rewind", _BURSTS)
 """As REWIND, for commits while the group was Empty or had no records of its own."""
 
 POSITION_LOSS = SummaryKind("position_loss", _BURSTS)
-"""Commits of a negative offset of a partition, in bursts with the newest commit of each."""
+"""Commits of negative offsets of a partition, in bursts, each with its newest commit."""
 
 _MOST_PAST = 20
 
@@ -283,7 +284,7 @@ PAST = SummaryKind("past", {"past": lambda pasts, other: last_past([*pasts, *oth
 """Past stalls and expiries of a partition; only the last are kept."""
 
 SUMMARIES = {summary.name: summary for summary in (GROUP, PARTITION, REWIND, EMPTY_REWIND, POSITION_LOSS, PAST)}
-"""Every kind by its name."""
+"""All kinds of sums, by name."""
 
 _REWIND = (
     *("partition", "from_offset", "committed_offset", "previous_offset", "leader_epoch", "is_transactional"),

@@ -148,7 +148,7 @@ def _client(situation: Situation, member: Member, candidates: Sequence[Departed]
 
 
 def is_same_client(member: Member, other: Member | Departed) -> bool:
-    """Return whether client id and host are the same."""
+    """Return whether two members have the same client id and host, and both are on record."""
     subscription = member.subscription_or_empty
     if subscription.client_id is None or subscription.client_host is None:
         return False
@@ -193,7 +193,7 @@ def twin(situation: Situation, member: Member) -> Member | None:
 
 
 def namesake(situation: Situation, member: Member) -> Departed | None:
-    """Return the last removed dynamic member with the same client id and host, however old its removal is.
+    """Return the last removed dynamic member with the same client id and host, however long ago it was removed.
 
     The new member may be the same client after a long absence.
     """

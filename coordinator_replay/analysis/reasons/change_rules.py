@@ -47,7 +47,7 @@ def pattern_resolved(situation: Situation) -> Explanation | None:
     """A client's own pattern matched a new topic, or a topic that it matched was deleted.
 
     Footprint: members changed their topics, and by the cluster metadata exactly these topics were created or deleted
-        since the generation before. So the members subscribe by a pattern.
+        since the previous generation. So the members subscribe by a pattern.
     Confidence: likely.
     Look-alikes: SUBSCRIPTION_CHANGE to topics just created.
     """
@@ -114,7 +114,7 @@ def _about_topics(kind: FactKind, member: Member, topics: Iterable[str], place: 
 
 @CHANGE_RULES.row(Cause.BROKER_UPGRADE, CONSUMER, explains=(Cause.TOPIC_METADATA_CHANGE,), is_quiet=True)
 def broker_upgrade(situation: Situation) -> Explanation | None:
-    """A broker that hashes topic metadata took over from one that wrote it out.
+    """A broker that writes a hash of topic metadata took over from a broker that wrote the metadata itself.
 
     Footprint: the metadata hash is written for the first time, in the operation that drops the topic metadata of
         brokers before 4.1; no member changed.
@@ -187,9 +187,9 @@ def _of_regex(changes: Mapping[str, Any], place: Place) -> Sentence:
 
 @CHANGE_RULES.row(Cause.TOPIC_METADATA_CHANGE, CLASSIC, explains=_NOTHING_VISIBLE, is_quiet=True)
 def coverage_change(situation: Situation) -> Explanation | None:
-    """The leader knows of other partitions.
+    """The leader knows of other partitions than in the previous generation.
 
-    Footprint: the members and topics are the same, and the assignment has partitions that it did not have before, or a
+    Footprint: the members and topics are the same, and partitions are assigned that were not assigned before, or a
         topic is no longer assigned at all.
     Confidence: certain if the cluster metadata shows the change; else likely.
     Look-alikes: an assignor that had left partitions out.
@@ -273,7 +273,7 @@ def _revoked(members: Iterable[Member], covered: Mapping[str, set[int]]) -> dict
 def share_partitions_ready(situation: Situation) -> Explanation | None:
     """Partitions were initialised, so that they can be assigned.
 
-    Footprint: a new epoch with the hash and the members of the one before, after partitions were initialised.
+    Footprint: a new epoch with the hash and the members of the previous epoch, after partitions were initialised.
     Confidence: certain.
     """
     ready = situation.of_kind(EventKind.SHARE_STATE_CHANGED)
@@ -289,7 +289,7 @@ def share_partitions_ready(situation: Situation) -> Explanation | None:
 def topology_change(situation: Situation) -> Explanation | None:
     """The topology was validated, or the settings of the assignment changed.
 
-    Footprint: a new epoch with the hash and the members of the one before.
+    Footprint: a new epoch with the hash and the members of the previous epoch.
     Confidence: likely.
     Look-alikes: a change of the group's assignment settings (standby replicas).
     """
@@ -301,7 +301,7 @@ def topology_change(situation: Situation) -> Explanation | None:
 
 @CHANGE_RULES.row(Cause.MEMBER_METADATA_CHANGE, frozenset({GroupType.STREAMS}))
 def member_metadata_change(situation: Situation) -> Explanation | None:
-    """In streams groups every change of a member counts.
+    """A member of a streams group changed something other than its topics.
 
     Footprint: the record of a member that stayed differs in something other than its topics.
     Confidence: certain.
@@ -324,8 +324,8 @@ def member_metadata_change(situation: Situation) -> Explanation | None:
 def cooperative_follow_up(situation: Situation) -> Explanation | None:
     """The second step of a cooperative rebalance.
 
-    Footprint: members of the generation before joined with partitions that it assigned to nobody; now they are
-        assigned.
+    Footprint: members joined the previous generation with partitions that it assigned to nobody; now these partitions
+        are assigned.
     Confidence: certain.
     """
     after = situation.covered_after
@@ -359,10 +359,10 @@ def _shown(partitions: Mapping[str, set[int]]) -> list[str]:
 
 @CHANGE_RULES.row(Cause.LEAVE_OR_TIMEOUT, CLASSIC, explains=(Cause.LEADER_REJOIN,), is_quiet=True)
 def passed_through(situation: Situation) -> Explanation | None:
-    """A generation that no member synced, with a member that is not in the next one.
+    """A generation passed that no member synced, with a member that is not in the next generation.
 
-    Footprint: nothing on record changed, but more than one generation passed. One of them may have had a member that is
-        on no record.
+    Footprint: nothing on record changed, but more than one generation passed. One of these generations may have had a
+        member that is on no record.
     Confidence: possible.
     Look-alikes: MEMBER_LEAVE, SESSION_TIMEOUT, MEMBER_JOIN, LEADER_REJOIN.
     """
@@ -421,7 +421,7 @@ def _owners(members: Iterable[Member]) -> dict[tuple[str, int], str] | None:
 def leader_rejoin(situation: Situation) -> Explanation | None:
     """Only a leader's request makes a stable group rebalance without any change.
 
-    Footprint: a new generation with the members, topics and protocol of the one before.
+    Footprint: a new generation with the members, topics and protocol of the previous generation.
     Confidence: possible.
     Look-alikes: a rebalance that the client's user enforced, a member that did not sync and came back, a failed write,
         a topic that changed and changed back.

@@ -109,7 +109,7 @@ class GroupHistory:
 
     Attributes:
         topics: names of the topics in the group's records.
-        seen: last sign of life of each member that its own records show.
+        seen: each member's last sign of life in its own records.
         synced: the end of the last join phase of a classic group, at which all its members were alive.
         departed: members that were removed, oldest first.
         waiting: members whose regex is not resolved yet.
@@ -124,7 +124,7 @@ class GroupHistory:
         rebalanced_ms: time at which the last rebalance began; None if the group had no rebalance, or if the rebalance
             has no time.
         join_reason: the join reason of the last rebalance.
-        commits: the last commit of each partition that ``heed`` received and that counts by now.
+        commits: the last commit of each partition before the present operation, as ``heed`` received it.
         newer_commits: later commits, by the offset of the record that follows them.
     """
 

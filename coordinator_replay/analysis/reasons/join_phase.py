@@ -90,9 +90,7 @@ def longest_timeout_ms(situation: Situation) -> int | None:
 
 
 def longest_join_ms(situation: Situation) -> int | None:
-    """Return the longest possible duration of the join phase before a classic generation.
-
-    Return None if it is unknown.
+    """Return the longest possible duration of the join phase before a classic generation; None if it is not known.
 
     A join phase from Empty lasts for the initial delay, which is not on record. If nobody has joined when the timer
     ends, the phase goes on while static members are in the group. A dynamic member that stayed had joined by then.

@@ -73,7 +73,8 @@ def converted_before(situation: Situation) -> Explanation | None:
 
     Footprint: the first rebalance after a conversion that came without a rebalance. If the group is on a newer
         protocol, no member joined in this rebalance, was removed or changed its subscription.
-    Confidence: likely for a classic group that had members; else possible, and also if no tombstone is on record.
+    Confidence: likely for a classic group that had members, if the tombstone of the other group is on record; else
+        possible.
     Look-alikes: any other change since then; GROUP_CREATED, if the group of the other protocol was empty and was
         removed.
     """
@@ -150,7 +151,7 @@ def group_created(situation: Situation) -> Explanation | None:
 def beginning_unseen(situation: Situation) -> Explanation | None:
     """No record shows the group before this rebalance.
 
-    Footprint: the first record seen of the group, or its epoch fell over a gap.
+    Footprint: the first record seen of the group, or a gap after which the group's epoch is lower.
     Confidence: possible.
     Look-alikes: everything.
     """
@@ -323,7 +324,8 @@ def member_restart(situation: Situation) -> Explanation | None:
     Footprint: a member joined with the instance id of a removed member. Or it joined with the client id and host of a
         removed member, within that member's timeouts or before its session timed out. In a classic group also: a static
         member got a new member id.
-    Confidence: certain by instance id; likely by client id and host; possible if several share them.
+    Confidence: certain by instance id; likely by client id and host; possible if several members share client id and
+        host.
     Look-alikes: MEMBER_JOIN of a like-named client; POLL_TIMEOUT_REJOIN.
     """
     back, new = returns(situation)
@@ -445,10 +447,10 @@ def _unique(removals: Sequence[Departure]) -> tuple[Cause, ...]:
 def rebalance_timeout(situation: Situation) -> Explanation | None:
     """A member was removed because it blocked the others' rebalance.
 
-    Footprint: a member was removed when it had kept partitions that it had to revoke for its rebalance timeout, to the
+    Footprint: a member had to revoke partitions and kept them; it was removed one rebalance timeout later, to the
         second. In a classic group: a dynamic member was removed although it was alive, and the others had committed
         nothing for the largest rebalance timeout of all. Or the rebalance timeout of every member is 0 or less.
-    Confidence: likely; possible in a classic group, where it ends a join phase that something else began.
+    Confidence: likely; possible in a classic group, where the timeout ends a join phase that something else began.
     Look-alikes: SESSION_TIMEOUT or MEMBER_LEAVE at that time.
     """
     return _departure(situation, Cause.REBALANCE_TIMEOUT)

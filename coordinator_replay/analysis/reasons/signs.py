@@ -7,7 +7,7 @@ Nearly all records of a log are commits, so a group's replay does not get each o
 from collections.abc import Mapping
 
 SIGNS_WITHIN_MS = 600_000
-"""Longest time between a commit and the record after it for which the commit is looked for; timeouts of members are
+"""A commit is looked for if at most this time lies between the commit and the next record. Timeouts of members are
 shorter."""
 
 DEPARTURES: Mapping[str, bool] = {
@@ -15,4 +15,4 @@ DEPARTURES: Mapping[str, bool] = {
     "ConsumerGroupMemberMetadata": True,
     "StreamsGroupMemberMetadata": True,
 }
-"""Kinds of records that may show a departure, each with whether only its tombstone does."""
+"""Kinds of records that may show a departure. The value says whether only a tombstone of this kind shows one."""

@@ -18,7 +18,7 @@ OF_RETURNS = frozenset(
         FactKind.SILENT_WHEN_REMOVED,
     }
 )
-"""Kinds of facts in which each member has an earlier member of its own."""
+"""Kinds of facts that name an earlier member for each member."""
 
 
 def together(of_members: Iterable[Evidence]) -> list[Sentence]:

@@ -75,7 +75,7 @@ def between(
 def partition_count(changes: Sequence[DatedTopicChange], at_ms: int | None) -> int | None:
     """Return the partition count of a topic at a time.
 
-    It is 0 if the topic does not exist, and None if it is not on record.
+    The count is 0 if the topic does not exist, and None if the count is not on record.
 
     >>> orders = [DatedTopicChange(5, "created", 3), DatedTopicChange(9, "removed", 0)]
     >>> [partition_count(orders, at_ms) for at_ms in (4, 5, 9)], partition_count([], 5), partition_count(orders, None)
