@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 MOST = 16
-"""Number of anchors that are kept of a log partition."""
+"""Number of anchors that are kept for each log partition."""
 
 NEWEST = (0, 8, 64, 512, 4096, 32768)
 """Distances from the newest record at which anchors are kept, to bound the offset at which a truncated log diverged."""

@@ -125,7 +125,7 @@ def copy_of(run_id: str, bounds: CopyBounds, offsets: CopyOffsets) -> Copy:
     starts = records[np.append(0, breaks + 1)] if len(records) else np.array([end], np.int64)
     stops = records[np.append(breaks, len(records) - 1)] + 1 if len(records) else np.array([end], np.int64)
     if stops[-1] < end:
-        # If a gap lies after the last record, an empty range follows it at the end.
+        # If a gap lies after the last record, an empty range at the end follows the gap.
         starts, stops = np.append(starts, end), np.append(stops, end)
     before = np.append(bounds.covered_from, stops[:-1])
     gap_before = np.searchsorted(unreadable, starts) > np.searchsorted(unreadable, before)

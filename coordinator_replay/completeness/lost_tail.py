@@ -249,9 +249,9 @@ def _covered(copy: SegmentCopy, offsets: Numbers) -> Bools:
 
 
 def _outlived(copy: SegmentCopy, others: LogRecords, match: _Match) -> Bools:
-    """Return, for each record of the other copies, whether this copy lacks it but has an older record of its key.
+    """Return, for each of the other records, whether the copy lacks the record but has an older record of the key.
 
-    A record does not count if a gap lies between it and the older record.
+    A record does not count if a gap lies between the older record and this record.
     """
     order = np.lexsort((others.offsets, others.keys))
     keys, offsets = others.keys[order], others.offsets[order]

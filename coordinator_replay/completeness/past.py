@@ -93,7 +93,7 @@ class LogPartition:
         return 0 if self.is_whole else min(ends, default=0)
 
     def proves_absence(self, at: datetime, next_offset: int | None) -> bool:
-        """Return whether a key without a record before a point in time is proven not to have existed then.
+        """Return whether a key is proven not to have existed at a point in time. The key has no record up to that time.
 
         Args:
             at: the point in time.

@@ -74,7 +74,10 @@ class DumpSearch(NamedTuple):
 
 
 def base_offset(file: DumpFile) -> int | None:
-    """Return the base offset in a segment's name, which no record is below; None if the name has no offset."""
+    """Return the base offset in a segment's name; None if the name has no offset.
+
+    No record of the segment has a lower offset.
+    """
     base, _, rest = file.uri.rpartition("/")[2].partition(".")
     return int(base) if len(base) == BASE_DIGITS and base.isdecimal() and rest.startswith("log") else None
 

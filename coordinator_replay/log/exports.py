@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 DONE = "_SUCCESS"
-"""The file in a folder that is complete."""
+"""The file that marks a folder as complete."""
 
 _NAME = re.compile(r"^export-(\d{8}T\d{2})-(\d{6,})(?:-(\d{6,}))?$")
 

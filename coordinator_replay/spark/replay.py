@@ -133,8 +133,8 @@ def replay_groups(
     def replay(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _replayed(batches, context)
 
-    # A partition has whole groups, so it is mapped as a stream, without a sort before it. Giving the number of
-    # partitions keeps adaptive execution from merging tasks: it knows only bytes, not the work in Python.
+    # A partition has whole groups, so Spark maps it as a stream and needs no sort. The explicit number of partitions
+    # keeps adaptive execution from merging tasks: adaptive execution sees only bytes, not the work in Python.
     by_group = replay_input(records).repartition(count, "group_id")
     rows = by_group.mapInArrow(replay, from_arrow_schema(ROW, prefer_timestamp_ntz=False))
     made = {name: rows.where(F.col(name).isNotNull()).select(f"{name}.*") for name in TABLES}

@@ -28,7 +28,7 @@ _TOGETHER = 2 * LARGE_FILE
 
 
 MOST_SMALL_FILES = 30
-"""Largest number of small files with the same partition values before upkeep is due: those of a month of nights."""
+"""Largest number of small files with the same partition values before upkeep is due. It is reached after a month."""
 
 
 def groups_of_small(files: Iterable[TableFile]) -> Iterator[list[TableFile]]:

@@ -29,7 +29,7 @@ SAFE_RETENTION = timedelta(days=7)
 """Delta's own limit: somebody who opened an older version may still read files that left the table within this time."""
 
 STAGING_KEPT = timedelta(days=1)
-"""Younger intermediate files may be of a running audit of an older release, which takes no lock."""
+"""Intermediate files younger than this may be of a running audit of an older release, which takes no lock."""
 
 _TABLES_AT_ONCE = 2
 _HOUR = timedelta(hours=1)

@@ -39,12 +39,12 @@ class DataFile:
     """A file that was written.
 
     Attributes:
-        part: the name of the part that it belongs to.
+        part: the name of the part that the file belongs to.
         table: the table that the file is meant for; None for a staged file.
         path: the file, as a path or URI.
         rows: number of the file's rows.
         size: size in bytes.
-        stats: number of rows, bounds and nulls of its columns, in the JSON of Delta's log.
+        stats: number of rows, bounds and nulls of the file's columns, in the JSON of Delta's log.
         partition: values of the table's partition columns, as Delta's log writes them.
     """
 
@@ -132,7 +132,10 @@ def table_part(table: Table, folder: str, values: Mapping[str, Any], purge: Purg
 
 
 def _bound(value: Any, *, is_upper: bool) -> Any:
-    """Return a bound as a JSON value for Delta's log: no finer than a millisecond and no longer than needed."""
+    """Return a bound as a JSON value for Delta's log.
+
+    Times are rounded to milliseconds and long texts are cut, so that the bound stays a bound.
+    """
     if isinstance(value, datetime):
         whole = value.replace(microsecond=value.microsecond // 1000 * 1000)
         if is_upper and whole != value:
@@ -320,7 +323,7 @@ class _OpenFile:
         )
 
     def close(self) -> DataFile | None:
-        """Finish the file.
+        """Finish the file and return its facts. Return None if it has no rows.
 
         Raises:
             CoordinatorReplayError: a column that must have values lacks one; the decoder is broken, not the dump.
