@@ -50,7 +50,7 @@ class AuditFollower:
     maintain_at: float = field(default_factory=time.monotonic)
 
     def run(self, stopped: threading.Event, every: float) -> None:
-        """Run until the follower is stopped.
+        """Audit new folders again and again, until ``stopped`` is set.
 
         Args:
             stopped: set to end the follower, which ends between two audits.

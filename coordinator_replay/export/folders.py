@@ -17,7 +17,7 @@ TOPIC_FILE = ".topic.json"
 """The file in a dump with the id of the topic."""
 
 REMOVED_AFTER = timedelta(hours=1)
-"""Time for which merged folders stay, because an audit that began before may be reading them."""
+"""Time for which folders stay after they were merged into one: an audit that began before may still read them."""
 
 _FILE_BYTES = 128 * 1024 * 1024
 """Approximate size of a merged file."""
@@ -63,7 +63,7 @@ class ExportedDump:
         }
 
     def place(self, number: int, now: datetime) -> tuple[ExportFolder, bool]:
-        """Return the folder of a batch, and whether the batch is in it already.
+        """Return the folder of a batch, and whether the folder has the whole batch already.
 
         A batch that is repeated because its export was killed goes to the same folder as before.
         """

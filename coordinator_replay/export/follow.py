@@ -5,8 +5,8 @@ folders are the same, so either kind of export continues the other. A follower m
 writes the unfinished batch again, with the same offsets, into the same folder.
 
 Kafka's clients wait some minutes for a broker that restarts. If that is not enough, the query ends and the follower
-starts it again, as often as needed. If waiting can't help, the follower ends with a sentence: a missing permission, a
-topic that was created again, offsets that the log no longer has, a full disk.
+starts it again, as often as needed. Some failures do not end by waiting: a missing permission, a topic that was created
+again, offsets that the log no longer has, a full disk. They end the follower with an error message.
 """
 
 import json
@@ -48,7 +48,7 @@ _PASSING = re.compile(
 _POLL_SECONDS = 1.0
 _RETRY_SECONDS = 10.0
 _QUIET_SECONDS = 600.0
-"""After this time without a record, a line says that there was none."""
+"""After this time without a line, the follower logs that there are no new records."""
 _LAST_BATCH_SECONDS = 20.0
 """Time to wait at the end for the batch that is being written; Kubernetes kills after 30 seconds."""
 

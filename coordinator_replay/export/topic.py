@@ -2,8 +2,8 @@
 
 Spark's own streams do the book-keeping. A stream with the trigger ``availableNow`` reads up to the end that the log
 had when it began, and stops. Its checkpoint is in the dump's folder: the offsets to read are written there before
-they are read, and confirmed when the files are complete. So an export that was killed is done again with the same
-offsets into the same folder. No record is left out, and none is read twice. Partitions that are added to the topic
+they are read, and confirmed when the files are complete. So an export that was killed is repeated with the same
+offsets into the same folder. No record is left out, and none is stored twice. Partitions that are added to the topic
 are found.
 
 If the cleaner has removed records since the last export, new records do not show which older records were removed.

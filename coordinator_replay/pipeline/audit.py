@@ -136,6 +136,7 @@ def plan_audit(
 
     Raises:
         InputError: an input is missing or is no dump.
+        UsageError: the inputs can't be audited together.
         WarehouseError: the warehouse can't be used.
     """
     dump = dump or _find_dump(options, report)

@@ -47,7 +47,7 @@ class BucketResult:
 
     Attributes:
         files: the files to add and to remove, and staged files for later stages.
-        deduplicated: the counts of its records.
+        deduplicated: the counts of the bucket's records.
     """
 
     files: BucketFiles

@@ -106,7 +106,7 @@ class Changes:
 class BucketFiles:
     """A bucket with its files and their changes.
 
-    Each stage receives it from the stage before.
+    Each stage gets this object from the stage before.
 
     Attributes:
         bucket: number of the bucket.

@@ -36,7 +36,7 @@ class BucketShare:
         positions: by log partition, the number of offsets below ``ends`` that hold a record.
         last: by log partition, the time of the last record that this run read.
         copies: the copies of the bucket's log partitions that this run reads.
-        logs: facts of each log partition, with which the next dump is compared.
+        logs: by log partition, the facts with which the next dump is compared.
         lost_from: for each truncated log partition, the first offset in the tables that an election truncated.
         moves: moves of groups into or out of the bucket's log partitions.
         divisors: by log partition, a number that each possible partition count of ``__consumer_offsets`` divides, see

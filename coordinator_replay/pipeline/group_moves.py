@@ -119,8 +119,8 @@ class GroupMoves:
 
     Attributes:
         moves: the moves, by group and then by number.
-        ends: by group and log partition, the move by which the group left it.
-        begins: by group and log partition, the move by which the group came into it.
+        ends: by group and log partition, the move by which the group left the log partition.
+        begins: by group and log partition, the move by which the group came into the log partition.
     """
 
     moves: Sequence[GroupMove] = ()

@@ -65,7 +65,7 @@ class GroupGuard:
         """Guard a step of a group.
 
         Args:
-            step: the step, in the words of a finding.
+            step: name of the step, as a finding shows it.
         """
         self.step = step
         self.failure: GroupFailure | None = None

@@ -76,7 +76,7 @@ class Job:
         return [file for name in BUCKET_TABLES for file in self.files(name)]
 
     def earlier(self) -> Earlier:
-        """Return the facts of earlier runs on the log."""
+        """Return the facts about the log that earlier runs have stored."""
         files = self.files(PARTITIONS)
         rows = [row for batch in read_table(files, ["log_partition", "complete_ranges"]) for row in batch.to_pylist()]
         return Earlier(

@@ -34,7 +34,7 @@ class Run:
 
     Attributes:
         settings: the options of the run.
-        log_end: timestamp of the last record that this run or an earlier run read.
+        log_end: the latest timestamp of a record that this run or an earlier run read.
         positions: for each log partition that the run read, the number of offsets below the end that hold a record.
         groups_failed: number of groups that could not be evaluated.
         lost_from: for each truncated log partition, the first offset that an election truncated although earlier runs
@@ -125,7 +125,7 @@ class Run:
         self.groups_failed += len(groups)
 
     def check(self) -> None:
-        """Make sure that every record read is counted once.
+        """Check that every record that was read is counted exactly once.
 
         Raises:
             CoordinatorReplayError: the sums differ; the run must not be trusted.
@@ -164,7 +164,7 @@ def _as_written(value: Any) -> Any:
 def finished_runs(ledger: Snapshot, cluster: str) -> list[Run]:
     """Return the finished runs of a cluster, newest first.
 
-    Each run is only a few numbers.
+    The runs take little memory: each is only a few numbers.
 
     Args:
         ledger: table ``audit_runs``.
@@ -274,7 +274,7 @@ class History:
 
     @cached_property
     def positions(self) -> Mapping[int, int]:
-        """Return the number of offsets with a record below the runs' end, by log partition."""
+        """Return the number of offsets with a record below the end of all runs, by log partition."""
         return {partition: count for run in reversed(self.runs) for partition, count in run.positions.items()}
 
     @property
@@ -289,7 +289,7 @@ class History:
 
     @property
     def log_end(self) -> datetime | None:
-        """Return the timestamp of the last record that any run has read."""
+        """Return the latest timestamp of a record that any run has read."""
         return max((run.log_end for run in self.runs if run.log_end is not None), default=None)
 
     def is_behind(self) -> bool:

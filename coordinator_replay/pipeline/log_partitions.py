@@ -22,7 +22,7 @@ _RECORDS = ("offset_commits", "group_records", "control_records", "quarantine")
 _PLACE = ("log_partition", "log_offset", "log_timestamp")
 
 _NOTHING_MISSING = {"complete_ranges": [{"from_offset": 0, "to_offset": 0, "exact_from_offset": 0}]}
-"""The part of a row that says that every offset from the first one on was read."""
+"""The part of a row which says that every offset from 0 on was read."""
 
 Needed = tuple[int, int]
 """A log partition and an offset."""

@@ -82,7 +82,7 @@ class Summary:
     """A summary of a run, made at the run's end.
 
     Attributes:
-        kinds: number of records new to the tables, by Kafka's name of their kind.
+        kinds: number of records that are new to the tables, by Kafka's name of their kind.
         quarantined: by error class, the number of these records that could not be decoded.
         groups: number of groups at the end of the log, by type and state.
         rebalances: number of the cluster's rebalances in the tables.
@@ -91,7 +91,7 @@ class Summary:
         findings: number of findings in the tables, by severity.
         new_findings: by severity, the number of these findings that were first stored by the last run that read new
             records, or later.
-        new_quarantined: number of records that the last run that read new records could not decode.
+        new_quarantined: number of undecodable records in the last run that read new records.
     """
 
     run: Run

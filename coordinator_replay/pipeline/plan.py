@@ -67,7 +67,7 @@ NOTHING_MOVED = Moves()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Scope of a run.
+    """The buckets that a run works on, and the action for each of them.
 
     Attributes:
         shares: the buckets, each with its action and the reasons.

@@ -37,7 +37,7 @@ _MARKERS_UNSEEN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Earlier:
-    """Facts of earlier runs on the log.
+    """Facts about the log that earlier runs have stored.
 
     Attributes:
         history: the ranges that earlier runs have read.
@@ -105,7 +105,7 @@ def read_dump(stages: Stages, dump: Dump, earlier: Earlier, *, folder: str, buck
     Args:
         stages: runs the stages.
         dump: the dump.
-        earlier: facts of earlier runs on the log.
+        earlier: facts about the log that earlier runs have stored.
         folder: the folder of staged files.
         buckets: number of buckets.
 
@@ -189,7 +189,7 @@ class _SegmentsRead:
         unread: the parts that had to be read.
         decoded: the decoded files of the dump.
         comparison: result of the comparison of copies. It names the records that don't count.
-        earlier: facts of earlier runs on the log, without offsets that were lost since.
+        earlier: facts about the log that earlier runs have stored, without offsets that were lost since.
         extents: the offsets that the files cover.
         copies: the copies of log partitions.
         logs: by log partition, the facts with which the next dump is compared.
@@ -204,7 +204,7 @@ class _SegmentsRead:
     logs: Mapping[int, EarlierLog]
 
     def reading(self) -> Reading:
-        """Return the result for the next steps."""
+        """Return the result of reading the dump."""
         covered = defaultdict[int, list[tuple[int, int]]](list)
         for extent in self.extents:
             covered[extent.log_partition].append((extent.first_offset, extent.last_offset + 1))
@@ -262,7 +262,7 @@ def _read_copies(
     Args:
         decoding: the stage that decodes.
         dump: the dump.
-        earlier: facts of earlier runs on the log.
+        earlier: facts about the log that earlier runs have stored.
         comparison: result of the comparison of copies. It names the records that don't count.
         first: the parts that were decoded before copies were compared. None if these have records that don't count, so
             that all parts must be decoded again.

@@ -264,7 +264,7 @@ class PauseStep:
 
     A row stays open until its group was deleted, or has a record so late that no later commit can change the pause.
     Only the group's own records decide this, so the result does not depend on other groups or on the number of runs.
-    A later commit changes a closed row in two exceptions:
+    A later commit changes a closed row only in two cases:
 
     - the time of a record was ahead of the times of the records after it
     - a deleted group was created again within an hour

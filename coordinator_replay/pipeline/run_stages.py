@@ -49,7 +49,7 @@ COUNTED_EARLIER = "counting what earlier runs found"
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """The cluster's topics before and after this run's input, and the files of its metadata log."""
+    """The cluster's topics before and after this run's input, and the files of the cluster's metadata log."""
 
     before: topics.ClusterTopics
     now: topics.ClusterTopics

@@ -86,7 +86,7 @@ class BrokerLogFile:
     def _is_there(self, read_log: ReadLog) -> bool:
         """Return whether the file still begins with the part that a run read.
 
-        If so, read on after that part.
+        If so, the stream is at the end of that part afterwards.
         """
         length = min(read_log.position, _TAIL_BYTES)
         self._stream.seek(read_log.position - length)

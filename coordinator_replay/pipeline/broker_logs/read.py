@@ -63,7 +63,7 @@ class LogResult:
 
     Attributes:
         uri: URI of the file.
-        read: how far the file has been read now; None if the file was refused.
+        read: how far the file has been read now; None if the file was refused or has no new line.
         problem: why the file was refused, or another note on the file.
         lines: number of lines with a mark of a coordinator.
         events: number of these lines that are about a group or a partition and have a time.

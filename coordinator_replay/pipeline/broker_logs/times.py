@@ -29,7 +29,7 @@ def utc_times(
 
     Args:
         events: lines with their events, in the order of the file.
-        rebalances: files of table ``rebalances``, whose times show the zone if none is named.
+        rebalances: files of table ``rebalances``, whose times show the zone if ``zone`` is None.
         zone: time zone of local times; None to infer it from records.
         earlier_ms: local time minus UTC in milliseconds, as an earlier run found it for this file; None if no run did.
 
@@ -88,7 +88,7 @@ def _recorded_lines(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: S
 
 
 def _recorded_times(rebalances: Sequence[str], groups: set[str | None]) -> dict[tuple[Any, ...], list[int]]:
-    """Return the recorded times of stabilized generations and bumped epochs, by event, group and number.
+    """Return the recorded times of stabilized generations and bumped epochs, by event, group, and generation or epoch.
 
     The time of a classic group's generation is the end of its join phase (``currentStateTimestamp``), in column
     ``began_by``.

@@ -150,10 +150,7 @@ class _Expiring(TypedDict):
 
 
 class _Removed(TypedDict):
-    """A tombstone.
-
-    Its time is in microseconds.
-    """
+    """A tombstone of an offset, with its time in microseconds."""
 
     ended_by: str
     valid_to: int | None

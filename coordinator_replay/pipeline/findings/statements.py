@@ -113,7 +113,7 @@ _NO_SUMS = pa.table(
 def expected_offsets(opened: pa.Table, retention: Retention, as_of: datetime, horizon_ms: int) -> pa.Table:
     """Return offsets that are past retention, or will be within the horizon.
 
-    For a time after the end of the log, groups are taken to stay as they are.
+    If ``as_of`` is after the end of the log, groups are assumed to stay as they are at the end.
 
     Args:
         opened: offsets that are current at the end of the log, with the columns of STAGED.

@@ -1,4 +1,4 @@
-"""The groups of one bucket: groups with new records continue from their snapshots, or all are replayed again.
+"""The groups of one bucket: groups with new records continue from their snapshots, or all groups are replayed again.
 
 A run adds rows that no later record changes, and replaces the bucket's open rows. Open rows of groups without new
 records are copied.

@@ -42,7 +42,7 @@ STATE_TABLE = "group_state"
 """The table of snapshots, which a replay fills as well."""
 
 NO_SNAPSHOT = 0
-"""Version in a row without a snapshot, because a step for the group failed."""
+"""``snapshot_version`` of a row that has no snapshot, because a step for the group failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +176,7 @@ class _GroupRun:
             yield from self.life.find_complete(self.key[1], offset, at_ms)
 
     def _advance(self, row: InputRow, record: Record) -> Iterator[Row]:
-        """Pass the breaks and proofs between the last record and the next one."""
+        """Tell the replay about the breaks and proofs between the last record and the next record."""
         while self.breaks and self.breaks[0].offset <= row.log_offset:
             yield from self._pass(self.breaks.pop(0))
         if self.complete is not None and not self.life.replay.continues(record):

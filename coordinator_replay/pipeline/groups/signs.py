@@ -1,7 +1,7 @@
 """Commits as signs of life: the last commits before a record that may show the departure of a member.
 
-Nearly all records of a log are commits, and few of them are near a departure. Each commit is joined with the record
-that follows it, and for each partition the last commit is kept.
+Nearly all records of a log are commits, and few of them are near a departure. Each of these few is joined with the
+departure that follows it. For each partition, only the last commit before a departure is kept.
 """
 
 from collections.abc import Iterator
@@ -57,8 +57,8 @@ ORDER BY group_id, log_partition, departed_at, topic, partition
 """  # noqa: S608 - our own numbers
 """SQL for the last commits of each partition before each of the ``departures``.
 
-Commits far from any departure of their group, by multiples of SIGNS_WITHIN_MS, are left out before the rest is sorted
-by offset.
+Before the commits are sorted by offset, those far from any departure of their group are left out, to save time. For
+this, times are compared in whole multiples of SIGNS_WITHIN_MS.
 """
 
 RecordKey = tuple[str, int, int]

@@ -1,7 +1,7 @@
 """An archive of the classes that a session on this machine loads. With it, the JVM starts in about half the time.
 
-``scripts/setup`` makes it once, with ``python -m coordinator_replay.pipeline.host.class_archive``. Java checks that the
-archive fits the classpath and its own version, and starts without it if not (dynamic class data sharing, JEP 350).
+``scripts/setup`` makes it once, with ``python -m coordinator_replay.pipeline.host.class_archive``. If the archive does
+not fit the classpath or Java's version, Java starts without it (dynamic class data sharing, JEP 350).
 """
 
 import os
@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 PATH = Path(sys.prefix) / "share" / "coordinator-replay" / "classes.jsa"
-"""Path of the archive, in the folder of this installation's jars; it would fit no other installation."""
+"""Path of the archive, inside this installation, because it fits no other installation."""
 
 _MAKE = "COORDINATOR_REPLAY_CLASS_ARCHIVE"
 """Environment variable with the file to which a session writes its classes."""

@@ -1,8 +1,8 @@
 """Jars that pip does not install.
 
-They are fetched once into a cache and passed to Spark as files, so later starts need no network. Maven fetches them if
-it is installed, because it uses the user's mirrors and proxies; otherwise Spark's own resolver does. Delta's Python
-package tells the name of its jar for the installed Spark.
+They are fetched once into a cache and passed to Spark as files, so later starts need no network. If Maven is installed,
+it fetches them, because it uses the user's mirrors and proxies. Otherwise Spark's own resolver does. Delta's Python
+package knows which jar fits the installed Spark.
 """
 
 import os

@@ -72,7 +72,8 @@ WORKERS = {
 
 _QUICK_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:ReservedCodeCacheSize=240m")
 """Options for a JVM that starts fast: Python workers do the work, and Spark only passes shares and file names. With one
-compiler, the code cache would be a fifth of its usual size, and once it is full, nothing more is compiled."""
+compiler, the code cache would have a fifth of its usual size. Once it is full, nothing more is compiled, so it gets its
+usual size."""
 
 
 @contextmanager

@@ -122,7 +122,7 @@ def is_local(spark: SparkSession) -> bool:
 
 @contextmanager
 def named_jobs(spark: SparkSession, name: str) -> Iterator[None]:
-    """Name the jobs of the block on Spark's pages. Spark Connect has tags instead, which can't have blanks."""
+    """Name the jobs of the block in the Spark UI. Spark Connect has tags instead, which can't have blanks."""
     if is_remote(spark):
         tag = name.replace(" ", "-").replace(",", "")
         spark.addTag(tag)

@@ -1,11 +1,12 @@
 """Causes of removed offsets. A tombstone names no cause, so the cause is inferred from other events at its time.
 
-Retention removes every offset of a group that is past ``offsets.retention.minutes``, and with the last offset the
-group. DeleteGroups removes all offsets of a group, whatever their age. A deleted topic removes its offsets from many
-groups at once. DeleteOffsets removes the offsets that an admin names. So one offset that is too young proves that its
-operation was not retention. If all offsets are old enough, the confidence in retention depends on how soon after their
-time they were removed. Some releases of Kafka expired offsets that were not due, or that a member's subscription or an
-open transaction should have kept. If such a bug leaves the same records, it is named with its releases.
+Retention removes every offset of a group that is past ``offsets.retention.minutes``. With the last offset, it removes
+the group. DeleteGroups removes all offsets of a group, whatever their age. A deleted topic removes its offsets from
+many groups at once. DeleteOffsets removes the offsets that an admin names. So one offset that is too young proves that
+its operation was not retention. If all offsets are old enough, the confidence in retention depends on how soon after
+their time they were removed. Some releases of Kafka expired offsets that were not due, or that a member's subscription
+or an open transaction should have kept. If such a bug leaves the same records, the evidence names the bug and its
+releases.
 
 Only this step looks across buckets: a topic is deleted in all of them, and retention is the same for all.
 """
@@ -88,8 +89,8 @@ class CausesShare:
         commits: files of ``offset_commits``; none if ``lines`` is empty.
         group_records: files of ``group_records``; none if ``lines`` is empty.
         deletions: topics and times of their deletion in milliseconds, if the dump holds the cluster's metadata.
-        retention_ms: offsets.retention.minutes as the user gave it. None infers the retention, or takes Kafka's default
-            if it can't be inferred.
+        retention_ms: offsets.retention.minutes as the user gave it, in milliseconds. None infers the retention, or
+            takes Kafka's default if it can't be inferred.
         end: timestamp of the last record of the log.
         as_of: the time at which expiry is evaluated; None for the end of the log.
         place: the folders for the rows that are written.
@@ -203,7 +204,7 @@ def _retention(share: CausesShare, removed: pa.Table) -> Retention:
 def _texts(*texts: str) -> str:
     """Return SQL for a list of sentences.
 
-    A column in braces is replaced by its value.
+    If a text has the name of a column in braces, the SQL puts the column's value there.
     """
     parts = (text.replace("'", "''").replace("{", "' || ").replace("}", " || '") for text in texts)
     return "[" + ", ".join(f"'{part}'" for part in parts) + "]"

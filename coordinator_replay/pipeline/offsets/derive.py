@@ -286,9 +286,9 @@ class Derivation:
                 yield some(batch, is_wanted)
 
     def _without_marker(self, waiting: pa.Table) -> list[pa.RecordBatch]:
-        """Return commits whose marker is in no dump and which must have been committed.
+        """Return events of kind COMMITTED for commits that are proven to be committed, though no dump has their marker.
 
-        The cleaner would have removed aborted commits.
+        The proof is that the cleaner would have removed aborted commits.
         """
         partitions = waiting.column("log_partition").to_pylist() if self.proofs.times else []
         if not self.proofs.ranges.keys() & set(partitions):

@@ -50,12 +50,18 @@ EVENTS = pa.schema(
         ("is_begin_open", pa.bool_()),
     ]
 )
-"""A row is one ``OffsetEvent``. It takes effect at at_offset and at_timestamp. For a transactional commit, these are
-the offset and time of the marker. While the commit waits, they are those of the first commit of the key in its
-transaction. log_offset and log_timestamp are those of the record. ``name`` is the owner, the state or the rule. A
-rule's base is in commit_timestamp, the end of an ownership in until_offset. A commit of an earlier batch or run has
-``previous_offset``, ``replaced_offset`` and ``is_begin_open`` as in ``offset_history``. ``lost_at`` is the offset at
-which records begin to be missing, if a newer dump lacks the commit's record."""
+"""Columns of events. A row is one ``OffsetEvent``:
+
+- ``at_offset`` and ``at_timestamp``: where the event takes effect. A transactional commit takes effect at its marker.
+  As long as it waits, these are the values of the first commit of the key in its transaction.
+- ``log_offset`` and ``log_timestamp``: the record of the event.
+- ``name``: the owner, the state, the rule, or the reason for the end of an offset.
+- ``commit_timestamp``: for a rule, the base time of the rule.
+- ``until_offset``: the end of an ownership.
+- ``previous_offset``, ``replaced_offset`` and ``is_begin_open``: as in ``offset_history``, for a commit of an earlier
+  batch or run.
+- ``lost_at``: the offset at which records begin to be missing, if a newer dump lacks the commit's record.
+"""
 
 UNKNOWN_STATE = "Unknown"
 

@@ -264,17 +264,17 @@ class _Batch:
         return pa.array(self.is_readable[rows] & ~self.proofs.have_gap(partitions, begins, ends))
 
     def _replaced_offsets(self, rows: Numbers) -> pa.Array:
-        """Return the offsets that commits replaced.
+        """Return the column ``replaced_offset`` of commits: the offset that each of them replaced.
 
-        An offset that is not on record is null.
+        If that offset is not on record, it is null.
         """
         shown = np.where(self._hides_previous[rows], NOWHERE, self.replaced[rows])
         return pc.coalesce(self.take("committed_offset", _rows(shown)), self.take("replaced_offset", _rows(rows)))
 
     def _previous(self, rows: Numbers) -> pa.Array:
-        """Return the offsets that commits replaced.
+        """Return the column ``previous_offset`` of commits: the offset that each of them replaced.
 
-        An offset is null if it can't be compared with the commit's own offset.
+        If that offset can't be compared with the offset of the commit, it is null.
         """
         is_hidden = self._hides_previous[rows] | ~self._are_comparable[rows]
         compared = self.take("committed_offset", _rows(np.where(is_hidden, NOWHERE, self.replaced[rows])))
@@ -282,7 +282,7 @@ class _Batch:
 
     @cached_property
     def _are_of_other_topics(self) -> Bools:
-        """Return whether commits have a topic id that the previous commit may not have had."""
+        """Return, for each commit, whether it has a topic id that is not on record for the commit that it replaced."""
         ids = self.events.column("topic_id").dictionary_encode()
         codes = numbers_of(ids.indices, NOWHERE)
         is_other: Bools = (self.replaced != NOWHERE) & (codes != NOWHERE) & (codes != codes[self.replaced])
@@ -298,7 +298,7 @@ class _Batch:
         return (offsets >= 0) & (offsets[self.replaced] >= 0) & ~self._are_of_other_topics
 
     def _commit_columns(self, rows: Numbers) -> dict[str, pa.Array]:
-        """Return columns of commits, which are their own fields, the owner of the partition, and the group's state."""
+        """Return columns of commits: the fields of their records, the partition's owner, and the group's state."""
         at = _rows(rows)
         as_written = {name: self.take(name, at) for name in HISTORY.names if name in _AS_WRITTEN}
         return as_written | {
@@ -461,7 +461,7 @@ def find_offset_intervals(
         proofs: proofs about log partitions with missing records.
 
     Yields:
-        Batches in STAGED.
+        Batches with the columns of STAGED.
 
     Raises:
         RuntimeError: events are not sorted; this is a fault of the program, not of the log.

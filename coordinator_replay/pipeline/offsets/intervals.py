@@ -1,9 +1,9 @@
 """The compiled loop that turns commits, markers and tombstones of many keys into intervals of current offsets.
 
-The rules of ``engine.offsets``, applied to columns of numbers: a row is an index, and its other columns stay
-in Arrow. For each key (group, topic, partition, log partition), the loop keeps the stored row and the rows that wait
-for a marker. It skips context rows, which only look-ups use (``lookups``). The code is short because the first audit on
-a machine compiles it, and the compiler copies a function into each of its calls.
+The loop applies the rules of ``engine.offsets`` to columns of numbers. A row is an index, and its other columns stay in
+Arrow. For each key (group, topic, partition, log partition), the loop keeps the stored row and the rows that wait for a
+marker. It skips context rows, which only look-ups use (``lookups``). The code is short because the first audit on a
+machine compiles it, and the compiler copies a function into each of its calls.
 """
 
 from enum import IntEnum
@@ -110,9 +110,9 @@ def _first(events: Any, outcome: Any, waiting: Any, count: Any, row: Any) -> Any
 
 @inlined
 def _end_of_current(events: Any, waiting: Any, count: Any, stored: Any, row: Any) -> Any:
-    """Return how a row ends the current offset, even if no offset is current.
+    """Return how a row ends the current offset, or NOWHERE if the row does not end it.
 
-    If the row does not end it, return NOWHERE.
+    A commit or a tombstone has an end even if no offset is current.
     """
     kind = events[EventField.KIND, row]
     if kind == OffsetEvent.PLAIN or kind == OffsetEvent.OPEN_OFFSET:
@@ -207,7 +207,7 @@ def _end_waiting(events: Any, outcome: Any, waiting: Any, count: Any, stored: An
 
 @compiled
 def find_intervals(events: Any, begins: Any, outcome: Any, waiting: Any) -> Any:
-    """Follow the events of all keys.
+    """Follow the events of all keys, and fill ``outcome`` and ``waiting``.
 
     Args:
         events: int64 matrix of ``EventField`` by row.

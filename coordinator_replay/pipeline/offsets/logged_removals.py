@@ -1,4 +1,7 @@
-"""Removals of offsets that brokers' logs name, see ``analysis.broker_logs.removals``: inputs from the tables."""
+"""Removals of offsets that brokers' logs name, with their tombstones in the tables.
+
+See ``analysis.broker_logs.removals``.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,7 @@
 """Look-ups for many log offsets at once: the state of a group, the expiry rule in force, or the owner of a partition.
 
 The rows of a batch are sorted by group, topic and partition. The context rows come before the events of their group or
-partition, ordered by offset. A look-up is a binary search in them, so it needs no loop over events.
+partition, ordered by offset. A look-up is a binary search in the context rows, so it needs no loop over events.
 """
 
 import numpy as np

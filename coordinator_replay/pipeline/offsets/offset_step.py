@@ -301,7 +301,7 @@ def _with_merged(rows: pa.RecordBatch) -> pa.RecordBatch:
 def _at_least(rows: pa.RecordBatch, ends: Mapping[int, int], column: str) -> Bools:
     """Return, for each row, whether its offset lies at or after the end of the row's log partition.
 
-    A log partition that is not in ``ends`` has no end: all of its rows lie after it.
+    All rows of a log partition that is not in ``ends`` count as after the end.
     """
     partitions, offsets = (numbers_of(rows.column(name), -1) for name in ("log_partition", column))
     is_after = np.ones(rows.num_rows, np.bool_)
@@ -313,7 +313,7 @@ def _at_least(rows: pa.RecordBatch, ends: Mapping[int, int], column: str) -> Boo
 def _with_group_tombstones(removed: pa.RecordBatch, tombstones: pa.Table) -> pa.RecordBatch:
     """Return removed offsets, with whether the group's own tombstone follows in the same operation.
 
-    The records of one operation share their time, whether one run read all of them or not.
+    The records of one operation are recognised by their common time, so they may come from several runs.
     """
     rows = pa.table(
         {

@@ -78,7 +78,7 @@ def _anchors(records: pa.RecordBatch, rows: Numbers, *, is_live: bool = False) -
 
 
 def compare(records: pa.RecordBatch, anchors: Mapping[int, Sequence[Anchor]]) -> list[Comparison]:
-    """Compare the records of a batch with anchors.
+    """Return a comparison for each record of a batch that lies at the offset of an anchor.
 
     Args:
         records: records in ``LOG_RECORD``.

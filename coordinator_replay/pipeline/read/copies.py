@@ -83,14 +83,14 @@ class DumpCopy:
         return end is None or self.unread > 0 or (self.bounds.end != end and not is_passed_over)
 
     def as_read_whole(self) -> "DumpCopy":
-        """Return the copy in the state that it has after all its parts are read, without skipping."""
+        """Return the copy as it is after all of its parts were read and none was skipped."""
         return replace(self, skipped=0, bounds=replace(self.bounds, covered_from=_first_offset(self.files, ())))
 
 
 def _base_offsets(files: Sequence[DumpFile]) -> list[int]:
     """Return the base offsets in file names, at most LARGEST_INT64.
 
-    A name may have a larger number.
+    A larger number in a name becomes LARGEST_INT64.
     """
     return [min(base, LARGEST_INT64) for file in files if (base := base_offset(file)) is not None]
 
@@ -98,7 +98,7 @@ def _base_offsets(files: Sequence[DumpFile]) -> list[int]:
 def _first_offset(files: Sequence[DumpFile], extents: Sequence[Extent]) -> int:
     """Return the lowest offset that files cover.
 
-    It comes from file names, or else from the first batches of the files.
+    The offset comes from file names, or else from the first batches of the files.
     """
     named = _base_offsets(files)
     return min([*named, *(extent.first_offset for extent in extents if not named)], default=0)
@@ -217,8 +217,9 @@ def passed_over(
     """Yield copies whose skipped parts must be read after all, each with the parts that still need not be read.
 
     If a copy lacks offsets after the end of earlier runs, only its own records show which keys were still alive. The
-    same holds if it has records in a range for which an earlier copy had no file: the rest of that file was compacted
-    away. An older copy may have records that newer copies have lost, except in ranges without missing records.
+    same holds if the copy has records in a range for which earlier copies had no file, because compaction has removed
+    other records of that range. An older copy may have records that newer copies have lost, except in ranges without
+    missing records.
 
     Args:
         copies: the copies of a dump.

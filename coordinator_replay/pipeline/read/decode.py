@@ -1,8 +1,8 @@
-"""The first stage, which decodes files of the dump into staged rows. The tasks write these themselves.
+"""The first stage, which decodes files of the dump into staged rows.
 
 A staged row has its position, facts of its batch, and the columns of its sort: commit, group record, control record or
-quarantine. Each sort has its own files in each bucket, so that the next stage reads only what it needs. Raw bytes never
-cross to the JVM.
+quarantine. Each sort has its own files in each bucket, so that the next stage reads only what it needs. The tasks read
+and write files themselves, so raw bytes never cross to the JVM.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -77,7 +77,7 @@ STAGED = {
     )
     for kind, columns in KINDS.items()
 }
-"""The columns of each sort's files."""
+"""The columns of staged files, by sort of record."""
 
 Skip = Mapping[int, Sequence[tuple[int, int]]]
 """Closed ranges of offsets that were audited before, by log partition."""
@@ -133,7 +133,8 @@ class DecodedFile:
         extents: the offsets that each segment covers.
         notes: sentences about the files for the user.
         anchors: by log partition, the few records that may become anchors.
-        parts: comparisons with the anchors that earlier runs have kept, by file or log partition.
+        parts: for each segment, or each log partition of an export, comparisons with the anchors of earlier runs. The
+            part of a segment also has the topic id and leader epochs.
     """
 
     files: list[StagedFile] = field(default_factory=list)

@@ -60,14 +60,15 @@ def around(skip: Sequence[tuple[int, int]], offsets: Iterable[int]) -> list[tupl
 
 
 def companions(dump: Dump, files: Iterable[DumpFile], name: str) -> dict[str, str]:
-    """Return the URIs of the files with a name that lie beside segments, by the URI of one segment of each folder.
-
-    Folders without such a file are left out.
+    """Return the files with a certain name in the folders of segments, such as ``partition.metadata``.
 
     Args:
         dump: the dump.
         files: some segments of the dump.
-        name: name of the files, such as PARTITION_METADATA.
+        name: name of the files.
+
+    Returns:
+        The URI of each file, by the URI of one segment of the same folder. Folders without such a file are left out.
     """
     folders = {folder_of(file): file.uri for file in files}
     named = ((uri, f"{folder}/{name}") for folder, uri in folders.items())

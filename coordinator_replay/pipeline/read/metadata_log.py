@@ -46,7 +46,7 @@ class TopicRecord:
 
 @dataclass(frozen=True, slots=True)
 class MetadataFile:
-    """Contents of a file of the log.
+    """The records about topics in a file of the log.
 
     Attributes:
         base_offset: the file's first offset; for a snapshot, the first offset that it does not contain.
