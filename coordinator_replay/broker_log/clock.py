@@ -105,7 +105,7 @@ def _two(fitting: Sequence[tuple[int, frozenset[int]]]) -> list[UtcOffset] | Non
 
 
 class ZoneClock:
-    """Conversion of one zone's local times to UTC, in the order in which they were logged."""
+    """Conversion of one zone's local times to UTC. Times must come in the order in which they were logged."""
 
     def __init__(self, zone: tzinfo) -> None:
         self._zone = zone
@@ -114,8 +114,8 @@ class ZoneClock:
     def utc_ms(self, local_ms: int) -> int:
         """Return UTC for a local time, both in milliseconds.
 
-        When daylight saving ends, clocks show one hour twice. A time in this hour counts as the first hour until the
-        logged times go back, and as the second hour from then on.
+        When daylight saving ends, clocks show one hour twice. A time in this hour belongs to the first of the two hours
+        until the logged times go back. From then on, it belongs to the second.
         """
         local = datetime.fromtimestamp(local_ms // 1000, UTC).replace(tzinfo=self._zone)
         first, second = (round(local.replace(fold=fold).timestamp()) * 1000 + local_ms % 1000 for fold in (0, 1))

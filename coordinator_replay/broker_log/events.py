@@ -148,8 +148,8 @@ def _fields(fields: Mapping[str, str | None]) -> dict[str, Any]:
 def _managed(fields: Mapping[str, Any], text: str) -> BrokerEvent | None:
     """Return the event of a line in the rebalancing log of a managed service.
 
-    The reason in such a line is often a message in a wording of brokers, which names the event. Return None if the line
-    has no group or no coordinator.
+    The reason in such a line is often a broker's message. Then the event is read from this message. Return None if the
+    line has no group or no coordinator.
     """
     group, reason = fields.get("groupId"), fields.get("reason")
     if not isinstance(group, str) or "coordinatorId" not in fields:

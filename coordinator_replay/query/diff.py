@@ -284,7 +284,7 @@ def changes_between(before: Side, after: Side) -> list[Change]:
 
 
 def _groups(before: Side, after: Side, old: Iterable[Group], new: Iterable[Group]) -> Iterable[Change]:
-    """Yield groups that came, went, or changed type, state or protocol."""
+    """Yield a change for each group that came or went, and for each new type, state or protocol of a group."""
     was, is_now = ({group.group_id: group for group in groups} for groups in (old, new))
     for group_id in sorted({*was, *is_now}):
         yield from _group_changes(group_id, was.get(group_id), is_now.get(group_id), before, after)

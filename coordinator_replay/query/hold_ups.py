@@ -114,6 +114,8 @@ class HoldUp:
 def hold_ups(warehouse: Tables, group: str | None = None) -> dict[str, HoldUp]:
     """Return the member that blocked each rebalance, by rebalance id.
 
+    Rebalances that no member blocked are left out.
+
     Args:
         warehouse: the tables to read.
         group: only rebalances of this group; None for all groups.

@@ -133,7 +133,7 @@ class Impact:
 
     @property
     def unowned_partitions(self) -> int:
-        """Return the number of partitions of all groups that had no owner for a part of the range."""
+        """Return the number of partitions without an owner for a part of the range, summed over groups."""
         return sum(group.unowned_partitions for group in self.groups)
 
     @property

@@ -309,7 +309,7 @@ def _is_whole(warehouse: Tables, group: str) -> bool:
 def check_partition(warehouse: Tables, topic: str, partition: int, group: str) -> None:
     """Check that the tables have a commit of the group for the partition.
 
-    ``check_topics`` has found that the group committed offsets of the topic.
+    The caller has called ``check_topics``, so the group has committed offsets of the topic.
 
     Raises:
         UsageError: the tables have no commit of the group for the partition.
@@ -327,7 +327,7 @@ def check_partition(warehouse: Tables, topic: str, partition: int, group: str) -
 
 
 def check_topics(warehouse: Tables, topics: Sequence[str], group: str) -> None:
-    """Make sure that the tables have committed offsets of a group for topics.
+    """Check that the tables have committed offsets of a group for all given topics.
 
     Raises:
         UsageError: the tables have no committed offset for one of the topics.
@@ -545,7 +545,7 @@ class _TopicLives(NamedTuple):
     is_there: bool | None
 
     def is_current(self, offset: CommittedOffset) -> bool:
-        """Return whether an offset belongs to the last of these topics, as far as the log shows."""
+        """Return whether the topic of an offset still exists and was not created again, as far as is known."""
         is_other = (self.ids or 0) > 1 if offset.topic_id is None else self.last_id not in (None, offset.topic_id)
         committed_at = offset.commit_timestamp
         is_older = self.created_at is not None and committed_at is not None and committed_at < self.created_at

@@ -269,14 +269,14 @@ def _by_time(
 def _was_exact(
     warehouse: Tables, group: str, at: datetime, *, since: int | None = None, until: int | None = None
 ) -> bool:
-    """Return whether the log proves the group's members in a part of the log.
+    """Return whether the log proves the members of a group in a part of the log.
 
     Args:
         warehouse: the tables to read.
         group: id of the group.
-        at: a point in time; it takes the place of a log offset that is None.
-        since: log offset at which the part of the log begins.
-        until: log offset at which the part of the log ends.
+        at: a point in time, at which the part begins or ends.
+        since: log offset at which the part begins; None begins at the point in time.
+        until: log offset at which the part ends; None ends at the point in time.
     """
     return bool(warehouse.rows(_WAS_EXACT_BETWEEN, group=group, at=at, start=since, end=until)[0][0])
 

@@ -1,7 +1,8 @@
 """The tables as questions see them: SQL over tables by name, and the time range that they cover.
 
-"As of T" is answered from ``valid_from``/``valid_to`` and log offsets. Questions read the newest version of each table
-that a finished run left. They don't see files of an audit that is still running or was killed.
+Questions about a point in time use the columns ``valid_from`` and ``valid_to``, and log offsets. All questions read the
+newest version of each table that a finished run left. They don't see files of an audit that is still running or was
+killed.
 """
 
 import re

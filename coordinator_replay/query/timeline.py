@@ -279,7 +279,7 @@ def _in_words(event: TimelineEvent, lines: Sequence[GroupLine]) -> TimelineEvent
 
 
 def _event(group: str, event: str, at: datetime | None, detail: dict[str, Any], **place: Any) -> TimelineEvent:
-    """Return an event that is not the group's own."""
+    """Return an event of the group's offsets, of its coordinator or of a broker's log, with the summary."""
     values = {"group_id": group, "log_timestamp": at, "event": event, "summary": words_of(event, detail)}
     return row_with(TimelineEvent, detail=detail, **values, **place)
 

@@ -155,7 +155,7 @@ def departures(warehouse: Tables, group: str) -> list[LoggedDeparture]:
 
 
 def last_departures_note(warehouse: Tables, group: str, at: datetime | None) -> str | None:
-    """Return a note on the last removal of members that lines explain, with the reasons; None if they explain none.
+    """Return a note on how members left in the last removal that brokers' logs explain; None if they explain none.
 
     Args:
         warehouse: the tables to read.
