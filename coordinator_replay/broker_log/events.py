@@ -62,7 +62,7 @@ _PARTS = {
 
 
 def _patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
-    """Yield each event of ``schemas/broker_log`` with one of its wordings, in the order of the file."""
+    """Yield each wording of ``schemas/broker_log`` as its event and a pattern, in the order of the file."""
     event = ""
     for line in (schemas_folder() / "broker_log" / "wordings.txt").read_text("utf-8").splitlines():
         if line.startswith(" "):

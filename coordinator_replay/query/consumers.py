@@ -32,15 +32,15 @@ class TopicConsumer:
     Attributes:
         how: the evidence that the client read the topic. ``subscribed``: it subscribed by name. ``regex``: by regular
             expression. ``share``, ``streams``: it was a member of such a group. ``assigned``: it was a member under a
-            classic protocol whose topics are not in the log. ``commits``: only commits of the group show it. The
+            classic protocol whose topics are not in the log. ``commits``: only commits of the group show it. Such
             commits come from a consumer that uses ``assign()``, from a tool, or from members that are not on record.
         client_id: None for ``commits``, whose records name no client. Also None for a static member if the client id on
             record may belong to an earlier process.
         client_host: None in the same two cases as ``client_id``.
         instance_id: ``group.instance.id`` of a static member.
         member_ids: number of member ids that the client had; each restart of a dynamic member adds one.
-        partitions: partitions of the topic that the client owned or committed in the time range; empty if it only
-            subscribed.
+        partitions: partitions of the topic that the client owned or committed in the time range; empty if the client
+            only subscribed.
         first_at: the time at which the client began to read; for ``commits``, the time of the first commit. None if the
             client began before the first record with a time.
         last_at: the time at which the client stopped; for ``commits``, the time of the last commit. None for a member

@@ -28,7 +28,7 @@ class Change:
             ``owner``, ``offset``: owner or committed offset of a partition. ``rebalance``, ``finding``: an event
             between the times.
         change: ``added``, ``removed`` or ``changed`` for most things. An offset has ``advanced``, ``rewound``,
-            ``not moved`` (others of the topic advanced) or ``changed`` (the topic may have been created again). A
+            ``not moved`` (other partitions advanced) or ``changed`` (the topic may have been created again). A
             rebalance has ``between``. A finding has ``new`` if it began between the times, and ``found`` if it was
             first seen between the times but may have begun earlier. A finding that began before the first time has
             ``over`` if it ended between the times. Between two audits, ``new`` means that only the second audit has

@@ -1,4 +1,4 @@
-"""End offsets of topics, read from a file. Lag needs them, and a dump of ``__consumer_offsets`` has none.
+"""End offsets of partitions, read from a file. Lag needs them, and a dump of ``__consumer_offsets`` has none.
 
 The file is CSV (``topic,partition,offset[,time]``, with or without these headings), JSON lines with the same names, or
 the output of ``kafka-get-offsets.sh`` (``topic:partition:offset``).
@@ -47,9 +47,9 @@ def read_end_offsets(path: Path, at: datetime | None = None) -> dict[TopicPartit
 
     Args:
         path: the file.
-        at: the point in time. If the file has several offsets of a partition, the latest offset up to this time counts.
-            None: the latest offset of all counts. An offset without a time counts only if the file has no offset of the
-            partition with such a time.
+        at: the point in time; None for the latest time in the file. If the file has several offsets of a partition, the
+            latest offset up to this time counts. Offsets without a time count only for partitions without such an
+            offset.
 
     Raises:
         InputError: the file can't be read, or a line is wrong; the message names the line.

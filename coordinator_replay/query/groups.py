@@ -219,7 +219,7 @@ class LastState(NamedTuple):
 
 
 def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str], *, has_logs: bool) -> str | None:
-    """Return a note if a search asked for a state that records never have, and found no such group; else None.
+    """Return a note if a search asked for a state that records never have, and no group was in this state; else None.
 
     Args:
         groups: the groups that the search found, by records or brokers' logs.

@@ -283,7 +283,7 @@ def pending_notes(
 
 
 def _no_commit_of(warehouse: Tables, group: str, topic: str, committed: Sequence[str]) -> str:
-    """Return a message for a topic for which the tables have no committed offset of a group.
+    """Return an error message: the tables have no committed offset of a group for a topic.
 
     Args:
         warehouse: the tables to read.

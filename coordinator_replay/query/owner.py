@@ -41,8 +41,8 @@ class Ownership:
     """A row of ``partition_ownership``: one member's ownership of a partition.
 
     Attributes:
-        client_id: client id of the member at that point in time; in a time range, the member's last client id. None if
-            the member had left by then.
+        client_id: client id of the member at the time asked for; None if the member was not in the group at that time.
+            If a time range was asked for, the member's last client id.
         client_host: host of the member at the same time as ``client_id``.
         is_client_inherited: whether client id and host may belong to an earlier process of this static member.
         is_exact: whether the log proves that the member owned the partition at the time asked about. For the ownerships
@@ -116,13 +116,11 @@ class Owners:
     Attributes:
         owners: the owners; several in share groups, or if the log shows two owners at once. Empty if nobody owned the
             partition or no owner is on record.
-        before: the last ownership that had ended by the time asked for.
-        after: the first ownership that began after the time asked for.
+        before: the last ownership that had ended by the time asked for; None if there is none.
+        after: the first ownership that began after the time asked for; None if there is none.
         is_exact: whether the log proves that the partition had these owners and no others.
-        is_before_exact: if the partition had no owner: whether the log proves that nobody owned it since ``before``
-            ended.
-        is_after_exact: if the partition had no owner: whether the log proves that nobody owned it until ``after``
-            began.
+        is_before_exact: whether the log proves that a partition without an owner had none since ``before`` ended.
+        is_after_exact: whether the log proves that a partition without an owner had none until ``after`` began.
     """
 
     owners: tuple[Ownership, ...]
