@@ -1,1 +1,1 @@
-"""The command line. A command parses its arguments, calls one function of another room, and prints the result."""
+"""The command line. A command parses its arguments, calls one function of another package, and prints the result."""

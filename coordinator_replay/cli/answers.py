@@ -33,13 +33,13 @@ _DOUBTS = {
 counts."""
 
 _SCREEN = 16
-"""Largest number of lines of a table that is to leave room for headings and notes on a screen."""
+"""Largest number of lines of a table on a screen. The other lines are for headings and notes."""
 
 _HEADINGS = 7
-"""Number of lines that a second table takes beside its rows."""
+"""Number of lines that a second table takes in addition to its rows."""
 
 _LEAST = 5
-"""Number of lines that a table may have, however many notes there are."""
+"""Number of lines that a table may always have, even if there are many notes."""
 
 
 at_option = click.option("--at", type=TIME, help="Point in time; default: the end of the log.")
@@ -71,7 +71,7 @@ _all_groups_option = click.option("--all-groups", is_flag=True, help="All groups
 
 
 def group_argument(function: Function) -> Function:
-    """Add the group, as an argument or in the form of Kafka's tools, as ``--group``."""
+    """Add the group to a command: as an argument, or as ``--group``, the form of Kafka's tools."""
 
     @functools.wraps(function)
     def run(*arguments: Any, group: str | None, named_group: str | None, **asked: Any) -> Any:
@@ -85,7 +85,7 @@ def group_argument(function: Function) -> Function:
 
 
 def any_group_argument(function: Function) -> Function:
-    """Add a group that may be left out for all groups, see ``group_argument``."""
+    """Add a group to a command, see ``group_argument``. Without a group, the command is about all groups."""
 
     @functools.wraps(function)
     def run(*arguments: Any, group: str | None, named_group: str | None, all_groups: bool, **asked: Any) -> Any:
@@ -99,7 +99,7 @@ def any_group_argument(function: Function) -> Function:
 
 
 def several_groups_argument(function: Function) -> Function:
-    """Add groups by names and patterns, as ``groups``.
+    """Add groups to a command, by names and patterns. The command takes them as ``groups``.
 
     If no group is given, ``--all-groups`` or a condition is required.
     """

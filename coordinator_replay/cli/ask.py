@@ -1,8 +1,8 @@
 """The commands that ask: they read the tables directly and start no JVM.
 
 Each command parses, asks the Python API (``coordinator_replay.api``) and prints. It passes options that it does not
-need itself as ``asked``: arguments and options have the names of the method's parameters. The API is imported when a
-command runs, so that ``--help`` stays quick.
+need itself as ``asked``: they have the names of the API method's parameters. The API is imported when a command runs,
+so that ``--help`` stays quick.
 """
 
 import sys
@@ -121,7 +121,8 @@ def _print_several(common: Common, descriptions: "Sequence[Described]", *, has_g
 
     Print their members as another table, with a column for the group.
 
-    On a terminal, both together have the length of a screen, and notes about members that have no room are left out.
+    On a terminal, the two tables together have the length of a screen. Notes about members that have no room are left
+    out.
     """
     kinds = {kind for description in descriptions for kind in description.kinds}
     groups = [description.group for description in descriptions]
@@ -425,7 +426,7 @@ _FIRST = 6
 def _asked_columns(names: Sequence[str]) -> Sequence[str]:
     """Return the first columns of an SQL answer, up to the column that says how sure the others are.
 
-    Without such a column, return none.
+    Without such a column, return no column.
     """
     places = [place for place, name in enumerate(names[:_FIRST], start=1) if name.endswith("confidence")]
     return names[: max(places, default=0)]

@@ -106,11 +106,11 @@ def log_line(text: str) -> None:
 
 
 class _Interrupts:
-    """A watch for Ctrl-C while a block runs, whatever exception the block raises for Ctrl-C.
+    """A watch for Ctrl-C while a block runs. It notices Ctrl-C even if the block raises another exception, or none.
 
-    Python discards an exception that is raised in a finalizer or in the callback of a weak reference, such as those of
-    Py4J. Libraries written in C end the process, or go on, if their import is interrupted. So Ctrl-C that hits any of
-    them is sent again a moment later.
+    Python discards an exception that is raised in a finalizer or in the callback of a weak reference, as Py4J has them.
+    Libraries written in C end the process, or go on, if their import is interrupted. So Ctrl-C in a finalizer, such a
+    callback or an import is sent again a moment later.
 
     Attributes:
         is_any: whether Ctrl-C was pressed.
@@ -157,7 +157,7 @@ def _is_importing(frame: FrameType | None) -> bool:
 
 
 def _send_again() -> None:
-    """Press Ctrl-C in a moment, when the finalizer or the import may have ended."""
+    """Send Ctrl-C again in a moment, when the finalizer or the import may have ended."""
     timer = threading.Timer(_MOMENT, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
     timer.daemon = True
     timer.start()
@@ -302,8 +302,8 @@ def _report(problem: BaseException) -> None:
 class _ReaderLeft(Exception):  # noqa: N818 - no error: who runs ``| head`` has enough of it
     """Signal that the reader of the output is gone.
 
-    Click would end the program with code 1. But it depends on the reader's speed whether this happens at all, so the
-    program ends with code 0, as after an answer that was read.
+    Click would end the program with code 1. But only the reader's speed decides whether the output is cut off at all.
+    So the program ends with code 0, as after an answer that was read.
     """
 
 

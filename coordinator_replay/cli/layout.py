@@ -140,7 +140,7 @@ _STYLES: tuple[Callable[[str, int], str], ...] = (_name_and_uuid, cut, _end)
 
 
 def shortened_ids(texts: Iterable[str], width: int) -> dict[str, str]:
-    """Return each id cut to a width, or to the larger width that keeps all ids different.
+    """Return each id cut to a width, or to the next larger width that keeps all ids different.
 
     >>> shortened_ids(["worker-1-8d05801b", "worker-2-9a03038e"], 12)
     {'worker-1-8d05801b': 'worker-1-8d…', 'worker-2-9a03038e': 'worker-2-9a…'}
@@ -406,7 +406,7 @@ def lay_out(
     Args:
         columns: columns of the table, each with a heading.
         rows: a cell for each column.
-        width: cells of the terminal; None shows everything in full.
+        width: number of cells in a line of the terminal; None shows everything in full.
         numbers: for each column, whether its values are aligned to the right.
         nothing: the sign for null.
         has_styles: whether words have colours.

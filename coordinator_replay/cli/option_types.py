@@ -94,7 +94,7 @@ Time = datetime | LogTime
 """A time as a command takes it; the API resolves a time relative to the end of the log."""
 
 TIME = ParsedTime("time", parse_time, LogTime)
-"""A time."""
+"""Option type of a time."""
 
 END_TIME = ParsedTime("time", parse_end_time, LogTime)
 """The end of a time range: a day without a time of day belongs to the range."""
@@ -119,7 +119,7 @@ class _Mark(click.ParamType):  # type: ignore[type-arg]  # generic in newer clic
 
 
 MARK = _Mark()
-"""A time and a text."""
+"""Option type of a time and a text."""
 
 ABSOLUTE_TIME = ParsedTime("time", _by_the_clock)
 """A time in a command that has read no log yet: only full dates, and ``now`` by this machine's clock."""
@@ -131,7 +131,7 @@ DURATION_MS = Parsed("duration", lambda text: round(parse_duration(text).total_s
 
 
 def partition_number(text: str) -> int:
-    """Return the number of a partition.
+    """Return a partition number from its text.
 
     Raises:
         UsageError: the text is no number of a partition.
@@ -174,7 +174,7 @@ _REFUSED = re.compile(r"%[0-9A-Fa-f]{2}|[\\\x00-\x1f\x7f]|\[(?![^/]*\])")
 
 
 def check_cluster(name: str) -> str:
-    """Return the name of a cluster.
+    """Check the name of a cluster, and return it.
 
     Raises:
         UsageError: the name is empty, which tables can't distinguish from no name.

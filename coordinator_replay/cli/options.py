@@ -349,7 +349,7 @@ json_option = click.option("--json", "is_json", is_flag=True, help="The same as 
 def _set_zone(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
     """Set the zone in which the command reads and shows times.
 
-    If no zone is given, TZ counts if it names a zone.
+    Without the option, environment variables name the zone. A TZ that names no zone is ignored.
     """
     if value is None:
         return
@@ -376,7 +376,7 @@ verbose_option = click.option("-v", "--verbose", is_flag=True, help="Log more, a
 
 
 def command(*shown: str, name: str | None = None) -> Callable[[Function], Command]:
-    """Make a function a command.
+    """Return a decorator that makes a function a command.
 
     Args:
         shown: examples of the command, as a user types them.
@@ -388,7 +388,9 @@ def command(*shown: str, name: str | None = None) -> Callable[[Function], Comman
 def warehouse_command(
     *shown: str, name: str | None = None, needs_warehouse: bool = True, compares: bool = False
 ) -> Callable[[Function], Command]:
-    """Make a function a command with the common options, which it takes as its first argument, ``common``.
+    """Return a decorator that makes a function a command with the common options.
+
+    The function takes these options as its first argument, ``common``.
 
     Args:
         shown: examples of the command, as a user types them.

@@ -75,7 +75,7 @@ def _cell(value: object) -> str:
 def empty_list_shown(value: object) -> object:
     """Return a value of a statement's answer as a table shows it.
 
-    An empty list is visible, unlike null.
+    An empty list is shown as ``[]``, so that it differs from null.
     """
     return "[]" if value == [] else value
 
@@ -243,7 +243,7 @@ def text_lines(text: str, *, indent: str = "", err: bool = False) -> list[str]:
 def print_text(text: str, *, indent: str = "", style: Mapping[str, object] | None = None, err: bool = False) -> None:
     """Print a sentence.
 
-    On a terminal, its further lines are indented by two more.
+    On a terminal, lines after the first are indented by two more blanks.
 
     Args:
         text: text to print; control characters are shown, not obeyed.

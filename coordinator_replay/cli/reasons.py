@@ -82,7 +82,7 @@ def _times(reasons: "Sequence[str]") -> "list[tuple[str, int]]":
 def reason_lines(rebalance: "Rebalance", hold_up: "HoldUp | None" = None) -> list[str]:
     """Return the lines about one rebalance.
 
-    The first line names the rebalance; the others give its cause and its costs.
+    The first line has the time, the group and the cause. The other lines have the costs and the evidence.
 
     Args:
         rebalance: the rebalance to explain.

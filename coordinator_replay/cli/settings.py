@@ -1,4 +1,4 @@
-"""Typed settings of what-if alternatives: NAME=VALUE, with commas between several."""
+"""Settings of what-if alternatives, as a user types them: NAME=VALUE, with commas between several settings."""
 
 from collections.abc import Iterable
 

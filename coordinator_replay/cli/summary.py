@@ -24,7 +24,7 @@ _COUNTS = {
     "duplicates_dropped": "further copies dropped",
     "already_audited": "already audited",
 }
-"""Counts of a run, each with its words below the first line of the summary."""
+"""Counts of a run, each with its words in the summary. The count without words is in the first line."""
 
 _STATUSES = {
     "EXPIRED": "expired",

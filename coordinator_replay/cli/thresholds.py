@@ -1,4 +1,4 @@
-"""Typed thresholds: ``--threshold stuck=15m``, ``--threshold storm-rebalances=20``."""
+"""Thresholds, as a user types them: ``--threshold stuck=15m``, ``--threshold storm-rebalances=20``."""
 
 from coordinator_replay.analysis.findings.thresholds import THRESHOLD_NAMES
 from coordinator_replay.cli.option_types import Parsed
@@ -9,7 +9,7 @@ from coordinator_replay.query.times import parse_duration
 def parse_threshold(text: str) -> tuple[str, int]:
     """Read a threshold.
 
-    If the threshold is a duration, its name may leave out the unit, but its value has a unit.
+    The name of a threshold that is a duration may lack ``_ms``. Its value needs a unit.
 
     >>> parse_threshold("stuck=15m")
     ('stuck_ms', 900000)

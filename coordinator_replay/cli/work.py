@@ -1,4 +1,4 @@
-"""Functions of other rooms that commands call. Each is loaded at its first use, and ``--help`` loads none."""
+"""Functions of other packages that commands call. Each is loaded at its first use, and ``--help`` loads none."""
 
 from typing import TYPE_CHECKING
 

@@ -1,1 +1,1 @@
-"""Pages to look at and traces to walk through, made from answers of the query room."""
+"""Pages to look at and traces to walk through, made from answers of ``query``."""

@@ -96,7 +96,7 @@ class OffsetLine(NamedTuple):
         last_until: the time at which the last offset ended; the end of the life if this offset is still in force.
         marked: offsets that went backwards or were removed within the life. Each has ``at``, ``until`` and
             ``committed_offset``. ``back_from`` is the higher offset before it, or None. ``removed_by`` says what
-            removed it, or is None. ``lost_offset`` is the offset before a negative one, which means no offset.
+            removed the offset, or is None. ``lost_offset`` is the offset before a negative one, which means no offset.
     """
 
     topic: str

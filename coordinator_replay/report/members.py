@@ -1,4 +1,7 @@
-"""Members by the names that people gave them: client ids, a colour for each client, a shade for each incarnation."""
+"""Members under the names that people gave them: client ids. Each client has a colour, each incarnation of it a shade.
+
+An incarnation of a client is one of the members that it was, one after another, such as before and after a restart.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -119,8 +122,8 @@ def _colours(
 ) -> Mapping[str, str]:
     """Return the colour of each identity.
 
-    Members with the same client id are one client if each joined after the one before had left. If they were members
-    at the same time, they are several clients.
+    Members with the same client id are incarnations of one client if each joined after the previous one had left. If
+    they were members at the same time, they are several clients.
     """
     colours: dict[str, str] = {}
     instances: dict[str, Lanes] = {}

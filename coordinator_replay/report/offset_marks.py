@@ -61,7 +61,7 @@ def _note(line: OffsetLine) -> str:
 
 
 def _points(line: OffsetLine) -> tuple[list[int], list[int | None]]:
-    """Return times and offsets.
+    """Return the times and offsets of a line. A missing offset interrupts the line.
 
     If no commit follows an offset, the line goes on to the end of the offset.
     """

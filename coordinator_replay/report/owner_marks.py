@@ -28,7 +28,7 @@ Partition = tuple[str, int]
 
 
 def partitions_of(life: GroupLife) -> Mapping[Partition, Sequence[OwnedInterval]]:
-    """Return ownerships by topic and partition, in their order."""
+    """Return ownerships by partition, sorted by topic and partition number."""
     partitions: dict[Partition, list[OwnedInterval]] = {}
     for holding in life.holdings:
         partitions.setdefault((holding.topic, holding.partition), []).append(holding)
@@ -101,7 +101,7 @@ def _owned(
 
 
 def identities_of(life: GroupLife, members: MemberIdentities) -> Mapping[str, str]:
-    """Return the members that are rows, by identity, each with its name."""
+    """Return the labels of the members, by identity. Each identity is a row."""
     return {members.identity(member.member_id): members.label(member.member_id) for member in life.members}
 
 

@@ -55,7 +55,7 @@ def _unpacked(column: Mapping[str, Any]) -> Sequence[Any]:
 
 
 def drawn_marks(glyph: Any, values: Values, frame: Frame, hatching: str) -> Iterator[str]:
-    """Yield the marks of a glyph, all of one look as one path.
+    """Yield the marks of a glyph as paths, one path for all marks of the same look.
 
     Args:
         glyph: a glyph of Bokeh, with a number or a column for each property.
