@@ -1,8 +1,8 @@
 """Timers of the coordinator, one for each key.
 
 Timers fire in the order of their times. Timers with equal times fire in the order in which they were last set. Every
-heartbeat moves a timer to a later time, so moves must be cheap: the old entry stays in the queue until its old time
-comes, and then gets the new time.
+heartbeat moves a timer to a later time, so moves must be cheap. The old entry stays in the queue until its old time
+comes. Then it gets the new time.
 """
 
 import heapq
@@ -79,7 +79,7 @@ class Timers:
     def _refresh_head(self) -> None:
         """Bring the head of the queue up to date.
 
-        Drop the entries of stopped timers, and put those of moved timers back.
+        Drop the entries of stopped timers, and give the entries of moved timers their new times.
         """
         while self._queue:
             at_ms, sequence, key = self._queue[0]

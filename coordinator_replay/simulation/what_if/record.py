@@ -279,9 +279,10 @@ def _usual_strategy(operations: Sequence[RecordedOperation]) -> str:
 
 
 def measured_initial_delay(operations: Sequence[RecordedOperation]) -> int | None:
-    """Return ``group.initial.rebalance.delay.ms``, as measured from the record of generation 0 to the first join's end.
+    """Return ``group.initial.rebalance.delay.ms``, as measured from the record of generation 0.
 
-    Return None if there is no record of generation 0. The coordinator writes it when the first member begins to join.
+    The coordinator writes this record when the first member begins to join. The delay ends with the join phase. Return
+    None if there is no such record.
     """
     for before, next_operation in pairwise(operations):
         if (

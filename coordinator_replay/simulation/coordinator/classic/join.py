@@ -219,9 +219,9 @@ class Join:
         return before == [(entry["name"], entry["metadata"]) for entry in self.body["protocols"]]
 
     def _update(self, member_id: str) -> None:
-        """Replace protocols and timeouts.
+        """Replace a member's protocols and timeouts, and let its request wait for the end of the join phase.
 
-        Client id and host stay those of the first join.
+        The client id and host of the first join are kept.
         """
         subscription = self.live.members[member_id].subscription
         if subscription is None:

@@ -1,8 +1,8 @@
 """A classic group in the memory of its coordinator, where rebalances happen between two records.
 
 Mirrors ``classic.ClassicGroup``: its states and transitions, its members with all their protocols and votes, and the
-requests that wait for an answer. The order of Kafka's hash tables is reproduced, because the order decides about the
-new leader, the winner of a tied vote, and the sequence of members in records and answers.
+requests that wait for an answer. The order of Kafka's hash tables is reproduced. It decides about the new leader, the
+winner of a tied vote, and the sequence of members in records and answers.
 
 A classic group lives outside the replayed state, as in Kafka: its rebalance goes on in memory, and a record is
 written only for an outcome. The shard replays these records into the state with which a new leader of the partition
