@@ -1,5 +1,5 @@
-"""Whether a change of how leaves what users read as it was: tables and answers of two commits, side by side.
+"""A comparison of the tables and answers of two commits: it shows whether a change alters what users read.
 
-``written`` makes the tables of a dump and asks every command about them, each answer a file; it runs in the tree of
-either commit. ``compared`` says where the files of two trees differ, once renames are taken into account.
+``written`` makes the tables of a dump, and writes the answer of every command into a file. It runs in the tree of each
+commit. ``compared`` lists the files that differ between two trees, apart from renamed words and columns.
 """

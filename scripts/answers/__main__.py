@@ -1,4 +1,4 @@
-"""Compares what this tree answers with what an earlier commit did; ends with 1 where they differ."""
+"""Compares the answers of this tree with the answers of an earlier commit. Exits with 1 if they differ."""
 
 import argparse
 import os
@@ -42,12 +42,12 @@ def main() -> int:
 
 
 def find(name: str) -> Path:
-    """A sample by its name, or a dump by its path."""
+    """Return the folder of a sample, given its name, or of a dump, given its path."""
     return DATA / name if (DATA / name).is_dir() else Path(name).resolve()
 
 
 def checked_out(commit: str, work: Path) -> Path:
-    """The tree of a commit, without a repository around it."""
+    """Unpack the tree of a commit, without a repository, and return its folder."""
     revision = subprocess.run(
         ["git", "rev-parse", "--verify", f"{commit}^{{commit}}"],
         cwd=REPOSITORY, check=True, capture_output=True, text=True,
@@ -61,12 +61,15 @@ def checked_out(commit: str, work: Path) -> Path:
 
 
 def write(python: Path, tree: Path, dump: Path, work: Path, out: Path, nights: int) -> None:
-    """Write the answers of a tree, by the Python of its environment: two trees have modules of the same names."""
+    """Write the answers of a tree with the Python of its environment.
+
+    Each tree needs a process of its own, because two trees have modules of the same names.
+    """
     program = Path(__file__).with_name("written.py")
-    # Sentences with a path are folded by its length: both trees write to the same place.
+    # The length of a path decides where a line breaks, so both trees write to the same folder.
     place = work / "written"
     arguments = [str(dump), str(place), str(nights)]
-    # Sets are in the same order in both.
+    # With this seed, sets have the same order in both processes.
     env = {**os.environ, "PYTHONPATH": str(tree), "PYTHONHASHSEED": "0"}
     subprocess.run([str(python), str(program), *arguments], cwd=tree, env=env, check=True)
     shutil.rmtree(out, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Where the answers of two trees differ, but for what was renamed on purpose."""
+"""Differences between the answers of two trees, apart from words and columns that were renamed on purpose."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ RENAMED_WORDS = {
     "partitions_moved": "partitions_reassigned",
     "release_event": "released_by",
 }
-"""Words of answers, messages and columns: as they were, and as they are."""
+"""Words of answers, messages and columns: the old word, and the new one."""
 
 RENAMED_COLUMNS = {
     "commit_totals": {"told": "sums"},
@@ -22,11 +22,11 @@ RENAMED_COLUMNS = {
     "rebalances": {"partitions_moved": "partitions_reassigned"},
     "removed_offsets": {"last_consumed_by": "last_owner_member_id"},
 }
-"""Columns of stored tables: as they were called, and as they are."""
+"""Columns of stored tables: the old name, and the new one."""
 
 
 def differences(before: Path, after: Path) -> list[str]:
-    """The files of two trees that differ, or that only one of them has."""
+    """Return the files that differ between two trees, or that only one of the trees has."""
     names = sorted({path.relative_to(root) for root in (before, after) for path in root.rglob("*") if path.is_file()})
     return [str(name) for name in names if not _is_equal(before / name, after / name)]
 
@@ -38,13 +38,16 @@ def _is_equal(before: Path, after: Path) -> bool:
     if columns := RENAMED_COLUMNS.get(before.stem.removeprefix("table ")):
         rows = ({columns.get(name, name): one for name, one in json.loads(line).items()} for line in was.splitlines())
         was = "\n".join(sorted(json.dumps(row, sort_keys=True) for row in rows))
-        # Rows were sorted before what differs from day to day was taken out of them.
+        # The files are sorted by texts from which values of the day were not removed yet, so sort again.
         now = "\n".join(sorted(now.splitlines()))
     return was == now or _unfolded(was) == _unfolded(now)
 
 
 def _unfolded(text: str) -> str:
-    """A text in today's words; one with renamed words without its line breaks, since it is folded elsewhere."""
+    """Return a text with old words replaced by new ones.
+
+    If the text has renamed words, remove its line breaks, because they depend on the length of words.
+    """
     words = " ".join(text.split()).replace("&#39;", "'")
     renamed = words
     for old, new in RENAMED_WORDS.items():

@@ -1,4 +1,4 @@
-"""Environments of earlier commits: Python with the packages that a commit itself names, for its own answers."""
+"""Environments of earlier commits: Python with the packages that the commit itself names."""
 
 import hashlib
 import os
@@ -10,13 +10,14 @@ import venv
 from pathlib import Path
 
 _OF_ANSWERS = "test"
-"""The group of packages that audits in one process take, beside those of the program."""
+"""The dependency group that an audit in one process needs, in addition to the packages of the program."""
 
 
 def python_of(tree: Path) -> Path:
-    """Return the Python of a tree's own environment, which is made if no tree with the same needs came before.
+    """Return the Python of an environment with the packages of a tree.
 
-    Environments lie in the user's cache. The tree is not installed into its environment: ``PYTHONPATH`` names it.
+    If no earlier tree had the same packages, make the environment. Environments lie in the user's cache. The tree
+    itself is not installed into its environment: ``PYTHONPATH`` names it.
 
     Args:
         tree: the checkout of a commit.
@@ -36,13 +37,13 @@ def python_of(tree: Path) -> Path:
 
 
 def requirements(tree: Path) -> list[str]:
-    """Return what a tree's ``pyproject.toml`` asks for: the program, all its extras, and its tests."""
+    """Return the packages in a tree's ``pyproject.toml``: those of the program, of all its extras, and of its tests."""
     described = tomllib.loads((tree / "pyproject.toml").read_text())
     project = described["project"]
     own = re.compile(rf"{re.escape(project['name'])}\s*\[")
     named = [*project.get("dependencies", ()), *described.get("dependency-groups", {}).get(_OF_ANSWERS, ())]
     for extra in project.get("optional-dependencies", {}).values():
-        # An extra that names another one of the project adds nothing, since all are taken.
+        # An extra that names another extra of the project adds nothing, because all extras are taken.
         named += [requirement for requirement in extra if not own.match(requirement)]
     return sorted(set(named))
 
@@ -53,7 +54,7 @@ def _constraints(tree: Path) -> Path | None:
 
 
 def _name(wanted: list[str], bounds: str) -> str:
-    """Return a name that follows from all that an environment is made of."""
+    """Return the name of an environment: a hash of Python's version, the packages and their bounds."""
     made_of = "\n".join([sys.version, sys.base_prefix, *wanted, bounds])
     return hashlib.sha256(made_of.encode()).hexdigest()[:16]
 

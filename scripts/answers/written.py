@@ -1,7 +1,7 @@
-"""Audits a dump with the tree that stands in PYTHONPATH, and writes its tables and the output of every command.
+"""Audits a dump with the tree in PYTHONPATH, and writes its tables and the output of every command.
 
-Runs under earlier commits, too, so it uses little of the program: its command line, and the tests' audit in one process
-where there is one. What is of the run itself (run ids, the time of day, folders) is taken out of what is written.
+The module also runs under earlier commits. So it uses only two parts of a tree: the command line, and the tests' audit
+in one process. Values of the run itself (run ids, the time of day, folders) are removed from the written files.
 """
 
 import json
@@ -26,7 +26,7 @@ UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 AGES = re.compile(r"^\w*(log_age_seconds|audit_end_timestamp_seconds)\{.*\n| \(\d+ \w+ ago\)", re.MULTILINE)
 TODAY = re.compile(datetime.now(UTC).strftime("%Y-%m-%d") + r"[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?")
 GROUPS, TOPICS = 2, 1
-"""How many groups and topics are asked about one by one."""
+"""Number of groups and of topics that are asked about one by one."""
 FORMS = ((80, ()), (120, ()), (80, ("--output", "json")), (80, ("--output", "csv")))
 
 
@@ -47,13 +47,13 @@ def audit(warehouse: Path, dump: Path, nights: int, folder: Path) -> None:
 
 
 def rows(warehouse: Path, table: str) -> list[dict[str, Any]]:
-    """All rows of a table."""
+    """Return all rows of a table."""
     found: list[dict[str, Any]] = DeltaTable(str(warehouse / table)).to_pyarrow_table().to_pylist()
     return found
 
 
 def questions(warehouse: Path) -> Iterator[tuple[str, ...]]:
-    """Every command that prints an answer, about all and about some groups and topics."""
+    """Yield every command that prints an answer: about all groups, and about some groups and topics."""
     groups = sorted({str(row["group_id"]) for row in rows(warehouse, "group_state")})[:GROUPS]
     topics = sorted({str(row["topic"]) for row in rows(warehouse, "offset_history")})[:TOPICS]
     for command in ("groups", "rebalances", "why", "impact", "diff", "expired", "findings"):
@@ -74,7 +74,7 @@ def questions(warehouse: Path) -> Iterator[tuple[str, ...]]:
 
 
 def pages(warehouse: Path, folder: Path) -> Iterator[tuple[str, ...]]:
-    """Commands that write a file."""
+    """Yield the commands that write a file."""
     yield ("report", "--out", str(folder / "site"))
     yield ("trace", "--out", str(folder / "trace.json"))
     yield ("diff", "--from", "-30s", "--out", str(folder / "diff.html"))
@@ -85,7 +85,7 @@ def pages(warehouse: Path, folder: Path) -> Iterator[tuple[str, ...]]:
 
 
 def write(dump: Path, out: Path, nights: int) -> None:
-    """Write tables and answers, a file each."""
+    """Write each table and each answer into a file of its own."""
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     warehouse, parts = out / "warehouse", out / "parts"
@@ -109,7 +109,7 @@ def write(dump: Path, out: Path, nights: int) -> None:
         return result.output
 
     for question in questions(warehouse):
-        # A simulation takes longer than its layout is worth: tests look at that.
+        # A simulation takes long, so it is asked for in one form only. Tests check its other forms.
         for width, form in FORMS[2:3] if "what-if" in question else FORMS:
             ask((*question, *form), width)
     for line in ask(("sql", "--list", "--output", "json")).splitlines():

@@ -1,1 +1,1 @@
-"""Speed, told as ratios: each row measures ours and a baseline side by side in one run."""
+"""Benchmarks of speed, as ratios: each row measures our program and a baseline in the same run."""

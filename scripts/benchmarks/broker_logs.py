@@ -1,4 +1,4 @@
-"""The row of brokers' logs: a gigabyte of lines of two brokers, of which one in a hundred is of a group coordinator."""
+"""The row of brokers' logs: a gigabyte of two brokers' lines. A group coordinator wrote one line in a hundred."""
 
 import shutil
 from functools import partial
@@ -24,7 +24,7 @@ _BEGINS = (
 
 
 def _block(broker: int) -> bytes:
-    """Lines of a day, in Kafka's own layout."""
+    """Return the lines of a day, in Kafka's own layout."""
     lines = []
     for number in range(_BLOCK_LINES):
         at = divmod(number * 86_400_000 // _BLOCK_LINES, 1000)
@@ -35,7 +35,7 @@ def _block(broker: int) -> bytes:
 
 
 def _write(path: Path, broker: int) -> int:
-    """Write a log; returns how many lines of a coordinator it has."""
+    """Write a log, and return the number of a coordinator's lines in it."""
     block, written, days = _block(broker), 0, 0
     with path.open("wb") as log:
         while written < SIZE // BROKERS:
@@ -46,7 +46,7 @@ def _write(path: Path, broker: int) -> int:
 
 
 def read_broker_logs(setting: Setting) -> Measured:
-    """Both stages of ``audit --broker-log`` over a gigabyte, start-up of Spark aside."""
+    """Measure both stages of ``audit --broker-log`` over a gigabyte, without the start-up of Spark."""
     folder = setting.work / "broker-logs"
     folder.mkdir(parents=True)
     lines = sum(_write(folder / f"server-{broker}.log", broker) for broker in range(BROKERS))

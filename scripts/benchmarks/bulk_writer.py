@@ -1,7 +1,7 @@
-"""Writes millions of records as batches of magic 2, for large dumps made to measure.
+"""Writes millions of records as batches of magic 2, for large dumps of the benchmark.
 
-What the coordinator writes: create-time batches without compression, with a producer only where a transaction commits
-offsets.
+The batches are like a coordinator's: with create times, without compression, and with a producer only if a transaction
+commits offsets.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from crc32c import crc32c
 from coordinator_replay.compiled import compiled, inlined
 from coordinator_replay.log.layout import BATCH_CRC_START, BATCH_OVERHEAD
 
-# Length, attributes, both deltas, both lengths and the number of headers of a record at their longest.
+# Largest sizes of a record's length, attributes, two deltas, two lengths and number of headers.
 _RECORD_OVERHEAD = 5 + 1 + 10 + 5 + 5 + 5 + 1
 
 
@@ -26,7 +26,10 @@ def _put_int(out: Any, at: Any, number: Any, size: Any) -> Any:
 
 @inlined
 def _put_varint(out: Any, at: Any, number: Any) -> Any:
-    """Writes a number whose zigzag form fits into 63 bits; with an empty ``out`` it only measures it."""
+    """Write a number whose zigzag form fits into 63 bits, and return the position after the number.
+
+    If ``out`` is empty, only compute the position.
+    """
     rest = (np.int64(number) << 1) ^ (np.int64(number) >> 63)
     while rest >= 128:
         if len(out):
@@ -63,24 +66,24 @@ def encode(
     base_offset: Any,
     leader_epoch: Any,
 ) -> Any:
-    """Writes all batches but for their checksums.
+    """Write all batches, without their checksums.
 
     Args:
         out: uint8 array, large enough.
-        nothing: uint8 array of no length, with which numbers are measured.
+        nothing: empty uint8 array, with which the sizes of numbers are computed.
         spans: int64 matrix to fill: start and end of each batch in ``out``.
-        batches: int64 matrix: of each batch the number of records, the producer id, and 1 if it is a control batch.
+        batches: int64 matrix: the number of records, the producer id, and 1 for a control batch, of each batch.
         timestamps: int64 array, milliseconds.
         sizes: int64 matrix: size of each record's key and value, -1 for null.
-        keys: uint8 array.
-        key_starts: Where each key begins in it.
-        values: uint8 array.
-        value_starts: Where each value begins in it.
-        base_offset: Offset of the first record.
-        leader_epoch: Partition leader epoch.
+        keys: uint8 array with the bytes of all keys.
+        key_starts: begin of each key in ``keys``.
+        values: uint8 array with the bytes of all values.
+        value_starts: begin of each value in ``values``.
+        base_offset: offset of the first record.
+        leader_epoch: partition leader epoch.
 
     Returns:
-        How many bytes were written.
+        The number of bytes written.
     """
     at = 0
     row = 0
@@ -131,17 +134,17 @@ def write_batches(
     producer_ids: np.ndarray | None = None,
     are_control: np.ndarray | None = None,
 ) -> bytes:
-    """Writes records as uncompressed batches with offsets without gaps.
+    """Return records as uncompressed batches, with offsets without gaps.
 
     Args:
-        keys: Keys, null or not.
-        values: Values; null for a tombstone.
-        timestamps: Create time of each record in milliseconds.
-        batch_sizes: How many records go into each batch, at least one; together all of them.
-        base_offset: Offset of the first record.
-        leader_epoch: Partition leader epoch of all batches.
-        producer_ids: Producer of each batch, -1 for none; a batch with a producer is part of a transaction.
-        are_control: Whether each batch is a control batch; its one record is then a marker (KIP-98).
+        keys: the keys, which may be null.
+        values: the values; null for a tombstone.
+        timestamps: create time of each record in milliseconds.
+        batch_sizes: number of records of each batch, at least one; the sum is the number of all records.
+        base_offset: offset of the first record.
+        leader_epoch: partition leader epoch of all batches.
+        producer_ids: producer of each batch, -1 for none; a batch with a producer is part of a transaction.
+        are_control: whether each batch is a control batch, whose only record is a marker (KIP-98).
     """
     if int(batch_sizes.sum()) != len(keys) or (len(batch_sizes) and int(batch_sizes.min()) < 1):
         raise ValueError("the sizes of the batches do not add up to the number of records")
@@ -179,7 +182,7 @@ def _put_checksums(out: np.ndarray, spans: np.ndarray) -> None:
 
 
 def _bytes_of(array: pa.BinaryArray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The bytes of a binary array, where each element begins in them, and its size, -1 for null."""
+    """Return the bytes of a binary array, and the begin and the size of each element, which is -1 for null."""
     _, offsets, data = array.buffers()
     ends = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
     present = array.is_valid().to_numpy(zero_copy_only=False)

@@ -1,6 +1,6 @@
 """The rows of the simulated coordinator: heartbeats of a group at rest, and a rebalance of a large group.
 
-It runs on one core; what counts is that core's time, whatever else the machine does.
+The coordinator runs on one core. CPU time is measured, so that other work of the machine does not count.
 """
 
 import time
@@ -16,7 +16,7 @@ BEATS_A_SECOND = 20_000
 
 
 class Clients:
-    """Members of one consumer group, each with the epoch and the partitions it was told."""
+    """Members of one consumer group, each with its member epoch and its partitions."""
 
     def __init__(self, members: int, partitions: int) -> None:
         topic = Topic("orders", "AAAAAAAAAAAAAAAAAAAAAQ", partitions)
@@ -28,19 +28,19 @@ class Clients:
         self.owned: dict[str, list[Any]] = {member: [] for member in self.epochs}
 
     def join(self) -> None:
-        """All members join; the assignment interval has most of them wait for their targets."""
+        """Let all members join. Because of the assignment interval, most of them have to wait for their targets."""
         for member in self.epochs:
             self.beat(member, rebalanceTimeoutMs=60_000, subscribedTopicNames=["orders"], topicPartitions=[])
 
     def settle(self) -> None:
-        """Heartbeats until nobody has anything to do."""
+        """Send heartbeats until no member has anything to do."""
         self.now_ms += 10_000
         written = 1
         while written:
             written = sum(self.beat(member, topicPartitions=self.owned[member]) for member in self.epochs)
 
     def beat(self, member: str, **fields: Any) -> int:
-        """One heartbeat; returns how many records it wrote."""
+        """Send a heartbeat, and return the number of records that the coordinator wrote."""
         body = {"groupId": "group", "memberId": member, "memberEpoch": self.epochs[member], **fields}
         records = 0
         for result in self.coordinator.handle(Request("ConsumerGroupHeartbeat", body), self.now_ms):
@@ -54,7 +54,7 @@ class Clients:
 
 
 def heartbeats(setting: Setting) -> Measured:
-    """Heartbeats of 100 members at rest on one core, against 20,000 a second."""
+    """Measure heartbeats of 100 members at rest on one core, against 20,000 a second."""
     clients = Clients(100, 300)
     clients.join()
     clients.settle()
@@ -71,7 +71,7 @@ def heartbeats(setting: Setting) -> Measured:
 
 
 def rebalance(setting: Setting) -> Measured:
-    """The target assignment of 1,000 members over 1,000 partitions and all their steps, against a second."""
+    """Measure the target assignment of 1,000 members over 1,000 partitions and all steps to it, against a second."""
 
     def once() -> float:
         clients = Clients(1_000, 1_000)
@@ -83,7 +83,7 @@ def rebalance(setting: Setting) -> Measured:
 
 
 def core_seconds(run: Callable[[], object]) -> float:
-    """How long this process's core works on something."""
+    """Return the CPU time in seconds that this process takes to run something."""
     began = time.process_time()
     run()
     return time.process_time() - began

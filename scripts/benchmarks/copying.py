@@ -1,7 +1,8 @@
 """The baseline of whole audits: a plain copy of raw records into Delta, by a Spark session of its own.
 
-A process of its own, whose session has Spark's own settings: an audit's JVM uses the first of Java's two compilers
-only and Spark generates no code for it, which suits stages in Python but makes a copy by Spark several times slower.
+The copy runs in a process of its own, whose session has Spark's own settings. An audit's JVM uses only the first of
+Java's two compilers, and Spark generates no code for it. This suits stages in Python, but would make a copy by Spark
+several times slower.
 """
 
 import shutil
@@ -16,11 +17,11 @@ from benchmarks.plain_session import open_plain_session
 
 
 def copy_seconds(small: Path, dump: Path, into: Path) -> float:
-    """How long a copy takes, start-up aside.
+    """Return the seconds that a copy takes, without start-up.
 
     Args:
-        small: a dump that is copied beforehand, so that what is compiled first does not count.
-        dump: what to copy.
+        small: a dump that is copied first, so that the first compilation does not count.
+        dump: the dump to copy.
         into: a folder for the copies.
     """
     command = [sys.executable, "-m", "benchmarks.copying", *map(str, (small, dump, into))]

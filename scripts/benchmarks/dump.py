@@ -1,9 +1,15 @@
-"""A large dump made by rule: the same numbers give the same bytes, and the mix is that of a busy cluster.
+"""A large dump made by rule: the same arguments give the same bytes, and the mix of records is that of a busy cluster.
 
-About 95 % offset commits, of offsets that grow with time; groups by Zipf's law, so that a few commit most; classic and
-KIP-848 records in between; batches of 1 to 50 records, most of them small, as the coordinator's linger makes them. A
-tenth of the partitions committed are given up some time, and retention, shorter than the log, removes their offsets.
-Some batches of commits are transactions, ended by a marker each. Some groups end. All of it happens in one day.
+* About 95 % of the records are offset commits. Their offsets grow with time.
+* Groups follow Zipf's law, so that a few groups commit most.
+* The other records are those of classic and KIP-848 groups.
+* Batches have 1 to 50 records. Most are small, as the coordinator's linger makes them.
+* A tenth of the committed partitions are given up at some time. Retention is shorter than the log, and removes their
+  offsets.
+* Some batches of commits are transactions. A marker ends each of them.
+* Some groups end.
+
+All of this happens in one day.
 """
 
 import base64
@@ -30,7 +36,7 @@ _MORTAL_SHARE = 0.1
 _RETENTION_MS = _DAY_MS // 20
 
 _TRANSACTION_SHARE = 0.03
-"""Of the batches that hold nothing but commits."""
+"""Share of transactions among the batches that have only commits."""
 _COMMITTED_SHARE = 0.95
 _PRODUCERS = 40
 _ABORT_MARKER, _COMMIT_MARKER = (pa.scalar(bytes([0, 0, 0, kind]), pa.binary()) for kind in (0, 1))
@@ -50,7 +56,7 @@ def _binary(rows: Sequence[bytes | None]) -> pa.BinaryArray:
 
 
 def _fixed(matrix: Matrix) -> pa.BinaryArray:
-    """The rows of a matrix of bytes as an Arrow array."""
+    """Return the rows of a matrix of bytes as an Arrow array."""
     n, width = matrix.shape
     offsets = np.arange(0, n * width + 1, width, dtype=np.int32)
     return pa.Array.from_buffers(
@@ -65,7 +71,7 @@ def _put(matrix: Matrix, at: int, numbers: npt.NDArray[np.int64], size: int) -> 
 def _commit_values(
     rng: np.random.Generator, times: npt.NDArray[np.int64], drawn: npt.NDArray[np.int64], topics: npt.NDArray[np.int64]
 ) -> pa.BinaryArray:
-    """Values of version 4 with a topic id, made by overwriting the numbers of one that the encoder made."""
+    """Return values of version 4 with a topic id: copies of one encoded value, with other numbers."""
     fields = {"offset": 0, "leaderEpoch": 0, "metadata": "", "commitTimestamp": 0, "topicId": "AAAAAAAAAAAAAAAAAAAAAQ"}
     model = np.frombuffer(encode_value("OffsetCommit", 4, fields), np.uint8)
     matrix = np.tile(model, (len(times), 1))
@@ -84,7 +90,7 @@ def _chances(count: int) -> npt.NDArray[np.float64]:
 
 
 class _Pools:
-    """What the records of one log partition are drawn from: keys of commits, and the lives of its groups."""
+    """The pools from which records of one log partition are drawn: keys of commits, and the lives of its groups."""
 
     def __init__(self, rng: np.random.Generator, groups: range) -> None:
         keys, topics, weights, read = [], [], list[float](), []
@@ -120,7 +126,7 @@ def _name(group: int) -> str:
 
 
 def _batch_sizes(rng: np.random.Generator, records: int) -> npt.NDArray[np.int64]:
-    """Sizes from 1 to 50, about 8 on average, that add up to the records."""
+    """Return batch sizes from 1 to 50, about 8 on average, that add up to the number of records."""
     sizes = np.minimum(rng.geometric(1 / 8, records), 50)
     ends = np.cumsum(sizes)
     whole = int(np.searchsorted(ends, records))
@@ -130,7 +136,7 @@ def _batch_sizes(rng: np.random.Generator, records: int) -> npt.NDArray[np.int64
 
 
 class _Batches(NamedTuple):
-    """How the records of a segment are laid into batches."""
+    """The batches of a segment: number of records, producer id, and whether the batch is a control batch."""
 
     sizes: Numbers
     producer_ids: Numbers
@@ -197,7 +203,7 @@ def _segment(rng: np.random.Generator, records: int, base_offset: int, partition
 def _removals(
     pools: _Pools, times: npt.NDArray[np.int64], begin: int, end: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Which commits of a stretch are tombstones of retention, and of which keys."""
+    """Return the positions of commits in a time range that become tombstones of retention, and their keys."""
     due = pools.dies_ms[pools.dies_ms < np.iinfo(np.int64).max] + _RETENTION_MS
     keys = np.flatnonzero(pools.dies_ms < np.iinfo(np.int64).max)
     mine = (due >= begin) & (due < end)
@@ -207,7 +213,10 @@ def _removals(
 
 
 def _sizes(records: int, partitions: int, *, has_hot_group: bool) -> list[int]:
-    """How many records each log partition has; that of the hot group has half of all besides."""
+    """Return the number of records of each log partition.
+
+    A hot group adds half of all records to its log partition.
+    """
     even = (records // 2 if has_hot_group else records) // partitions
     return [records - even * (partitions - 1), *[even] * (partitions - 1)]
 
@@ -222,19 +231,19 @@ def make_dump(
     has_hot_group: bool = False,
     segment_records: int = _SEGMENT_RECORDS,
 ) -> Path:
-    """Make the dump unless it is there; segments of at most a million records, some 100 MiB.
+    """Make a dump, unless the folder has this dump already. A segment of a million records has about 100 MiB.
 
     Args:
-        folder: where to.
-        records: how many.
-        partitions: of the topic.
-        groups: spread over the partitions.
-        seed: of all that is drawn.
+        folder: the folder of the dump.
+        records: number of records.
+        partitions: number of log partitions.
+        groups: number of groups, which are spread over the log partitions.
+        seed: seed of the random numbers.
         has_hot_group: whether one group has half of all commits.
-        segment_records: the most records of a segment.
+        segment_records: largest number of records of a segment.
 
     Returns:
-        The folder, which holds a folder for each partition of the topic.
+        The folder, which has a folder for each log partition.
     """
     facts = {"records": records, "partitions": partitions, "groups": groups, "seed": seed, "form": 7}
     facts["has_hot_group"] = has_hot_group

@@ -1,8 +1,8 @@
-"""How soon questions see a commit, and how many files the tables become, while a topic is followed for half an hour.
+"""The time until questions see a commit, and the files of the tables, while a topic is followed for half an hour.
 
-Four times as fast as it is usually run: a folder each 15 seconds in place of each minute, upkeep each quarter of an
-hour in place of each hour. So half an hour has the audits of two hours. Meanwhile members join and leave, the cleaner
-works, and the broker is restarted once.
+The run is four times as fast as usual: the export writes a folder every 15 seconds, not every minute, and the audit
+maintains the tables every quarter of an hour, not every hour. So half an hour has the audits of two hours. Meanwhile
+members join and leave, the cleaner works, and the broker is restarted once.
 """
 
 import json
@@ -32,7 +32,7 @@ from coordinator_replay.log.dump import find_dump
 
 MINUTES = 30
 MOST_SECONDS = 120
-"""So long a commit may take until questions see it."""
+"""Longest time until questions must see a commit."""
 
 _GROUPS = 12
 _PARTITIONS = 24
@@ -45,7 +45,7 @@ _CLEANED_SOON = {
     "offsets.topic.segment.bytes": str(1 << 20),
     "log.cleaner.backoff.ms": "1000",
     "log.cleaner.min.cleanable.ratio": "0.01",
-    # Without it such a cleaner takes what was written last before a segment is full, before a follower asks for it.
+    # Without this lag, such a cleaner removes new records before a follower has read them.
     "log.cleaner.min.compaction.lag.ms": "60000",
     "group.initial.rebalance.delay.ms": "500",
     "group.min.session.timeout.ms": "1000",
@@ -54,12 +54,12 @@ _CLEANED_SOON = {
 
 @dataclass
 class _Seen:
-    """What was measured.
+    """Measured values.
 
     Attributes:
-        seconds: from the answer to a commit until questions see it, by commit.
-        files: seconds since the beginning, and files that the tables of the warehouse have then.
-        unanswered: how often a question ended with an error.
+        seconds: the time from the answer to a commit until questions see it, for each commit.
+        files: pairs of the seconds since the beginning and the number of files of all tables at that time.
+        unanswered: number of questions that ended with an error.
         missing: records that the broker wrote and the dump lacks.
     """
 
@@ -70,7 +70,7 @@ class _Seen:
 
 
 def following(setting: Setting) -> Measured:
-    """The time until questions see a commit, the longest of half an hour, against two minutes."""
+    """Measure the longest time in half an hour until questions see a commit, against two minutes."""
     seen = follow(setting.work / "following", minutes=MINUTES)
     worst = max(seen.seconds)
     return Measured(
@@ -86,7 +86,7 @@ def following(setting: Setting) -> Measured:
 
 
 def follow(work: Path, *, minutes: float) -> _Seen:
-    """Follow a broker that is at work, and count at the end what the dump lacks of all that it ever wrote."""
+    """Follow a broker that is at work, and count at the end the broker's records that the dump lacks."""
     jars = kafka_source_jars(work / "jars")
     dump, warehouse, seen, over = work / "dump", work / "warehouse", _Seen(), threading.Event()
     with Broker(work / "broker", _CLEANED_SOON) as broker:
@@ -111,7 +111,7 @@ def follow(work: Path, *, minutes: float) -> _Seen:
     left = _records_left(broker)
     lines = (work / "audit.log").read_text("utf-8").splitlines()
     rounds = [line for line in lines if "audited " in line]
-    # The cleaner has removed most of them from the log by now.
+    # By now, the cleaner has removed most of these records from the log.
     records = sum(count for _, count in _dumped(dump).values())
     seen.missing = sum(end - count for end, count in _dumped(dump).values())
     seen.seconds.sort()
@@ -137,7 +137,7 @@ def follow(work: Path, *, minutes: float) -> _Seen:
 
 @contextmanager
 def _process(options: list[str], jars: Path, log: Path) -> Iterator[None]:
-    """A command that goes on until it is ended in order; it fails where the command did."""
+    """Run a command during the block, then end it in order. Raise SystemExit if the command fails."""
     environment = {**os.environ, "COORDINATOR_REPLAY_JARS": str(jars)}
     with log.open("ab") as said:
         command = [sys.executable, "-m", "coordinator_replay", *options]
@@ -153,7 +153,7 @@ def _process(options: list[str], jars: Path, log: Path) -> Iterator[None]:
 
 @contextmanager
 def _at_work(broker: Broker, over: threading.Event) -> Iterator[None]:
-    """Groups whose members commit each second; every ten seconds one of them leaves and another one joins."""
+    """Run groups during the block. Members commit every second; every ten seconds one leaves and another one joins."""
     numbers = iter(range(1_000_000))
 
     def member(group: int) -> Member:
@@ -168,7 +168,7 @@ def _at_work(broker: Broker, over: threading.Event) -> Iterator[None]:
         while not over.wait(1):
             offset += 1
             for _, one in members:
-                # A member that a rebalance or a restart of the broker comes between commits a second later.
+                # A member that is interrupted by a rebalance or by a restart of the broker commits a second later.
                 with suppress(KafkaException, TimeoutError):
                     one.commit(offset)
             if time.monotonic() - changed > 10:
@@ -191,7 +191,10 @@ def _at_work(broker: Broker, over: threading.Event) -> Iterator[None]:
 
 
 def _ask(broker: Broker, warehouse: Path, seen: _Seen, minutes: float) -> None:
-    """Commit, ask until the answer has it, and again; at two thirds of the time the broker is restarted."""
+    """Commit, and ask until the answer has the commit, again and again.
+
+    Restart the broker after two thirds of the time.
+    """
     began, offset, is_restarted, counted = time.monotonic(), 0, False, 0.0
     _wait_until(lambda: (warehouse / "audit_runs").exists())
     while (now := time.monotonic() - began) < minutes * 60:
@@ -248,7 +251,7 @@ def _wait_until(condition: Callable[[], bool], most: float = 900) -> None:
 
 
 def _files(warehouse: Path) -> int:
-    """Files that the tables consist of: those in force, not those of earlier versions."""
+    """Return the number of files of the tables' newest versions."""
     from deltalake import DeltaTable
 
     tables = [log.parent for log in warehouse.rglob("_delta_log")]
@@ -256,7 +259,7 @@ def _files(warehouse: Path) -> int:
 
 
 def _dumped(dump: Path) -> dict[int, tuple[int, int]]:
-    """The end of each partition in the dump, and how many records before it the dump has."""
+    """Return the end of each partition in the dump, and the number of its records in the dump."""
     counts: dict[int, set[int]] = {}
     rows = 0
     for path in find_dump([str(dump)]).paths:
@@ -270,7 +273,7 @@ def _dumped(dump: Path) -> dict[int, tuple[int, int]]:
 
 
 def _ends(broker: Broker) -> dict[int, int]:
-    """Where each partition ends; nothing here writes a transaction marker, so that every offset is a record's."""
+    """Return the end of each partition. Nothing here writes transaction markers, so every offset has a record."""
     reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "ends", "log_level": 0})
     partitions = [TopicPartition("__consumer_offsets", number) for number in range(_OFFSETS_PARTITIONS)]
     ends = {one.partition: reader.get_watermark_offsets(one)[1] for one in partitions}

@@ -10,7 +10,7 @@ from coordinator_replay.records.kinds import blob
 from coordinator_replay.records.plain import encode_blob
 
 BEGIN_MS = 1_795_000_000_000
-"""When the first record was written."""
+"""Time of the first record."""
 
 
 def _assignment(partitions: range) -> str:
@@ -33,6 +33,6 @@ def generation(number: int, members: Mapping[str, range], *, group: str = "group
 
 
 def row(group: str, offset: int, kind: str, key: Mapping[str, Any], value: Mapping[str, Any]) -> InputRow:
-    """Return a record as the replay takes it."""
+    """Return a record in the form that the replay takes."""
     texts = json.dumps(key), json.dumps(value)
     return InputRow(group, 0, offset, BEGIN_MS + offset, kind, *texts, 3, 0, len(texts[1]))

@@ -1,4 +1,4 @@
-"""Cost grows with size and no faster: one thing of a log is doubled three times, and the last doubling is judged."""
+"""A check that cost grows no faster than size: one quantity is doubled three times, and the last doubling is judged."""
 
 import shutil
 import sys
@@ -26,36 +26,36 @@ def _replay(rows: list[InputRow]) -> Callable[[], object]:
 
 
 def members(count: int, _work: Path) -> Callable[[], object]:
-    """A classic generation of so many members with a partition each, then an empty one, and again."""
+    """Return a replay of four generations: all members with a partition each, none, all again, none again."""
     one = {f"member-{n:06}": range(n, n + 1) for n in range(count)}
     return _replay([generation(1, one), generation(2, {}), generation(3, one), generation(4, {})])
 
 
 def partitions(count: int, _work: Path) -> Callable[[], object]:
-    """One member with so many partitions, then an empty generation, and again."""
+    """Return a replay of four generations: one member with all partitions, none, the member again, none again."""
     one = {"member": range(count)}
     return _replay([generation(1, one), generation(2, {}), generation(3, one), generation(4, {})])
 
 
 def groups(count: int, _work: Path) -> Callable[[], object]:
-    """So many groups of a single record."""
+    """Return a replay of groups with a single record each."""
     names = (f"group-{n:06}" for n in range(count))
     kind = "ConsumerGroupMetadata"
     return _replay([row(name, n, kind, {"groupId": name}, {"epoch": 1}) for n, name in enumerate(names)])
 
 
 def files(count: int, work: Path) -> Callable[[], object]:
-    """So many segments of a single commit."""
+    """Return a call that decodes segments with a single commit each."""
     return _decode(count, work, ranges=())
 
 
 def ranges(count: int, work: Path) -> Callable[[], object]:
-    """So many segments beside as many ranges between them that earlier audits have read."""
+    """Return a call that decodes segments, if earlier audits have read as many ranges between them."""
     return _decode(count, work, ranges=[(offset, offset) for offset in range(1, 2 * count, 2)])
 
 
 def _decode(count: int, work: Path, ranges: Sequence[tuple[int, int]]) -> Callable[[], object]:
-    """Decode segments of a single commit each, at every other offset."""
+    """Return a call that decodes segments with a single commit each, at every other offset."""
     folder = work / f"growth-{count}"
     shutil.rmtree(folder, ignore_errors=True)
     place = folder / "dump" / "__consumer_offsets-0"
@@ -85,7 +85,7 @@ GROWING: Mapping[str, tuple[Callable[[int, Path], Callable[[], object]], int]] =
     "ranges": (ranges, 250),
     **QUESTIONS,
 }
-"""What is doubled, and how many there are at first."""
+"""The quantities that are doubled: a function that makes the call to measure, and the number at first."""
 
 
 def _times(setting: Setting, name: str) -> Iterator[float]:
@@ -97,14 +97,14 @@ def _times(setting: Setting, name: str) -> Iterator[float]:
 
 
 def _cpu_seconds(run: Callable[[], object]) -> float:
-    """CPU time of one thread: how the work grows, whatever else the machine does."""
+    """Return the CPU time of a call, which does not depend on other work of the machine."""
     began = time.process_time()
     run()
     return time.process_time() - began
 
 
 def growth(setting: Setting) -> Measured:
-    """The time of the largest of four sizes against that of its half; of what grows fastest."""
+    """Measure the largest of four sizes against half of this size, and return the quantity that grows fastest."""
     worst = (0.0, 0.0, 0.0, "")
     for name in GROWING:
         times = list(_times(setting, name))

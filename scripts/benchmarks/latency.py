@@ -1,4 +1,4 @@
-"""How long a person waits: commands that ask, as processes of their own, on a warehouse of ten million commits.
+"""The time that a person waits for an answer. Commands run as processes on a warehouse of ten million commits.
 
 The warehouse is a folder. A statement of SQL is also asked of a copy behind an S3 API on the same machine.
 """
@@ -16,7 +16,7 @@ COMMITS = 10_000_000
 MOST_SECONDS = 1.0
 MOST_REPORT_SECONDS = 5.0
 MOST_SQL_SECONDS = {"folder": 1.0, "S3": 3.0}
-"""Of a statement that reads all commits. The S3 server has the same cores."""
+"""Limits for a statement that reads all commits. The S3 server runs on the same cores."""
 MOST_MEBIBYTES = 300
 
 SQL = (
@@ -28,7 +28,7 @@ _BUSIEST, _USUAL = group_name(0), group_name(1000)
 
 
 def questions(page: Path) -> list[tuple[list[str], float]]:
-    """Return commands, each with the seconds that it may take: of the group that commits most, and of a usual one."""
+    """Return commands on the busiest group and on a usual group, each with the seconds that it may take."""
     quick = [[name, group] for group in (_BUSIEST, _USUAL) for name in ("describe", "offsets", "rebalances")]
     quick.append(["offsets", _BUSIEST, "--at", "2026-11-15T00:00:00Z"])
     slow = [["report", group, "--out", str(page)] for group in (_BUSIEST, _USUAL)]
@@ -37,7 +37,7 @@ def questions(page: Path) -> list[tuple[list[str], float]]:
 
 @contextmanager
 def in_object_store(warehouse: Path) -> Iterator[str]:
-    """Copy a warehouse into an object store, which this process and its children find until the block ends.
+    """Copy a warehouse into an object store, which this process and its children can read until the block ends.
 
     Yields:
         The copy's URI.
@@ -60,7 +60,7 @@ def in_object_store(warehouse: Path) -> Iterator[str]:
             os.environ.update(former)
 
 
-# A small process in between: what a child has at its peak counts from its parent's size on.
+# A small process starts the command, because the peak memory of a child is at least the memory of its parent.
 _LAUNCHER = """
 import os, subprocess, sys, time
 began = time.perf_counter()
@@ -72,13 +72,13 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 
 def ask(words: Sequence[str], warehouse: Path | str) -> tuple[float, float]:
-    """Seconds from Enter to the end of the answer, and MiB at the peak."""
+    """Return the seconds from Enter to the end of the answer, and the peak memory in MiB."""
     seconds, mebibytes, _ = _asked(words, warehouse)
     return seconds, mebibytes
 
 
 def core_seconds_to_ask(words: Sequence[str], warehouse: Path) -> float:
-    """Seconds for which cores worked on the answer, start-up included, whatever else the machine does."""
+    """Return the CPU time of an answer in seconds, start-up included."""
     return _asked(words, warehouse)[2]
 
 

@@ -1,4 +1,4 @@
-"""Records of groups that live: members come and go, epochs rise, partitions move; as a coordinator writes them."""
+"""Records of groups over time, as a coordinator writes them: members come and go, epochs rise, partitions move."""
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,9 +19,9 @@ Operation = list[Pair]
 
 _MOST_MEMBERS = 8
 _CLASSIC_SHARE = 3
-"""One group in so many is a classic one."""
+"""One of this number of groups is a classic group."""
 _CHANGES_A_TURN = 50
-"""After so many changes of groups that stay, one comes and ends."""
+"""Number of changes of groups that stay, after which another group comes and ends."""
 _STABLE, _UNREVOKED, _UNRELEASED = 0, 1, 2
 
 
@@ -30,7 +30,7 @@ _METADATA_HASH = 7919
 
 
 def _blob(name: str, **fields: Any) -> str:
-    """What clients of classic groups put into their group's records."""
+    """Return the bytes that clients of classic groups put into their group's records, in base64."""
     return base64.b64encode(encode_blob(blob(name), 0, {**fields, "userData": None})).decode()
 
 
@@ -50,7 +50,10 @@ class _Group:
     """Partitions of each member, the oldest member first."""
 
     def next_change(self) -> Iterator[Operation]:
-        """A member comes while some are wanted; after that the oldest one goes, and the next time another comes."""
+        """Change the group's members, and return the operations of this change.
+
+        If there are fewer members than wanted, a member joins. Otherwise the oldest member leaves.
+        """
         before = dict(self.owned)
         comes = len(before) < self.wanted
         who = f"consumer-{self.name}-{self.born:06d}" if comes else next(iter(before))
@@ -64,13 +67,13 @@ class _Group:
         return iter([[self._classic()]]) if self.is_classic else self._modern(who, before, comes=comes)
 
     def end(self) -> Operation:
-        """The tombstones of a group that is Empty and holds no offsets."""
+        """Return the tombstones of a group that is Empty and has no offsets."""
         if self.is_classic:
             return [(encode_key("GroupMetadata", {"group": self.name}), None)]
         return [self._whole(part, None) for part in ("TargetAssignmentMetadata", "Metadata")]
 
     def _spread(self, members: Sequence[str]) -> dict[str, list[int]]:
-        """Partitions spread evenly over members, each of whom keeps what it can."""
+        """Return partitions spread evenly over members. Each member keeps as many of its partitions as it can."""
         last = len(members) - 1
         shares = {member: (self.partitions + last - place) // len(members) for place, member in enumerate(members)}
         kept = {member: self.owned.get(member, [])[:share] for member, share in shares.items()}
@@ -96,14 +99,14 @@ class _Group:
             "generation": self.epoch,
             "protocol": "range" if members else None,
             "leader": next(iter(self.owned), None),
-            # When its state changed, lives do not know: what happens when is decided where they are put into a log.
+            # The time of the state change is not known here. Records get their times when they are put into a log.
             "currentStateTimestamp": -1,
             "members": members,
         }
         return encode_key("GroupMetadata", {"group": self.name}), encode_value("GroupMetadata", 3, value)
 
     def _modern(self, who: str, before: Mapping[str, list[int]], *, comes: bool) -> Iterator[Operation]:
-        """The operations of a rebalance: who loses partitions gives them up, before others take them."""
+        """Yield the operations of a rebalance: members give up partitions before others take them."""
         new = self.owned
         old = {member: before.get(member, []) for member in new}
         kept = {member: [one for one in old[member] if one in partitions] for member, partitions in new.items()}
@@ -158,7 +161,7 @@ class _Group:
 
 
 class Topic(NamedTuple):
-    """What a group reads."""
+    """A topic that a group reads."""
 
     name: str
     topic_id: str
@@ -169,10 +172,10 @@ class Lives:
     """The lives of some groups, one rebalance of one group after the other.
 
     Args:
-        rng: decides which group is next, and how large each is.
-        names: the groups.
-        topics: what each group reads.
-        chances: how often each is next.
+        rng: source of random numbers, for the size of each group and the order of changes.
+        names: names of the groups.
+        topics: the topic that each group reads.
+        chances: probability that the next change is one of each group.
     """
 
     def __init__(
@@ -198,7 +201,10 @@ class Lives:
             yield from self._console_group(turn)
 
     def _console_group(self, turn: int) -> Iterator[Operation]:
-        """A group that commits nothing, and is deleted after its only member has left, as console consumers' are."""
+        """Yield the operations of a group like a console consumer's.
+
+        The group commits nothing, and is deleted after its only member has left.
+        """
         first = self.groups[turn % len(self.groups)]
         name = f"console-consumer-{self.groups[0].name}-{turn:05d}"
         group = _Group(name, first.topic, first.topic_id, first.partitions, 1, turn % _CLASSIC_SHARE == 0)
@@ -207,7 +213,7 @@ class Lives:
         yield group.end()
 
     def take(self, records: int) -> list[Operation]:
-        """The next operations, with so many records between them or a few more."""
+        """Return the next operations, with at least this number of records in all."""
         taken: list[Operation] = []
         while records > 0:
             taken.append(next(self._stream))

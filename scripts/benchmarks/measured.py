@@ -1,4 +1,4 @@
-"""What every row of the benchmark measures with: the dump and the session they share, seconds, and turns."""
+"""Shared parts of all rows of the benchmark: the dump, the Spark session, and measurements of time and memory."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ from coordinator_replay.log.dump import Dump, find_dump
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One row: seconds of both sides, and the ratio in the sense in which it is judged."""
+    """One row: the seconds of both sides, and the ratio that is judged."""
 
     name: str
     ours: str
@@ -30,14 +30,14 @@ class Measured:
 
 @dataclass
 class Setting:
-    """What the rows share.
+    """Inputs that all rows share.
 
     Attributes:
         dump: the folder with the segments.
-        records: how many records they hold.
-        work: a folder for what the rows write.
-        repeat: how often each side runs.
-        part: the part of each size of ``sizes`` that is made.
+        records: number of records of the dump.
+        work: a folder for files that the rows write.
+        repeat: number of times that each side runs.
+        part: the part of the full sizes that the rows of ``sizes`` make.
     """
 
     dump: Path
@@ -48,36 +48,36 @@ class Setting:
 
     @cached_property
     def spark(self) -> Any:
-        """One session for all Spark rows, so that start-up counts for none of them; as the audit's for such a dump."""
+        """Return one session for all Spark rows, with an audit's settings. So start-up counts for no row."""
         from coordinator_replay.pipeline.host.session import open_session
 
         return open_session("coordinator-replay-benchmark", with_delta=True)
 
     @cached_property
     def found(self) -> Dump:
-        """The dump's files."""
+        """Return the dump's files."""
         return find_dump([str(self.dump)])
 
 
 def seconds(run: Callable[[], object]) -> float:
-    """How long something takes."""
+    """Return the seconds that a call takes."""
     began = time.perf_counter()
     run()
     return time.perf_counter() - began
 
 
 def in_turns(repeat: int, ours: Callable[[], object], baseline: Callable[[], object]) -> tuple[float, float]:
-    """Best times of both, after one round that warms both up."""
+    """Return the best times of both sides, after one round that warms both up."""
     times = [(seconds(ours), seconds(baseline)) for _ in range(repeat + 1)][1:]
     return min(a for a, _ in times), min(b for _, b in times)
 
 
 class MemoryWatch:
-    """Memory of a process and its children while a block runs, in bytes; pages that processes share count once.
+    """Memory of a process and its children while a block runs, in bytes. Pages that processes share count once.
 
     Attributes:
         peaks: the largest memory of the process itself (``driver``), of a ``JVM`` and of another child (``worker``).
-        largest_sum: the largest memory of all of them together.
+        largest_sum: the largest memory of all these processes together.
     """
 
     _EVERY_SECONDS = 0.5

@@ -1,4 +1,4 @@
-"""Rows about whole audits: a first one, its memory, twenty nights, other sizes, an object store, a small dump."""
+"""Rows of whole audits: a first audit, its memory, twenty nights, other sizes, an object store, a small dump."""
 
 import os
 import shutil
@@ -22,12 +22,14 @@ _NIGHTS = 20
 _NIGHT_SHARE = 0.01
 _SKEW_RECORDS = 4_000_000
 _LOG_PARTITIONS = 50
-"""As many as the topic has by default."""
+"""Kafka's default of ``offsets.topic.num.partitions``."""
 _NIGHT_RECORDS = 2_000_000
 
 
 def cut_nights(dump: Path, into: Path, nights: int = _NIGHTS, share: float = _NIGHT_SHARE) -> list[Path]:
-    """Cut parts off the end of each log partition, at batches: the dump without them, then one a night.
+    """Cut parts off the end of each log partition, at the begin of batches.
+
+    Return the folder of the rest of the dump, then the folder of each night.
 
     Args:
         dump: the dump. The last segment of each log partition has all nights.
@@ -62,7 +64,7 @@ def cut_nights(dump: Path, into: Path, nights: int = _NIGHTS, share: float = _NI
 
 @dataclass(frozen=True, slots=True)
 class _First:
-    """A first audit, and the copy beside it."""
+    """Seconds of a first audit and of its baseline, a copy, and the audit's memory."""
 
     copy: float
     audit: float
@@ -73,7 +75,7 @@ class _First:
 def _first(dump: Path, records: int, work: Path, spark: Any) -> _First:
     small = make_dump(dump.parent / f"dump-{records // 10}", records=records // 10)
     copied = copy_seconds(small, dump, work / "copy")
-    # Once beforehand, so that what is compiled first counts for nobody.
+    # A smaller audit runs first, so that the first compilation does not count.
     _audit(spark, small, str(work / "warm"))
     with MemoryWatch(psutil.Process()) as memory:
         took = seconds(lambda: _audit(spark, dump, str(work / "first")))
@@ -104,27 +106,27 @@ def _of(setting: Setting) -> _First:
 
 
 def whole(setting: Setting) -> Measured:
-    """Segments to all tables, against a plain copy of the same raw records into Delta."""
+    """Measure an audit into all tables, against a plain copy of the same raw records into Delta."""
     found = _of(setting)
     ours, baseline = "audit, start-up aside", "copy of the raw records into Delta"
     return _row("whole", ours, baseline, found.audit, found.copy, 2.0, "x the copy")
 
 
 def memory(setting: Setting) -> Measured:
-    """What driver, JVM and workers hold at most during an audit."""
+    """Measure the largest memory of driver, JVM and workers together during an audit."""
     ours = "peak memory of an audit, all processes (GiB)"
     return _row("peak-memory", ours, "6 GiB", _of(setting).gibibytes, 6.0, 1, "of it")
 
 
 def scale(setting: Setting) -> Measured:
-    """An audit of four times the data."""
+    """Measure an audit of four times the records, against an audit."""
     large = make_dump(setting.dump.parent / f"dump-{setting.records * 4}", records=setting.records * 4)
     a = seconds(lambda: _audit(setting.spark, large, str(setting.work / "large")))
     return _row("scale", "audit of four times the records", "audit", a, _of(setting).audit, 4.2, "x the audit")
 
 
 def skew(setting: Setting) -> Measured:
-    """Half of all commits in one group, against a dump of the same size in which no group has so many."""
+    """Measure an audit with half of all commits in one group, against a dump of the same size without such a group."""
     records = min(_SKEW_RECORDS, setting.records)
 
     def audited(name: str, **how: bool) -> float:
@@ -132,7 +134,7 @@ def skew(setting: Setting) -> Measured:
         dump = make_dump(folder, records=records, partitions=_LOG_PARTITIONS, **how)
         return seconds(lambda: _audit(setting.spark, dump, str(setting.work / name)))
 
-    # Once beforehand, so that what is compiled first counts for nobody.
+    # Another audit runs first, so that the first compilation does not count.
     _of(setting)
     b, a = audited("even"), audited("hot", has_hot_group=True)
     ours = "audit with half of all commits in one group"
@@ -146,20 +148,23 @@ def _command(arguments: Sequence[str], **environment: str) -> float:
 
 
 def store(setting: Setting) -> Measured:
-    """The same audit into an S3 API on loopback, each a process of its own."""
+    """Measure an audit into an S3 API on loopback, against the same audit into a folder. Each is a process."""
     from tests.object_store import BUCKET, serve_s3
 
     dump = str(setting.dump)
     b = _command(["audit", dump, "--warehouse", str(setting.work / "folder")])
     with serve_s3() as environment:
-        # Workers know the store by the environment that their JVM was started in.
+        # Workers find the store by the environment in which their JVM was started.
         os.environ.update(environment)
         a = _command(["audit", dump, "--warehouse", f"s3://{BUCKET}/benchmark"])
     return _row("store", "audit into an S3 stand-in", "audit into a folder", a, b, 1.5, "x the folder")
 
 
 def nights(setting: Setting) -> Measured:
-    """Twenty nights of one per cent, a process each: the last against the second, and that against the first audit."""
+    """Measure twenty nights of one per cent, a process each: the last night against the second.
+
+    The second night is also compared with the first audit.
+    """
     records = min(_NIGHT_RECORDS, setting.records)
     dump = make_dump(setting.dump.parent / f"dump-{records}", records=records)
     folders = cut_nights(dump, setting.work / "nights")
@@ -180,7 +185,7 @@ def nights(setting: Setting) -> Measured:
 
 
 def small(setting: Setting) -> Measured:
-    """An audit of the demo's dump, from Enter to the prompt, against a session that runs one job and stops."""
+    """Measure an audit of the demo's dump, from Enter to the prompt, against a Spark session that runs one job."""
     import coordinator_replay
 
     demo = Path(coordinator_replay.__file__).parent / "demo_dump" / "segments"
@@ -193,7 +198,7 @@ def small(setting: Setting) -> Measured:
 
 
 def first_audit(setting: Setting) -> Measured:
-    """An audit of the demo's dump by a package that has compiled nothing yet, against the next one."""
+    """Measure the first audit of an installation, which has compiled nothing yet, against the second."""
     import coordinator_replay
 
     demo = Path(coordinator_replay.__file__).parent / "demo_dump" / "segments"

@@ -1,4 +1,4 @@
-"""A session with Spark's own settings on this machine, as a user's is: baselines are measured in it."""
+"""A session with Spark's own settings on this machine, like a user's session. Baselines are measured in it."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def open_plain_session(app_name: str) -> Any:
-    """A session that knows Delta; nothing in it is tuned for audits."""
+    """Return a session with Delta. None of its settings is tuned for audits."""
     from pyspark.sql import SparkSession
 
     from coordinator_replay.pipeline.host.jars import delta, jars_of

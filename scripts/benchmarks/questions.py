@@ -1,4 +1,4 @@
-"""Questions over warehouses of made-up groups: what is doubled is what a question reads."""
+"""Questions over warehouses of made-up groups. The number of rows that a question reads is doubled."""
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +19,7 @@ from coordinator_replay.report.trace import trace_events
 
 
 def _replayed(work: Path, name: str, rows: list[InputRow], more: Iterable[tuple[str, dict[str, Any]]] = ()) -> str:
-    """Replay records of groups into a warehouse; returns its folder."""
+    """Replay records of groups into a warehouse, and return its folder."""
     folder = work / f"questions-{name}"
     shutil.rmtree(folder, ignore_errors=True)
     place = {"cluster": "default", "log_partition": 0}
@@ -32,7 +32,7 @@ def _replayed(work: Path, name: str, rows: list[InputRow], more: Iterable[tuple[
 
 
 def _of_group(folder: str) -> None:
-    """Ask what is asked of one group, and draw it."""
+    """Ask the questions about one group, and draw the group."""
     warehouse = Warehouse(folder)
     warehouse.owner("group", "orders", 0)
     warehouse.timeline("group")
@@ -46,21 +46,24 @@ def _of_group(folder: str) -> None:
 
 
 def generations(count: int, work: Path) -> Callable[[], object]:
-    """A group in which two members take a partition from each other in each generation."""
+    """Return questions about a group in which two members take a partition from each other in each generation."""
     rows = [generation(n, {f"m{m}": range(1) if m == n % 2 else range(0) for m in range(2)}) for n in range(1, count)]
     folder = _replayed(work, f"generations-{count}", rows)
     return lambda: _of_group(folder)
 
 
 def members(count: int, work: Path) -> Callable[[], object]:
-    """A group of so many members of one client, all of which leave and come back."""
+    """Return questions about a group with ``count`` members of one client. All members leave and come back."""
     there: Mapping[str, range] = {f"member-{n:06}": range(n, n + 1) for n in range(count)}
     folder = _replayed(work, f"members-{count}", [generation(1, there), generation(2, {}), generation(3, there)])
     return lambda: _of_group(folder)
 
 
 def partitions(count: int, work: Path) -> Callable[[], object]:
-    """A group in which two members take so many partitions from each other, through a generation without them."""
+    """Return questions about a group in which two members take ``count`` partitions from each other.
+
+    Nobody owns the partitions in the generation between two owners.
+    """
     turns: list[Mapping[str, range]] = [
         {"a": range(count), "b": range(0)},
         {"a": range(0), "b": range(0)},
@@ -71,7 +74,7 @@ def partitions(count: int, work: Path) -> Callable[[], object]:
 
 
 def findings(count: int, work: Path) -> Callable[[], object]:
-    """A group with so many findings."""
+    """Return questions about a group with ``count`` findings."""
     rows = [generation(n, {"a": range(n % 2, 2)}) for n in range(1, 9)]
     about = {"cluster": "default", "group_id": "group", "rule": "offset_rewind", "severity": "warning", "detail": "{}"}
     times = {"first_seen": rows[0].timestamp_ms, "last_seen": rows[-1].timestamp_ms, "occurrences": 1}
@@ -89,7 +92,7 @@ def findings(count: int, work: Path) -> Callable[[], object]:
 
 
 def groups(count: int, work: Path) -> Callable[[], object]:
-    """So many groups of two members, half of which rebalance twice."""
+    """Return questions about ``count`` groups with two members each. Half of the groups rebalance twice."""
     rows = [
         generation(turn, {"a": range(turn, turn + 1), "b": range(1)}, group=f"group-{number:06}")
         for number in range(count)
@@ -113,4 +116,4 @@ QUESTIONS: Mapping[str, tuple[Callable[[int, Path], Callable[[], object]], int]]
     "partitions asked about": (partitions, 1_000),
     "findings asked about": (findings, 1_000),
 }
-"""What is doubled, and how many there are at first."""
+"""The quantities that are doubled: a function that makes the questions, and the number at first."""

@@ -1,7 +1,7 @@
-"""Rows about the replay of groups: the engine alone, and many small groups.
+"""Rows of the replay of groups: the engine alone, many small groups, and large groups.
 
-The lives are made by rule: a member joins a KIP-848 group and leaves it a minute later, ten records a turn, in the
-order in which the coordinator writes them.
+The records of small groups are made by rule. In each turn, a member joins a KIP-848 group and leaves it a minute later.
+A turn has ten records, in the order in which the coordinator writes them.
 """
 
 import json
@@ -24,7 +24,7 @@ TOPIC = "orders"
 TOPIC_ID = "uqFdjh6KQvSpEvtRKhLUcw"
 _TURN = 10
 _ROW_GROUP = 50_000
-"""As long as those of the tables: one of all rows could only be read by one task."""
+"""Rows of a row group, as in the tables. Only one task could read a single row group of all rows."""
 _GROUPS = 100_000
 _FIRST_GROUPS = 4_000
 _ENGINE_TURNS = 10_000
@@ -50,7 +50,7 @@ Told = tuple[int, str, dict[str, Any], dict[str, Any] | None]
 
 @cache
 def _values(epoch: int) -> tuple[tuple[str, bool, dict[str, Any] | None], ...]:
-    """Kind, whether the key names a member, and value of the records of a turn."""
+    """Return the records of a turn: the kind, whether the key names a member, and the value of each."""
     owned = [{"topicId": TOPIC_ID, "partitions": [0, 1, 2]}]
     current = {"memberEpoch": epoch, "previousMemberEpoch": 0, "state": 0, "assignedPartitions": owned}
     return (
@@ -68,7 +68,7 @@ def _values(epoch: int) -> tuple[tuple[str, bool, dict[str, Any] | None], ...]:
 
 
 def _life(group_id: str, turns: int) -> Iterator[Told]:
-    """Time, kind, key and value of each record of a group."""
+    """Yield the time, kind, key and value of each record of a group."""
     for turn in range(turns):
         member = f"member-{turn:06d}"
         for place, (kind, names_member, value) in enumerate(_values(2 * turn + 1)):
@@ -77,7 +77,12 @@ def _life(group_id: str, turns: int) -> Iterator[Told]:
 
 
 def _group_records(lives: Iterator[tuple[str, int]], path: Path) -> None:
-    """Write lives, given as group and number of turns, in the columns of ``group_records`` that the fold reads."""
+    """Write the records of groups in the columns of ``group_records`` that the replay reads.
+
+    Args:
+        lives: id and number of turns of each group.
+        path: the Parquet file to write.
+    """
     columns: dict[str, list[object]] = {name: [] for name in ("group_id", "at_ms", "kind", "key_json", "value_json")}
     for group_id, turns in lives:
         for told in _life(group_id, turns):
@@ -104,7 +109,7 @@ def _group_records(lives: Iterator[tuple[str, int]], path: Path) -> None:
 
 
 def _replay_share(path: str, place: Any, context: Any) -> int:
-    """What the audit's bucket stage does with groups: sort, replay, write all rows."""
+    """Sort and replay records and write all rows, as the audit's bucket stage does, and return the number of files."""
     from coordinator_replay.pipeline.bucket_files import TableWriter
     from coordinator_replay.pipeline.groups.group_step import write_rows
     from coordinator_replay.pipeline.groups.input_rows import RECORDS, group_records, records_in_order
@@ -122,12 +127,15 @@ def _bytes(path: str) -> int:
 
 
 def many_groups(*, few: bool = False) -> Iterator[tuple[str, int]]:
-    """Groups of one turn each; a few of them warm up what a first job has to start."""
+    """Return groups of one turn each; ``few`` groups are enough for the first job, which has to start everything."""
     return ((f"group-{n:06d}", 1) for n in range(_FIRST_GROUPS if few else _GROUPS))
 
 
 def fold_seconds(setting: Setting, name: str, lives: Iterator[tuple[str, int]]) -> float:
-    """How long the bucket stage takes to replay such lives; their records stay as ``<name>-<bucket>.parquet``."""
+    """Return the seconds that the bucket stage takes to replay groups.
+
+    The records stay in files ``<name>-<bucket>.parquet``.
+    """
     from coordinator_replay.pipeline.bucket_files import Place
     from coordinator_replay.pipeline.groups.replay import ReplayContext
     from coordinator_replay.pipeline.stage import SparkStages
@@ -147,7 +155,7 @@ def fold_seconds(setting: Setting, name: str, lives: Iterator[tuple[str, int]]) 
 
 
 def engine(setting: Setting) -> Measured:
-    """Records through the engine on one core, against parsing the JSON of the same records."""
+    """Measure the engine on one core, against parsing the JSON of the same records."""
     records = [
         Record(
             kind=kind, key=key, value=value, partition=0, offset=offset, timestamp_ms=at_ms, missing_before=0,
@@ -178,8 +186,8 @@ def engine(setting: Setting) -> Measured:
 
 
 def groups(setting: Setting) -> Measured:
-    """Many groups of ten records each through the bucket stage, all rows written, against the time there is for it."""
-    # Start-up aside: the first job of a JVM and its workers takes some ten seconds more, whatever it does.
+    """Measure the bucket stage over many groups of ten records each, against the time that it may take."""
+    # Start-up does not count: the first job of a JVM and its workers takes some ten seconds more.
     fold_seconds(setting, "first", many_groups(few=True))
     a = fold_seconds(setting, "even", many_groups())
     return Measured(
@@ -198,7 +206,12 @@ _LARGE_MEMBERS, _LARGE_PARTITIONS, _LARGE_REBALANCES, _LARGE_EPOCHS = 1_000, 20_
 
 
 def _generation(number: int, owners: list[int]) -> Record:
-    """The record of a classic generation that gives each partition to one of the members."""
+    """Return the record of a classic generation.
+
+    Args:
+        number: number of the generation.
+        owners: number of the member that owns each partition.
+    """
     owned: list[list[int]] = [[] for _ in range(_LARGE_MEMBERS)]
     for partition, owner in enumerate(owners):
         owned[owner].append(partition)
@@ -228,7 +241,7 @@ def _moved(number: int, owners: list[int]) -> None:
 
 
 def _halves(name: str, kind: str, took: list[float]) -> Measured:
-    """Return a row that compares the last half of the rebalances with the first."""
+    """Return a row that compares the last half of the rebalances with the first half."""
     half = len(took) // 2
     a, b = sum(took[half:]), sum(took[:half])
     return Measured(
@@ -244,7 +257,7 @@ def _halves(name: str, kind: str, took: list[float]) -> Measured:
 
 
 def large_group(setting: Setting) -> Measured:
-    """A classic group in which a tenth of many partitions changes hands at each rebalance: the last half of them."""
+    """Measure a classic group in which a tenth of many partitions changes hands at each rebalance."""
     life, took = GroupReplay("benchmark", "large"), list[float]()
     owners = [partition % _LARGE_MEMBERS for partition in range(_LARGE_PARTITIONS)]
     with few_collections():
@@ -294,7 +307,7 @@ def _epoch(
 
 
 def large_modern_group(setting: Setting) -> Measured:
-    """A KIP-848 group in which a tenth of many partitions changes hands at each of 1,000 epochs: the last half."""
+    """Measure a KIP-848 group in which a tenth of many partitions changes hands at each of 1,000 epochs."""
     life, took = GroupReplay("benchmark", "large"), list[float]()
     owners = [partition % _LARGE_MEMBERS for partition in range(_LARGE_PARTITIONS)]
     before, offset = [set[int]() for _ in range(_LARGE_MEMBERS)], 0

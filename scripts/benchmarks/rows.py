@@ -1,6 +1,6 @@
-"""The rows of the benchmark: what is measured, against what, and the ratio that is wanted.
+"""The rows of the benchmark: the measured program, its baseline, and the wanted ratio.
 
-Ours and the baseline run in turns and the best of each counts, so that a busy moment of the machine hits both.
+Our program and the baseline run in turns, and the best time of each counts. So a busy moment of the machine hits both.
 """
 
 import json
@@ -38,7 +38,7 @@ def _decode_all(files: list[Path]) -> int:
 
 
 def parse_and_decode(setting: Setting) -> Measured:
-    """Segments to decoded columns on one core, against Kafka's own classes on one thread."""
+    """Measure the decoding of segments into columns on one core, against Kafka's own classes on one thread."""
     from kafka_jars import time_decode_command
 
     files = sorted(setting.dump.rglob("*.log"))
@@ -65,7 +65,10 @@ def parse_and_decode(setting: Setting) -> Measured:
 
 
 def audit_records(setting: Setting) -> Measured:
-    """Read, decode and write all records, against a plain copy of the raw ones into Delta; both read the segments."""
+    """Measure reading, decoding and writing all records, against a plain copy of the raw records into Delta.
+
+    Both sides read the segments.
+    """
     from coordinator_replay.pipeline.audit import Options, run_audit
 
     def ours() -> None:
@@ -91,7 +94,7 @@ def audit_records(setting: Setting) -> Measured:
 
 
 def dump_log(setting: Setting) -> Measured:
-    """The decode command, against kafka-dump-log; both print to nowhere, start-up counts for both."""
+    """Measure the ``decode`` command against kafka-dump-log. The output of both is dropped, and start-up counts."""
     from kafka_jars import dump_log_command
 
     files = sorted(setting.dump.rglob("*.log"))[:1]
@@ -125,7 +128,7 @@ print(file.size, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 
 
 def worker_memory(setting: Setting) -> Measured:
-    """Peak memory of one Python process that reads and decodes the largest segment, as a Spark worker does."""
+    """Measure the peak memory of a process that reads and decodes the largest segment, as a Spark worker does."""
     command = [sys.executable, "-c", _MEMORY_PROBE, str(setting.dump)]
     size, peak = map(int, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
     gibibytes = peak / 2**30
@@ -142,7 +145,10 @@ def worker_memory(setting: Setting) -> Measured:
 
 
 def latency(setting: Setting) -> Measured:
-    """Commands that ask, from Enter to answer: the one that comes nearest to what it may take, in time or memory."""
+    """Measure commands that ask, from Enter to the answer.
+
+    Return the command that comes nearest to its limit of time or memory.
+    """
     from benchmarks.latency import COMMITS, MOST_MEBIBYTES, MOST_SQL_SECONDS, SQL, in_object_store, questions
     from benchmarks.warehouse import make_warehouse
 
@@ -168,7 +174,7 @@ def _waited(setting: Setting, words: list[str], most: float, warehouse: Path | s
     """Ask a question again and again.
 
     Returns:
-        How near it comes to what it may take, its seconds, the seconds that it may take, and a text of all these.
+        The used share of the limit of time or memory, the seconds, the limit of seconds, and a text about all these.
     """
     from benchmarks.latency import MOST_MEBIBYTES, ask
 
@@ -177,7 +183,7 @@ def _waited(setting: Setting, words: list[str], most: float, warehouse: Path | s
     subject = words[1] if words[0] != "sql" else "of S3" if isinstance(warehouse, str) else "of a folder"
     told = f"{words[0]} {subject}: {seconds:.2f} s, {mebibytes:.0f} MiB"
     sys.stderr.write(f"latency: {told} (at most {most:.0f} s)\n")
-    # A page holds what it draws; the bound on memory is for answers.
+    # The limit of memory is for answers. A page needs the memory for everything that it draws.
     memory = 0.0 if words[0] == "report" else mebibytes / MOST_MEBIBYTES
     return max(seconds / most, memory), seconds, most, told
 
@@ -211,7 +217,7 @@ ROWS: dict[str, Callable[[Setting], Measured]] = {
     "cluster": cluster,
     **SIZES,
 }
-"""Every row by its name, those without Spark first."""
+"""Every row by its name. Rows without Spark come first."""
 
 USUAL = [name for name in ROWS if name not in SIZES]
-"""The rows that run if none is named; whole sizes take hours."""
+"""The rows that run if none is named: all rows except ``SIZES``, which take hours."""

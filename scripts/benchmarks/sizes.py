@@ -1,6 +1,6 @@
-"""Rows of sizes that were tried as a whole: an audit of each, the memory of its processes, and questions afterwards.
+"""Rows of large sizes: an audit of each size, the memory of its processes, and questions afterwards.
 
-``--part 0.1`` makes a tenth of each size. On two cores the whole of all sizes takes many hours.
+``--part 0.1`` makes a tenth of each size. On two cores, all sizes in full take many hours.
 """
 
 import os
@@ -27,9 +27,9 @@ _HOT_COMMITS = 20_000_000
 _SEGMENTS, _SEGMENT_PARTITIONS, _COPIES, _SMALL_SEGMENT = 5_000, 200, 3, 200
 _YEAR, _NIGHT_RECORDS, _NIGHTS_TO_MAINTAIN = 365, 100_000, 30
 _COMPARED_NIGHT, _MOST_SLOWER = 3, 1.5
-"""The night that the last one is compared with, and the most that the last one may take of its time."""
+"""The night with which the last night is compared, and the largest ratio of their times."""
 _LOG_PARTITIONS = 50
-"""As many as the topic has by default."""
+"""Kafka's default of ``offsets.topic.num.partitions``."""
 
 _WORKER_GIBIBYTES, _DRIVER_GIBIBYTES = 2.0, 1.0
 
@@ -59,7 +59,7 @@ class ProcessMemory:
         return ", ".join(f"{role} {held:.2f} GiB" for role, held in self.peaks.items())
 
     def ratio(self) -> float:
-        """Return how near a worker or the driver comes to the memory that it may take."""
+        """Return the used share of the memory that a worker or the driver may take, whichever is larger."""
         return max(self.peaks["worker"] / _WORKER_GIBIBYTES, self.peaks["driver"] / _DRIVER_GIBIBYTES)
 
 
@@ -103,13 +103,13 @@ def _kept(setting: Setting, name: str) -> Path:
 
 
 _GROUP = "team-000000"
-"""The group that commits most, see ``dump``."""
+"""The group that commits most (see ``dump``)."""
 
 _ABOUT_ONE = tuple((name, _GROUP) for name in ("describe", "offsets", "rebalances"))
 
 
 def records(setting: Setting) -> Measured:
-    """A hundred million records, and the questions about them."""
+    """Measure a hundred million records, and the questions about them."""
     count = int(_RECORDS * setting.part)
     dump = make_dump(_kept(setting, "size-records"), records=count, partitions=_LOG_PARTITIONS)
     asked = (("groups",), ("findings",), *_ABOUT_ONE)
@@ -117,7 +117,7 @@ def records(setting: Setting) -> Measured:
 
 
 def groups(setting: Setting) -> Measured:
-    """A million groups: audit, ``groups``, ``findings`` and pages of all groups with rebalances or findings."""
+    """Measure a million groups: audit, ``groups``, ``findings`` and pages of all groups with rebalances or findings."""
     count = int(_GROUPS * setting.part)
     folder = _kept(setting, "size-groups")
     dump = make_dump(folder, records=count * _RECORDS_OF_A_GROUP, partitions=_LOG_PARTITIONS, groups=count)
@@ -126,7 +126,7 @@ def groups(setting: Setting) -> Measured:
 
 
 def hot_group(setting: Setting) -> Measured:
-    """A group with twenty million commits, half of all records."""
+    """Measure a group with twenty million commits, which are half of all records."""
     count = int(_HOT_COMMITS * setting.part)
     folder = _kept(setting, "size-hot-group")
     dump = make_dump(folder, records=2 * count, partitions=_LOG_PARTITIONS, has_hot_group=True)
@@ -134,7 +134,7 @@ def hot_group(setting: Setting) -> Measured:
 
 
 def segments(setting: Setting) -> Measured:
-    """200 log partitions with 5,000 segments, three copies of each."""
+    """Measure 200 log partitions with 5,000 segments in all, and three copies of each segment."""
     count = int(_SEGMENTS * setting.part)
     folder = _kept(setting, "size-segments")
     partitions = min(_SEGMENT_PARTITIONS, count)
@@ -148,10 +148,10 @@ def segments(setting: Setting) -> Measured:
 
 
 def _link_copy(dump: Path, copy: Path) -> None:
-    """Make a copy of a dump, of hard links, unless it is there."""
+    """Make a copy of a dump with hard links, unless there is a copy."""
     if copy.exists():
         return
-    # The copy gets its name when it is whole. Until then it is outside of the folder that is audited.
+    # The copy gets its name when it is complete. Until then it lies outside of the audited folder.
     unfinished = copy.parent.with_name(f"{copy.parent.name}-unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     shutil.copytree(dump, unfinished, copy_function=os.link)
@@ -159,7 +159,7 @@ def _link_copy(dump: Path, copy: Path) -> None:
 
 
 def year(setting: Setting) -> Measured:
-    """365 nights of 100,000 records, with ``maintain`` every 30 nights: the last night against the third."""
+    """Measure 365 nights of 100,000 records, with ``maintain`` every 30 nights: the last night against the third."""
     count = max(_COMPARED_NIGHT, int(_YEAR * setting.part))
     folder = _kept(setting, "size-year")
     dump = make_dump(folder, records=_NIGHT_RECORDS * (count + 1), partitions=_LOG_PARTITIONS)
@@ -190,4 +190,4 @@ SIZES: dict[str, Callable[[Setting], Measured]] = {
     "size-segments": segments,
     "size-year": year,
 }
-"""Rows by name; a part of each size is made with ``--part``."""
+"""Rows by name. ``--part`` makes a part of each size."""

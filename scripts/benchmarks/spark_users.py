@@ -1,6 +1,6 @@
-"""Rows about the ways in from Spark: the data source, and the replay as DataFrames, in a session as a user's is.
+"""Rows of the parts that Spark's users call: the data source, and the replay as DataFrames.
 
-A process of its own, because a session of the other rows is tuned for audits, and users' sessions are not.
+They run in a process of its own with a plain session, because the session of other rows is tuned for audits.
 """
 
 import json
@@ -27,7 +27,7 @@ def _in_plain_session(what: str, *arguments: str) -> dict[str, float]:
 
 
 def data_source(setting: Setting) -> Measured:
-    """Segments through the data source, all columns, against a map that does nothing over the same rows in Parquet."""
+    """Measure reading all columns by the data source, against a map that does nothing over the same rows in Parquet."""
     found = _in_plain_session("read", str(setting.dump), str(setting.work / "rows"), str(setting.repeat))
     ours, baseline = found["ours"], found["baseline"]
     rate = setting.records / ours
@@ -44,7 +44,7 @@ def data_source(setting: Setting) -> Measured:
 
 
 def replay_frames(setting: Setting) -> Measured:
-    """``replay_groups`` over many groups of ten records each, against the audit's own replay of the same records."""
+    """Measure ``replay_groups`` over many groups of ten records, against the audit's own replay of the same records."""
     fold_seconds(setting, "frames-first", many_groups(few=True))
     b = fold_seconds(setting, "frames", many_groups())
     a = _in_plain_session("replay", str(setting.work), str(setting.repeat))["ours"]
@@ -61,7 +61,7 @@ def replay_frames(setting: Setting) -> Measured:
 
 
 def _largest_worker() -> float:
-    """The most memory that a Python worker has held so far, in GiB: Linux keeps the mark while the process lives."""
+    """Return the largest memory of a Python worker so far, in GiB. Linux keeps this value while the process lives."""
     marks = [0.0]
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error, OSError):

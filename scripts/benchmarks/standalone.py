@@ -1,4 +1,4 @@
-"""The row about a cluster: the same audit on a standalone cluster with two workers of one core, and on ``local[2]``."""
+"""The row of a cluster: the same audit on a standalone cluster with two workers of one core, and on ``local[2]``."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def _audit(master: str, setting: Setting, folder: Path) -> None:
-    """Run the nightly job as a user of a cluster does whose workers have the package installed."""
+    """Run the nightly job as a user of a cluster does, if its workers have the package installed."""
     warehouse = folder / "warehouse"
     shutil.rmtree(warehouse, ignore_errors=True)
     settings = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.ui.enabled": "false"}
@@ -26,13 +26,13 @@ def _audit(master: str, setting: Setting, folder: Path) -> None:
 
 
 def _cpu_seconds() -> float:
-    """Return the CPU time of all processes that this one started and that have ended."""
+    """Return the CPU time of all ended processes that this process started."""
     spent = os.times()
     return spent.children_user + spent.children_system
 
 
 def cluster(setting: Setting) -> Measured:
-    """An audit on a standalone cluster against the same on one machine, from Enter to the prompt."""
+    """Measure an audit on a standalone cluster against the same audit on one machine, from Enter to the prompt."""
     folder = setting.work / "cluster"
     folder.mkdir()
     before = _cpu_seconds()
@@ -40,7 +40,7 @@ def cluster(setting: Setting) -> Measured:
     between = _cpu_seconds()
     with standalone_cluster(Path(sys.executable), folder) as master:
         there = [seconds(lambda: _audit(master, setting, folder)) for _ in range(setting.repeat)]
-    # The processes of the cluster have ended, so that their time counts.
+    # The processes of the cluster have ended, so their CPU time is counted now.
     here_cpu, there_cpu = between - before, _cpu_seconds() - between
     ratio = min(there) / min(here)
     return Measured(

@@ -1,6 +1,7 @@
-"""A large warehouse made by rule, written as an audit leaves it, without running one.
+"""A large warehouse made by rule, in the form that an audit leaves, but written without an audit.
 
-Groups by Zipf's law, half of them classic. Rows lie by bucket, those of the history sorted by group within each.
+Groups follow Zipf's law, and half of them are classic. Rows lie by bucket. Rows of the history are sorted by group in
+each bucket.
 """
 
 import json
@@ -24,7 +25,7 @@ from coordinator_replay.tables.definition import tables
 _BUCKETS = 10
 _LOG_PARTITIONS = 50
 _ENDS = {"offset_history": "valid_to", "member_timeline": "valid_to", "partition_ownership": "owned_to"}
-"""The column that is null in rows that are open; of other tables none is."""
+"""The column that is null in open rows, by table. Other tables have no open rows here."""
 _PARTITIONS = 12
 _REBALANCES = 20
 _MEMBERS = 4
@@ -36,12 +37,12 @@ Numbers = npt.NDArray[np.int64]
 
 
 def group_name(number: int) -> str:
-    """The name of a group; 0 commits most."""
+    """Return the name of a group. Group 0 commits most."""
     return f"team-{number:06d}"
 
 
 def _files(store: Store, name: str, rows: pa.Table, bucket: int | None = None) -> list[DataFile]:
-    """Rows as files of a table; columns that they lack are null."""
+    """Write rows as files of a table, and return the files. Columns that the rows lack are null."""
     definition, found = declared(name), []
     is_open = pc.is_null(rows[_ENDS[name]]) if name in _ENDS else pa.repeat(False, len(rows))
     has_open_rows = "is_open" in definition.partitioned_by
@@ -57,10 +58,10 @@ def _files(store: Store, name: str, rows: pa.Table, bucket: int | None = None) -
 
 
 def _files_by_bucket(store: Store, name: str, rows: list[dict[str, Any]]) -> list[DataFile]:
-    """Rows of plain values as files of a table."""
+    """Write rows of plain values as files of a table, by bucket, and return the files."""
     by_bucket: dict[int | None, list[dict[str, Any]]] = {}
     for row in rows:
-        # Ownership has no log partition of its own: its group's tells.
+        # Rows of ownership have no log partition, so it is computed from the group's number.
         log_partition = row.get("log_partition", int(row["group_id"].rpartition("-")[2]) % _LOG_PARTITIONS)
         by_bucket.setdefault(bucket_of(log_partition, _BUCKETS), []).append(row)
     fields = [field for field in declared(name).file_schema() if field.name in rows[0]]
@@ -85,7 +86,7 @@ def _moments(microseconds: Numbers, valid: npt.NDArray[np.bool_] | None = None) 
 
 
 def _history(bucket: int, commits: Numbers, names: list[str]) -> pa.Table:
-    """The history of the groups of a bucket."""
+    """Return the rows of ``offset_history`` for the groups of a bucket."""
     own = [g for g in range(len(names)) if bucket_of(g % _LOG_PARTITIONS, _BUCKETS) == bucket]
     keys = [(g, p) for g in own for p in range(_PARTITIONS)]
     groups = np.array([g for g, _ in keys], np.int64)
@@ -141,7 +142,7 @@ def _at(turn: int, seconds: int = 0) -> datetime:
 
 
 def _life(number: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Rows of one group's own tables: the same members take turns in owning its partitions."""
+    """Yield the rows of one group, each with its table. The same members take turns in owning the partitions."""
     group = group_name(number)
     kind = "classic" if number % 2 == 0 else "consumer"
     base = {"cluster": "default", "group_id": group, "group_type": kind}
@@ -211,10 +212,10 @@ def _life(number: int) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def make_warehouse(folder: Path, *, commits: int, groups: int = 3000) -> Path:
-    """Make the warehouse unless it is there.
+    """Make a warehouse, unless the folder has this warehouse already.
 
     Returns:
-        The folder, which holds all tables of the contract.
+        The folder, which has all tables.
     """
     facts = {"commits": commits, "groups": groups, "form": 3}
     note = folder / "made-by.json"
@@ -241,7 +242,7 @@ def make_warehouse(folder: Path, *, commits: int, groups: int = 3000) -> Path:
 
 
 def warehouse_of(folder: Path, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Path:
-    """Write rows of groups of log partition 0, as a replay makes them, as a warehouse of their own."""
+    """Write a replay's rows of groups in log partition 0 into a new warehouse, and return its folder."""
     store, by_table = Store(str(folder)), dict[str, list[Mapping[str, Any]]]()
     for name, row in rows:
         if name in tables():

@@ -1,6 +1,6 @@
 """The rows of what-if: a group with 1,000 rebalances, and every group of a generated dump, as commands.
 
-An answer is made on one core; what counts is the time that cores work, whatever else the machine does.
+CPU time is measured, so that other work of the machine does not count.
 """
 
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ GROUPS = 1_000
 MOST_SECONDS_ALL = 60.0
 
 _GROUP_RECORDS_SHARE = 0.04
-"""Of a dump: records of its groups, without those of the console consumers in between."""
+"""Share of a dump's records that belong to its groups, without the console consumers in between."""
 _PARTITIONS = 2
 _ALTERNATIVE = ("--set", "group.protocol=consumer")
 
 
 def what_if(setting: Setting) -> Measured:
-    """One group with 1,000 rebalances and one alternative, from Enter to the answer."""
+    """Measure one alternative for a group with 1,000 rebalances, from Enter to the answer."""
     # A classic group writes a record for each rebalance; there is one group in each log partition.
     records = round(_PARTITIONS * REBALANCES / _GROUP_RECORDS_SHARE)
     dump = make_dump(setting.dump.parent / "dump-what-if", records=records, partitions=_PARTITIONS, groups=_PARTITIONS)
@@ -31,7 +31,7 @@ def what_if(setting: Setting) -> Measured:
 
 
 def what_if_all(setting: Setting) -> Measured:
-    """All of 1,000 groups and one alternative, from Enter to the answer."""
+    """Measure one alternative for all of 1,000 groups, from Enter to the answer."""
     records = setting.records
     dump = make_dump(setting.dump.parent / f"dump-{records}-{GROUPS}", records=records, groups=GROUPS)
     ours = f"what-if --all of {GROUPS:,} groups"

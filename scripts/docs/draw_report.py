@@ -1,4 +1,4 @@
-"""Takes README's picture: the page of one of the demo's groups, where one rebalance tells its evidence.
+"""Takes the picture of the README: the page of a group of the demo, with the evidence of one rebalance.
 
 Chromium must be on the machine (Debian: ``apt-get install chromium``; or ``CHROMIUM=/path``), and the package
 playwright.
@@ -31,12 +31,12 @@ _PLACE = """(cause) => {
 
 
 def take(warehouse: Path, browser: str) -> bytes:
-    """The picture as PNG."""
+    """Return the picture as PNG."""
     html, _ = group_page(Tables(str(warehouse)), GROUP)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
         file = Path(folder) / "page.html"
         file.write_text(html, encoding="utf-8")
-        # As root, which containers are, Chromium needs to be told to do without its sandbox.
+        # Chromium's sandbox does not work for root, which is the user in containers.
         opened = started.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         page = opened.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
         page.goto(file.as_uri())
@@ -52,7 +52,7 @@ def take(warehouse: Path, browser: str) -> bytes:
 
 
 def main() -> None:
-    """Take the picture anew."""
+    """Take the picture and replace the old one."""
     names = ("chromium", "chromium-browser", "google-chrome", "chrome")
     browser = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
     if browser is None:

@@ -31,7 +31,7 @@ def _diagram(title: str, about: str, shown: Transitions) -> str:
 
 
 def draw() -> str:
-    """The whole document."""
+    """Return the whole document."""
     head = (
         "# States\n\nDrawn by `scripts/draw-states` from the tables of the engine and of the simulated coordinator; "
         "a test checks that both agree.\n"

@@ -1,4 +1,4 @@
-"""Types the commands of sessions in documents anew on the demo's warehouse, and puts their output beneath them."""
+"""Runs the commands of sessions in documents again on the demo's warehouse, and puts their new output below them."""
 
 import os
 import re
@@ -14,11 +14,11 @@ _SESSION = re.compile(r"(?<=^```console\n)\$ coordinator-replay .*?(?=^```)", re
 _LONGEST_LINE = 240
 _PROMPT = "$ "
 _AGO = re.compile(r"\((?:\d[^()]* ago)\)")
-"""How long ago a log ended depends on when the session is recorded."""
+"""A text such as ``(2 d ago)``, which depends on the time at which the session is recorded."""
 
 
 def _typed(command: str, warehouse: Path, work: Path) -> str:
-    """What a command prints, notes included; where a line is cut, an ellipsis says so."""
+    """Return the output of a command, notes included. A line that is cut ends in an ellipsis."""
     environment = {**os.environ, "COORDINATOR_REPLAY_WAREHOUSE": str(warehouse.absolute()), "NO_COLOR": "1"}
     words = [sys.executable, "-m", "coordinator_replay", *shlex.split(command)[1:]]
     done = subprocess.run(  # the commands stand in the documents
@@ -31,11 +31,11 @@ def _typed(command: str, warehouse: Path, work: Path) -> str:
 
 
 def recorded(text: str, warehouse: Path, work: Path) -> str:
-    """A document's text with the output of its session's commands as it is now.
+    """Return a document's text, with the present output of the commands of its sessions.
 
     Args:
         text: the document.
-        warehouse: the demo's.
+        warehouse: the warehouse of the demo.
         work: a folder for files that the commands write.
     """
 

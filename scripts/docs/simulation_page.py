@@ -1,4 +1,4 @@
-"""Writes ``docs/simulate.md``: the simulated coordinator, drawn from the tables that its code is written around."""
+"""Writes ``docs/simulate.md``, a page about the simulated coordinator, from the tables in its code."""
 
 import transitions
 from transitions import Transitions
@@ -199,7 +199,7 @@ def _settings() -> str:
 
 
 def write() -> str:
-    """The whole page."""
+    """Return the whole page."""
     commands = "\n".join(f"- {SCRIPTS[name]}" for name in COMMANDS)
     scripts = (
         f"## Scripts\n\nOne JSON object a line; blank lines are skipped.\n\n{commands}\n\n"

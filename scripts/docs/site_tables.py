@@ -1,6 +1,6 @@
-"""What the site has beside the pages of the repository: a page for each table, made of its definition.
+"""Pages that only the site has: a page for each table, made from the table's definition.
 
-A hook of mkdocs. In the repository links lead to the definitions themselves, which say the same of each column.
+The module is a hook of mkdocs. In the repository, links lead to the definitions themselves, which have the same texts.
 """
 
 import re
@@ -31,13 +31,13 @@ def _table_page(table: Table) -> str:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages."""
+    """Add a page for each table."""
     for name, table in tables().items():
         files.append(File.generated(config, f"tables/{name}.md", content=_table_page(table)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Let links to definitions lead to these pages."""
+    """Let links to definitions lead to the pages of the tables."""
     folder = "" if page.file.src_uri.startswith("tables/") else "tables/"
     return _DEFINITION.sub(rf"]({folder}\1.md)", markdown)

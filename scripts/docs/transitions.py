@@ -1,7 +1,7 @@
-"""How states of groups and members can follow each other, and why: ``docs/states.md`` shows it, tests hold it true.
+"""Transitions between the states of groups and members, with their reasons. ``docs/states.md`` shows them.
 
-What follows from what is in the code of the engine and of the simulated coordinator: those of a classic group in memory
-are ``LEGAL_PREDECESSORS``, those of others follow from the conditions in ``STATES``.
+Tests compare the transitions with the engine and the simulated coordinator. Transitions of a classic group in memory
+come from ``LEGAL_PREDECESSORS``. The others follow from the conditions in ``STATES``.
 """
 
 from collections.abc import Mapping
@@ -22,20 +22,20 @@ _REASONS: Mapping[GroupState, str] = {
     GroupState.STABLE: "the leader's assignment is appended",
     GroupState.DEAD: "the group is removed",
 }
-"""Why a classic group enters a state."""
+"""The reason why a classic group enters a state."""
 
 CLASSIC: Transitions = {
     (before, after): _REASONS[after]
     for after, predecessors in LEGAL_PREDECESSORS.items()
     for before in sorted(predecessors)
 }
-"""Those of a classic group in the coordinator's memory."""
+"""Transitions of a classic group in the coordinator's memory."""
 
 WRITTEN: Transitions = {
     (_EMPTY, _STABLE): "a generation was synced",
     (_STABLE, _EMPTY): "a join phase ended with nobody",
 }
-"""How the state of a classic group can differ from one record to the next."""
+"""Transitions of a classic group from one record to the next."""
 
 CONSUMER: Transitions = {
     (_EMPTY, _ASSIGNING): "a member joins, its target is postponed",
@@ -51,7 +51,7 @@ CONSUMER: Transitions = {
     (_STABLE, _RECONCILING): "the same with targets computed at once, or a static member is away",
     (_STABLE, _EMPTY): "the last member was removed",
 }
-"""Those that can be seen between two operations."""
+"""Transitions of a consumer group from one operation to the next."""
 
 MEMBER: Transitions = {
     (MemberState.STABLE, MemberState.STABLE): "a new epoch, all of the target is free",
@@ -64,7 +64,7 @@ MEMBER: Transitions = {
     (MemberState.UNRELEASED_PARTITIONS, MemberState.STABLE): "the rest of the target became free",
     (MemberState.UNRELEASED_PARTITIONS, MemberState.UNREVOKED_PARTITIONS): "a newer target takes partitions away",
 }
-"""The moves that a member's reconciliation can make (``CurrentAssignmentBuilder``)."""
+"""Transitions of a member in its reconciliation (``CurrentAssignmentBuilder``)."""
 
 SHARE: Transitions = {
     (_EMPTY, _STABLE): "a member joins",

@@ -1,4 +1,4 @@
-"""Writes ``docs/findings.md``: every rule and threshold, and what is found in the recorded samples and why."""
+"""Writes ``docs/findings.md``: every rule and threshold, and the findings in the recorded samples with the reasons."""
 
 import json
 import sys
@@ -69,7 +69,7 @@ rules with thresholds of ten minutes or an hour find nothing there. Tests of tho
 
 
 def _meanings() -> dict[str, str]:
-    """What each threshold is, from the class's own documentation."""
+    """Return the meaning of each threshold, from the docstring of the class."""
     text = (type(DEFAULTS).__doc__ or "").partition("Attributes:")[2]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     found: dict[str, str] = {}
@@ -113,7 +113,7 @@ def _found() -> list[str]:
 
 
 def write() -> str:
-    """The page."""
+    """Return the page."""
     meanings = _meanings()
     rows = "".join(
         f"| `{shown}` | {value} | {meanings[name]} |\n"
@@ -123,7 +123,7 @@ def write() -> str:
 
 
 def audit_samples(warehouse: str) -> None:
-    """Audit every sample as a cluster of its name."""
+    """Audit every sample, as a cluster with the sample's name."""
     from coordinator_replay.pipeline.audit import Options, run_audit
     from coordinator_replay.pipeline.host.session import open_session
 
@@ -140,7 +140,7 @@ def audit_samples(warehouse: str) -> None:
 
 
 def relist(warehouse: str) -> None:
-    """Write the list from a warehouse; reasons stay with what is still found."""
+    """Write the list of findings from a warehouse. Findings that were in the list before keep their reasons."""
     from coordinator_replay.query.findings import findings_of
     from coordinator_replay.query.tables import Tables
 

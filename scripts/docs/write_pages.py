@@ -1,4 +1,4 @@
-"""Writes the pages that are made from what the program itself reads: tables, saved queries, commands."""
+"""Writes the pages that are made from the program's own definitions: tables, saved queries, commands, simulation."""
 
 import sys
 from collections.abc import Iterator
@@ -97,7 +97,7 @@ def _commands_page() -> str:
 
 
 def pages() -> Iterator[tuple[Path, str]]:
-    """Every page that is made, with its text."""
+    """Yield the path and the text of every generated page."""
     yield DOCS / "tables" / "index.md", _tables_index()
     yield DOCS / "queries.md", _queries_page()
     yield DOCS / "commands.md", _commands_page()
@@ -105,7 +105,7 @@ def pages() -> Iterator[tuple[Path, str]]:
 
 
 def stale_pages() -> list[Path]:
-    """Pages that are not as they would be made, or missing."""
+    """Return the pages that are missing or out of date."""
     made = dict(pages())
     return sorted(page for page, text in made.items() if not page.exists() or page.read_text(encoding="utf-8") != text)
 

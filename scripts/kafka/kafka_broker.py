@@ -23,13 +23,13 @@ _DEFAULTS = {
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-    # One node can't hold the three replicas that internal topics ask for.
+    # Internal topics have three replicas by default, but there is one node.
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
-    # Fifty partitions of each are for clusters; a handful starts faster and reads easier.
+    # The default of fifty partitions is for clusters. A broker with few partitions starts faster.
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
     "share.coordinator.state.topic.num.partitions": "4",
@@ -37,7 +37,7 @@ _DEFAULTS = {
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports of loopback that nothing listens on; held together until all are known, so that they differ."""
+    """Return free ports of loopback. All are bound before the first is closed, so that they differ."""
     held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [server.getsockname()[1] for server in held]
     for server in held:
@@ -46,15 +46,14 @@ def _free_ports(count: int) -> list[int]:
 
 
 class Broker:
-    """A Kafka broker that lives as long as the ``with`` block.
+    """A Kafka broker that runs during a ``with`` block. Its folder stays afterwards.
 
-    The folder outlives it: ``log_folder`` holds the segments, ``server_log`` what the broker said, one line each with
-    the time in front (``2026-11-21T10:00:00.000+0000 INFO …``; in a zone of its own, as log4j does it in Kafka's
-    distribution: ``[2026-11-21 15:30:00,000] INFO …``).
+    Lines of ``server_log`` begin with a time: ``2026-11-21T10:00:00.000+0000 INFO …``. If ``time_zone`` is given, they
+    begin like lines of Kafka's distribution: ``[2026-11-21 15:30:00,000] INFO …``.
 
     Attributes:
         bootstrap: address for clients.
-        voters: ``controller.quorum.voters`` for further nodes of its cluster.
+        voters: ``controller.quorum.voters`` for further nodes of the cluster.
         log_folder: partition folders, among them ``__consumer_offsets-N`` and ``__cluster_metadata-0``.
         server_log: the broker's own log.
     """
@@ -66,13 +65,13 @@ class Broker:
         time_zone: str | None = None,
         version: str | None = None,
     ) -> None:
-        """Describe a broker; ``with`` starts it.
+        """Describe a broker. ``with`` starts it.
 
         Args:
-            folder: an empty or missing folder, or that of an earlier broker whose log is to go on.
-            properties: broker settings on top of, or in place of, those of a small single node.
-            time_zone: of its machine; it logs local time then.
-            version: of Kafka; None for that of the pom.
+            folder: an empty or missing folder, or the folder of an earlier broker, whose log is then continued.
+            properties: broker settings. They extend and replace the defaults of a small single node.
+            time_zone: time zone of the broker's machine, for local times in the log; None for UTC offsets.
+            version: version of Kafka; None for the version in the pom.
         """
         self.folder = folder
         self.log_folder = folder / "log"
@@ -101,7 +100,7 @@ class Broker:
         """Format the folder if it is new, start the broker and wait until it serves clients.
 
         Raises:
-            PrerequisiteError: Kafka's jars can't be had, or the broker does not come up.
+            PrerequisiteError: Kafka's jars can't be fetched, or the broker does not start.
         """
         settings = self._write_settings()
         if not (self.log_folder / "meta.properties").exists():
@@ -133,7 +132,7 @@ class Broker:
         self.stop()
 
     def stop(self) -> None:
-        """Ask the broker's process to shut down in order; end it after a minute."""
+        """Shut the broker down in order. Kill its process if this takes more than a minute."""
         if self._process is None:
             return
         self._process.terminate()
@@ -145,27 +144,27 @@ class Broker:
         self._process = None
 
     def kill(self) -> None:
-        """End the broker's process without a word."""
+        """Kill the broker's process."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
     def segments(self, topic: str = "__consumer_offsets") -> list[Path]:
-        """Segments of a topic, by partition and base offset."""
+        """Return the segments of a topic, in the order of partition and base offset."""
         partitions = sorted(self.log_folder.glob(f"{topic}-*"), key=lambda path: int(path.name.rpartition("-")[2]))
         return [segment for partition in partitions for segment in sorted(partition.glob("*.log"))]
 
     def run_tool(self, main_class: str, *arguments: str, send: str = "") -> str:
-        """Run one of Kafka's command line tools to its end, for what it prints.
+        """Run one of Kafka's command line tools to its end, and return its output.
 
         Args:
-            main_class: such as ``org.apache.kafka.tools.TopicCommand``.
-            arguments: its arguments; give ``--bootstrap-server`` here where the tool wants it.
-            send: what it reads on standard input.
+            main_class: the tool's class, such as ``org.apache.kafka.tools.TopicCommand``.
+            arguments: the tool's arguments, with ``--bootstrap-server`` if the tool needs it.
+            send: text for the tool's standard input.
 
         Raises:
-            PrerequisiteError: the tool fails; the text ends with what it said last.
+            PrerequisiteError: the tool fails. The text ends with the last line of its output.
         """
         options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
         command = java_command(main_class, *arguments, options=options, version=self._version)
@@ -176,7 +175,7 @@ class Broker:
         return run.stdout
 
     def create_topic(self, topic: str, partitions: int = 1) -> None:
-        """Create a topic and wait until the broker has done so."""
+        """Create a topic, and wait until the broker has created it."""
         where = ["--bootstrap-server", self.bootstrap]
         what = ["--create", "--topic", topic, "--partitions", str(partitions), "--replication-factor", "1"]
         self.run_tool("org.apache.kafka.tools.TopicCommand", *where, *what)

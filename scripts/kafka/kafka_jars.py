@@ -1,7 +1,7 @@
-"""Kafka's own classes, ready to run: jars found by Maven once, the few Java sources here compiled against them.
+"""Kafka's own classes, ready to run: jars that Maven fetches, and the few Java sources here, compiled with them.
 
-Everything is kept under ``target/`` and looked at again only when the pom or the sources change, so that later starts
-touch neither Maven nor the network.
+Everything is kept under ``target/`` until the pom or the sources change. So later starts need neither Maven nor the
+network.
 """
 
 import fcntl
@@ -25,7 +25,11 @@ _OLDEST_JAVA = 17
 
 
 def program(name: str, reason: str) -> str:
-    """Where a program is: under JAVA_HOME for those of Java, else on the PATH."""
+    """Return the path of a program: a program of Java is looked for under JAVA_HOME first, all others on the PATH.
+
+    Raises:
+        PrerequisiteError: the program is not installed.
+    """
     home = os.environ.get("JAVA_HOME")
     found = shutil.which(name, path=f"{home}/bin") if home and name != "mvn" else None
     found = found or shutil.which(name)
@@ -43,7 +47,7 @@ def _stamp(files: Iterable[Path]) -> str:
 
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """Test workers may all ask for the classes at once; one builds, the others wait."""
+    """Let one process build at a time. Other test workers wait."""
     TARGET.mkdir(exist_ok=True)
     with (TARGET / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -51,7 +55,7 @@ def _one_at_a_time() -> Iterator[None]:
 
 
 def _jars(version: str | None) -> str:
-    """Class path of Kafka's jars, from the note of an earlier run if pom and jars are as they were."""
+    """Return the class path of Kafka's jars. Use the note of an earlier run if pom and jars are unchanged."""
     release = [] if version is None else [f"-Dkafka.version={version}"]
     note = TARGET / f"jars-{'-'.join([_stamp([POM])[:16], *([version] if version else [])])}.txt"
     if note.exists():
@@ -66,13 +70,13 @@ def _jars(version: str | None) -> str:
         complaint = re.search(r"\[ERROR\] (.*)", run.stdout + run.stderr)
         detail = complaint.group(1) if complaint else f"exit code {run.returncode}"
         raise PrerequisiteError(f"Maven could not fetch Kafka's jars: {detail}")
-    # Only a whole note gets the name that is looked for.
+    # The note gets its final name when it is complete.
     fresh.replace(note)
     return note.read_text()
 
 
 def _classes(jars: str) -> Path:
-    """Folder of the compiled sources; a compiler's complaint is an error of ours and is raised as such."""
+    """Return the folder of the compiled sources. If the compiler fails, its error is raised: our sources are wrong."""
     sources = sorted(SOURCES.rglob("*.java"))
     folder = TARGET / f"classes-{_stamp([POM, *sources])[:16]}"
     if not folder.exists():
@@ -86,10 +90,10 @@ def _classes(jars: str) -> Path:
 
 
 def kafka_classpath(version: str | None = None) -> str:
-    """Class path of Kafka's jars and our compiled classes, built where it is missing or out of date.
+    """Return the class path of Kafka's jars and our compiled classes. Fetch and compile what is missing or out of date.
 
     Args:
-        version: of Kafka, without our classes then; None for that of the pom.
+        version: version of Kafka, without our classes; None for the version in the pom, with our classes.
 
     Raises:
         PrerequisiteError: Maven or a JDK is missing, or Maven could not fetch the jars.
@@ -107,14 +111,14 @@ def java_command(
     properties: Mapping[str, str] | None = None,
     version: str | None = None,
 ) -> list[str]:
-    """The command that runs a class of Kafka's or ours.
+    """Return the command that runs a class of Kafka or one of our classes.
 
     Args:
         main_class: the class with the ``main`` method.
-        arguments: what it is called with.
+        arguments: arguments of the class.
         options: options of the JVM, such as ``-Xmx512m``.
-        properties: Java system properties. Unless they say otherwise only warnings are logged, on standard error.
-        version: of Kafka, for its own classes only; None for that of the pom.
+        properties: Java system properties. By default only warnings are logged, on standard error.
+        version: version of Kafka, for Kafka's own classes only; None for the version in the pom.
 
     Raises:
         PrerequisiteError: Maven or a JDK is missing, or Maven could not fetch the jars.
@@ -127,17 +131,18 @@ def java_command(
 
 
 def time_decode_command(folder: Path, repetitions: int, warm_ups: int = 6) -> list[str]:
-    """The command that times Kafka's decoding of every ``.log`` under a folder, on one thread.
+    """Return the command that times Kafka's decoding of every ``.log`` under a folder, on one thread.
 
-    It prints one JSON line: ``records`` and ``bytes`` of one repetition, ``seconds`` of each after the warm-ups.
+    The command prints one JSON line: ``records`` and ``bytes`` of one repetition, ``seconds`` of each repetition after
+    the warm-ups.
     """
-    # Serial collection: the baseline is one thread, and a concurrent collector would be a second one.
+    # The baseline must use one thread, but a concurrent garbage collector would use a second one.
     options = ["-Xms1g", "-Xmx1g", "-XX:+UseSerialGC"]
     arguments = [str(folder), str(repetitions), str(warm_ups)]
     return java_command("coordinatorreplay.TimeDecode", *arguments, options=options)
 
 
 def dump_log_command(files: Iterable[Path]) -> list[str]:
-    """The command ``kafka-dump-log --offsets-decoder`` for some segments."""
+    """Return the command ``kafka-dump-log --offsets-decoder`` for some segments."""
     listed = ",".join(map(str, files))
     return java_command("org.apache.kafka.tools.DumpLogSegments", "--offsets-decoder", "--files", listed)

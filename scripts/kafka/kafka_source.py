@@ -1,7 +1,7 @@
-"""A folder of jars with which Spark can read from Kafka, also where one of them can't be fetched.
+"""A folder of jars with which Spark can read from Kafka, even if one of the jars can't be fetched.
 
-The jar for delegation tokens is missing from some mirrors. Nothing of ours uses such tokens, but Spark's Kafka source
-does not load without the classes; ``stand-in/`` has the few methods that it calls, for tests alone.
+The jar for delegation tokens is missing from some mirrors. This project uses no such tokens, but Spark's Kafka source
+does not load without the classes. ``stand-in/`` has the few methods that the source calls, for tests only.
 """
 
 import shutil
@@ -18,7 +18,7 @@ TOKENS = "spark-token-provider-kafka"
 
 
 def kafka_source_jars(folder: Path) -> Path:
-    """Make a folder that ``COORDINATOR_REPLAY_JARS`` can name.
+    """Make a folder of jars for the variable ``COORDINATOR_REPLAY_JARS``, and return the folder.
 
     Raises:
         PrerequisiteError: Maven or a JDK is missing, or Maven could not fetch the other jars.

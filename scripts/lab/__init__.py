@@ -1,5 +1,6 @@
-"""The broker lab: real clients live scripted group lives on a real broker, and what it wrote and said is kept.
+"""The broker lab: real clients run scripts on a real broker, and the broker's log and answers are kept.
 
-``lives`` has the scripts, ``life`` and ``member`` the words they are written in, ``recording`` what is kept. The folder
-has the form of the recorded samples, so that whatever judges those judges it too; ``README.md`` says what is in it.
+``lives`` has the scripts. ``life`` and ``member`` have the functions that scripts call. ``recording`` keeps the
+results, in a folder in the form of the recorded samples, so that the same judges can read it. ``README.md`` describes
+the folder.
 """

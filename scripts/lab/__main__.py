@@ -20,7 +20,7 @@ from lab.recording import Checkpoints, copy_dump, copy_server_log, write_broker_
 _SESSION_MS = str(round(SESSION_SECONDS * 1000))
 
 BROKER = {
-    # Short sessions make short labs; members that start together still share a rebalance.
+    # Short sessions keep runs short. Members that start together still share a rebalance.
     "group.initial.rebalance.delay.ms": "500",
     "group.min.session.timeout.ms": "1000",
     "group.consumer.min.session.timeout.ms": "1000",
@@ -30,22 +30,22 @@ BROKER = {
     "group.consumer.migration.policy": "bidirectional",
     # Few groups share a partition, so that a checkpoint belongs to known end offsets for most of them.
     "offsets.topic.num.partitions": "32",
-    # A topic of a script exists when the script has created it, and not before.
+    # A topic of a script must not exist before the script creates it.
     "auto.create.topics.enable": "false",
 }
 
 
 def run_lab(folder: Path, names: Sequence[str], at_once: int = 6, version: str | None = None) -> list[str]:
-    """Let lives be lived and write what there is to keep.
+    """Run lives on a broker, and write the results.
 
     Args:
-        folder: where to; made if it is missing.
-        names: of the lives.
-        at_once: how many go on side by side.
-        version: of Kafka; None for that of ``scripts/kafka``.
+        folder: folder of the results; created if it is missing.
+        names: names of the lives.
+        at_once: number of lives that run at the same time.
+        version: version of Kafka; None for the version of ``scripts/kafka``.
 
     Returns:
-        What went wrong, a sentence for each life that did not follow its script.
+        A sentence for each life that did not follow its script.
     """
     folder.mkdir(parents=True, exist_ok=True)
     journal = Journal(folder / "journal.jsonl")
@@ -66,7 +66,7 @@ def run_lab(folder: Path, names: Sequence[str], at_once: int = 6, version: str |
             return None
 
         with broker:
-            # Left before the broker stops, so that the last answer is about what the last records say.
+            # Checkpoints end before the broker stops, so that the last answer fits the last records.
             with (
                 Checkpoints(broker.bootstrap, folder / "checkpoints.jsonl") as checkpoints,
                 ThreadPoolExecutor(at_once) as pool,
@@ -84,7 +84,7 @@ def run_lab(folder: Path, names: Sequence[str], at_once: int = 6, version: str |
 
 
 def main() -> int:
-    """Parse, run, tell."""
+    """Parse the options, run the lives, and report the lives that failed."""
     parser = argparse.ArgumentParser(prog="broker-lab", description=__doc__)
     parser.add_argument("--out", type=Path, help="folder to write to")
     parser.add_argument("--lives", help="names, joined by commas; all of them if left out")

@@ -1,4 +1,4 @@
-"""The journal: what was done to clients and topics, and when, in the order in which it was done."""
+"""The journal: actions on clients and topics with their times, in order."""
 
 import json
 import threading
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Journal:
-    """Notes each action as one JSON line; lives that go on side by side share it."""
+    """A file with a JSON line for each action. Lives that run at the same time share it."""
 
     def __init__(self, path: Path) -> None:
         """Begin a new journal."""
@@ -16,12 +16,12 @@ class Journal:
         self._lock = threading.Lock()
 
     def note(self, group: str | None, action: str, **details: Any) -> None:
-        """Note what is about to be done, with the moment in milliseconds."""
+        """Note an action that is about to begin, with the time in milliseconds."""
         with self._lock:
             line = {"at": time.time_ns() // 1_000_000, "group": group, "action": action, **details}
             self._file.write(json.dumps(line) + "\n")
             self._file.flush()
 
     def close(self) -> None:
-        """End it."""
+        """Close the file."""
         self._file.close()

@@ -1,4 +1,4 @@
-"""The words that scripted lives are written in: topics, members, and waiting until a group has come to rest."""
+"""The functions that scripts call: for topics, for members, and to wait until a group is at rest."""
 
 import re
 import time
@@ -16,14 +16,14 @@ _PATIENCE_SECONDS = 120.0
 _LOOK_SECONDS = 0.25
 _ASK_SECONDS = 3.0
 _STEP_SECONDS = 0.8
-"""Between two steps of a script, so that what they set off does not run together."""
+"""Pause between two steps of a script, so that their rebalances do not merge."""
 
 TRANSACTION_TIMEOUT_MS = 600_000
-"""Longer than any lab: a transaction that is left open stays so."""
+"""Longer than any run of the lab, so that an open transaction stays open."""
 
 
 class LifeError(Exception):
-    """A group did not get to where its script wanted it."""
+    """A group did not reach the state that its script waits for."""
 
 
 def _done(futures: dict[Any, Any]) -> None:
@@ -32,12 +32,12 @@ def _done(futures: dict[Any, Any]) -> None:
 
 
 class Life:
-    """One group on its way through a script.
+    """One group that follows a script.
 
     Attributes:
-        group: its id, which all its topics begin with.
-        protocol: ``classic`` or ``consumer``: what its members speak unless the script says otherwise.
-        members: those that run, by client id.
+        group: id of the group. The names of its topics begin with the id.
+        protocol: protocol of the members, ``classic`` or ``consumer``, unless the script gives another.
+        members: the running members, by client id.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Life:
         journal: Journal,
         checkpoints: Checkpoints | AskedCheckpoints,
     ) -> None:
-        """Begin a life; nothing is known to the broker yet."""
+        """Begin a life. The broker does not know the group yet."""
         self.group = group
         self.protocol = protocol
         self.members: dict[str, Member] = {}
@@ -61,13 +61,13 @@ class Life:
         self._producers: list[Producer] = []
 
     def note(self, action: str, **details: Any) -> None:
-        """Write into the journal what is about to be done."""
+        """Write an action that is about to begin into the journal."""
         self._journal.note(self.group, action, **details)
 
     # Topics
 
     def topic(self, name: str, partitions: int) -> str:
-        """Create a topic of this life's own; its full name."""
+        """Create a topic of this life, and return its full name."""
         topic = f"{self.group}.{name}"
         self._journal.note(None, "topic_created", topic=topic, partitions=partitions)
         _done(self._admin.create_topics([NewTopic(topic, num_partitions=partitions)]))
@@ -75,7 +75,7 @@ class Life:
         return topic
 
     def add_partitions(self, topic: str, partitions: int) -> None:
-        """Let a topic have so many partitions."""
+        """Increase the number of partitions of a topic to ``partitions``."""
         self._journal.note(None, "partitions_increased", topic=topic, partitions=partitions)
         _done(self._admin.create_partitions([NewPartitions(topic, partitions)]))
         self._partitions[topic] = partitions
@@ -92,10 +92,11 @@ class Life:
         """Start a member.
 
         Args:
-            name: its client id.
-            topics: what it subscribes to.
-            action: what the journal calls it.
-            settings: of librdkafka, with underscores for dots; ``protocol`` and ``instance`` for those everybody needs.
+            name: client id of the member.
+            topics: the topics to subscribe to.
+            action: name of the action in the journal.
+            settings: settings of librdkafka, with underscores for dots. ``protocol`` and ``instance`` are short names
+                of ``group.protocol`` and ``group.instance.id``.
         """
         protocol = settings.pop("protocol", self.protocol)
         instance = settings.pop("instance", None)
@@ -116,7 +117,7 @@ class Life:
             self.members.pop(name).leave()
 
     def crash(self, name: str) -> None:
-        """End a member without a word to the coordinator."""
+        """End a member without LeaveGroup."""
         self.note("crash", member=name)
         self.members.pop(name).crash()
 
@@ -139,10 +140,10 @@ class Life:
     # Coming to rest
 
     def settle(self) -> None:
-        """Wait until the members that run own all partitions between them and the broker calls the group stable.
+        """Wait until the running members own all partitions and the broker calls the group Stable. Then commit offsets.
 
         Raises:
-            LifeError: it does not come to that.
+            LifeError: the group does not reach this state.
         """
         self._wait(self._is_settled, "settle")
         for member in self.members.values():
@@ -152,20 +153,20 @@ class Life:
         self._rest()
 
     def settle_empty(self) -> None:
-        """Wait until the broker calls the group empty.
+        """Wait until the broker calls the group Empty.
 
         Raises:
-            LifeError: it does not come to that.
+            LifeError: the group does not reach this state.
         """
         self._wait(lambda: self._state() == ConsumerGroupState.EMPTY, "become empty")
         self._rest()
 
     def pause(self, seconds: float) -> None:
-        """Let time pass that a script needs, such as the rest of a session."""
+        """Wait for a time that a script needs, such as the rest of a session."""
         time.sleep(seconds)
 
     def _rest(self) -> None:
-        """Let a step pass, and the broker be asked about where the group has come to."""
+        """Wait for the pause between two steps, and until the broker was asked about the group's state."""
         time.sleep(_STEP_SECONDS)
         self._checkpoints.wait(_PATIENCE_SECONDS)
 
@@ -178,11 +179,11 @@ class Life:
             if any(re.match(name, topic) if name.startswith("^") else name == topic for name in wanted)
             for partition in range(count)
         }
-        # A list, so that a partition with two owners does not pass.
+        # Lists are compared, not sets, so that a partition with two owners is no rest.
         return sorted(owned) == sorted(expected) and self._state() == ConsumerGroupState.STABLE
 
     def _state(self) -> ConsumerGroupState | None:
-        # All brokers are asked; one that is down must not be waited for.
+        # All brokers are asked. The short timeout is for brokers that are down.
         listed = self._admin.list_consumer_groups(request_timeout=_ASK_SECONDS).result(_PATIENCE_SECONDS).valid
         return next((group.state for group in listed if group.group_id == self.group), None)
 
@@ -198,21 +199,21 @@ class Life:
     # What administrators and producers do
 
     def reset_offsets(self, topic: str, offset: int) -> None:
-        """Set all offsets of a topic, as an administrator does while nobody runs."""
+        """Set all offsets of a topic, as an administrator does while no member runs."""
         self.note("offsets_reset", topic=topic, offset=offset)
         wanted = [TopicPartition(topic, partition, offset) for partition in range(self._partitions[topic])]
         _done(self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(self.group, wanted)]))
 
     def delete_group(self) -> None:
-        """Delete the group, as an administrator does while nobody runs."""
+        """Delete the group, as an administrator does while no member runs."""
         self.note("group_deleted")
         _done(self._admin.delete_consumer_groups([self.group]))
 
     def transact(self, member: str, offset: int, outcome: str) -> None:
-        """Commit an offset for all that a member owns, in a transaction of a producer of its own.
+        """Commit an offset for all partitions of a member, in a transaction of a new producer.
 
         Args:
-            member: whose partitions and group metadata.
+            member: the member whose partitions and group metadata are used.
             offset: the offset.
             outcome: ``commit``, ``abort`` or ``open``.
         """
@@ -232,7 +233,7 @@ class Life:
             producer.abort_transaction(_PATIENCE_SECONDS)
 
     def end(self) -> None:
-        """Let go of all that still runs, without a word to the broker, which may be gone already."""
+        """End all running members without LeaveGroup, because the broker may be gone already."""
         for member in self.members.values():
             member.crash()
         self.members.clear()

@@ -1,4 +1,4 @@
-"""The scripted lives: each is one small function, and one or two rows of the table at the end."""
+"""The scripted lives. Each is a small function, and one or two rows of the table at the end."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lab.life import Life
 
 SESSION_SECONDS = 5.0
-"""How long a silent member is waited for; the broker and the classic members are told the same."""
+"""Session timeout of the broker and of the classic members."""
 
 
 def join_and_leave(life: Life) -> None:
@@ -23,7 +23,7 @@ def join_and_leave(life: Life) -> None:
 
 
 def crash(life: Life) -> None:
-    """One of two members dies and is missed when its session is over."""
+    """One of two members dies, and is removed when its session is over."""
     topic = life.topic("orders", 4)
     life.start("stays", topic)
     life.start("dies", topic)
@@ -33,7 +33,7 @@ def crash(life: Life) -> None:
 
 
 def poll_timeout(life: Life) -> None:
-    """A member hangs in its work for longer than it may, and comes back."""
+    """A member hangs for longer than max.poll.interval.ms, and comes back."""
     topic = life.topic("orders", 4)
     life.start("works", topic)
     life.start("hangs", topic, max_poll_interval_ms=6_000)
@@ -68,7 +68,7 @@ def killed_and_back(life: Life) -> None:
 
 
 def cooperative(life: Life) -> None:
-    """Members that give up only what moves: each change takes two generations."""
+    """Members give up only partitions that move, so each change takes two generations."""
     topic = life.topic("orders", 4)
     strategy = {"partition_assignment_strategy": "cooperative-sticky"}
     life.start("first", topic, **strategy)
@@ -80,7 +80,7 @@ def cooperative(life: Life) -> None:
 
 
 def static_restart(life: Life) -> None:
-    """A static member is back before its session is over: nothing is to be rebalanced."""
+    """A static member is back before its session is over, so the group does not rebalance."""
     topic = life.topic("orders", 4)
     for number in range(2):
         life.start(f"app-{number}", topic, instance=f"instance-{number}")
@@ -90,7 +90,7 @@ def static_restart(life: Life) -> None:
 
 
 def static_expiry(life: Life) -> None:
-    """A static member dies, is missed, and comes back under its instance id."""
+    """A static member dies, is removed after its session, and comes back with its instance id."""
     topic = life.topic("orders", 4)
     for number in range(2):
         life.start(f"app-{number}", topic, instance=f"instance-{number}")
@@ -117,7 +117,7 @@ def subscription_change(life: Life) -> None:
     """One of two members takes up another topic, and drops it again."""
     orders, clicks = life.topic("orders", 4), life.topic("clicks", 2)
     life.start("plain", orders)
-    # Who joins first leads a classic group, and of a leader the coordinator logs something else.
+    # The first member leads a classic group, and the coordinator has another log line for a leader.
     life.settle()
     life.start("changes", orders)
     life.settle()
@@ -158,7 +158,7 @@ def topic_deleted(life: Life) -> None:
 
 
 def assignor_change_of_clients(life: Life) -> None:
-    """Clients that know two assignors are given a list with only the second of them, one by one."""
+    """Clients with two assignors are restarted with only the second assignor, one by one."""
     topic = life.topic("orders", 4)
     for name in ("one", "two"):
         life.start(name, topic, partition_assignment_strategy="range,roundrobin")
@@ -169,7 +169,7 @@ def assignor_change_of_clients(life: Life) -> None:
 
 
 def assignor_change_of_broker(life: Life) -> None:
-    """Members ask the coordinator for its other assignor, one by one."""
+    """Members are restarted with the coordinator's other assignor, one by one."""
     topic = life.topic("orders", 4)
     for name in ("one", "two"):
         life.start(name, topic, group_remote_assignor="uniform")
@@ -202,7 +202,7 @@ def downgrade(life: Life) -> None:
 
 
 def offset_reset(life: Life) -> None:
-    """An administrator sets the offsets back while nobody runs; the member then goes on from there."""
+    """An administrator sets the offsets back while no member runs. A member then continues from there."""
     topic = life.topic("orders", 3)
     life.start("one", topic)
     life.settle()
@@ -214,7 +214,7 @@ def offset_reset(life: Life) -> None:
 
 
 def group_deleted(life: Life) -> None:
-    """An administrator deletes the group with its offsets, and it is born anew."""
+    """An administrator deletes the group with its offsets, and a member creates it again."""
     topic = life.topic("orders", 3)
     life.start("one", topic)
     life.settle()
@@ -241,9 +241,9 @@ class Script:
     """A row of the table.
 
     Attributes:
-        act: what happens.
-        protocol: what the members speak.
-        leaves: a line in the broker's log that proves it happened; None where none is peculiar to it.
+        act: the function that runs the script.
+        protocol: protocol of the members.
+        leaves: text of a line in the broker's log that proves the script's event; None if no line proves it.
     """
 
     act: Callable[[Life], None]
@@ -292,4 +292,4 @@ LIVES = {
     "upgrade": Script(upgrade, "classic", "Converted the classic group to a consumer group"),
     "downgrade": Script(downgrade, "consumer", "Converted the consumer group to a classic group"),
 }
-"""Every life by its name, which is its group's id. Lives share nothing but the broker, and can go on side by side."""
+"""Every life by its name, which is its group's id. Lives share only the broker, so they can run at the same time."""

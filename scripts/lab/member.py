@@ -1,4 +1,4 @@
-"""One consumer of a group: a thread that polls, and does between two polls what a script asks of it."""
+"""One consumer of a group: a thread that polls. Between two polls, it runs the actions of a script."""
 
 import logging
 import queue
@@ -16,7 +16,7 @@ _POLL_SECONDS = 0.1
 _PATIENCE_SECONDS = 60.0
 
 SILENT = logging.getLogger("librdkafka")
-"""Takes what librdkafka has to say: that a broker is gone, that a member was fenced; scripts expect it."""
+"""The logger of librdkafka, without output: scripts expect that brokers go and members are fenced."""
 SILENT.addHandler(logging.NullHandler())
 SILENT.propagate = False
 
@@ -28,24 +28,24 @@ COMMON = {
     "topic.metadata.refresh.interval.ms": 1_000,
 }
 CLASSIC = {"session.timeout.ms": 5_000, "heartbeat.interval.ms": 500}
-"""Only classic groups have these on the client's side; the coordinator tells KIP-848 members."""
+"""Settings that clients have only under the classic protocol. KIP-848 members get them from the coordinator."""
 
 
 class Member(threading.Thread):
     """A consumer that runs until it is closed or crashed.
 
     Attributes:
-        owned: topic and partition of all it owns, as of its last poll.
-        error: what ended it, if it did not end by itself.
+        owned: topic and number of the consumer's partitions, as of its last poll.
+        error: the error that ended the consumer, if any.
     """
 
     def __init__(self, bootstrap: str, group: str, topics: Sequence[str], settings: Mapping[str, Any]) -> None:
         """Start a consumer.
 
         Args:
-            bootstrap: where the broker is.
-            group: its group.
-            topics: what it subscribes to; a pattern begins with ``^``.
+            bootstrap: address of the broker.
+            group: id of the consumer's group.
+            topics: the topics to subscribe to; a pattern begins with ``^``.
             settings: settings of librdkafka, ``client.id`` and ``group.protocol`` among them.
         """
         super().__init__(name=str(settings["client.id"]), daemon=True)
@@ -60,7 +60,10 @@ class Member(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Poll until told to end; without ``close`` the consumer goes as if its process had been killed."""
+        """Poll until ``leave`` or ``crash`` is called.
+
+        After ``crash``, the consumer ends as if its process had been killed.
+        """
         consumer = Consumer(self.settings, logger=SILENT)
         try:
             consumer.subscribe(self.topics)
@@ -73,7 +76,7 @@ class Member(threading.Thread):
         except KafkaException as problem:
             self.error = problem
         self.owned = set()
-        # The last reference: librdkafka destroys a consumer that was not closed without leaving the group.
+        # This is the last reference. librdkafka then destroys a consumer that was not closed, without LeaveGroup.
         del consumer
 
     def _answer(self, consumer: Consumer) -> None:
@@ -88,21 +91,21 @@ class Member(threading.Thread):
                 answer.set_exception(problem)
 
     def ask(self, action: Callable[[Consumer], Answer]) -> Answer:
-        """Do something with the consumer on its own thread, for what it returns."""
+        """Run an action with the consumer on the consumer's thread, and return the result."""
         answer: Future[Answer] = Future()
         self._asked.put((action, answer))
         return answer.result(_PATIENCE_SECONDS)
 
     def subscribe(self, topics: Sequence[str]) -> None:
-        """Change what it subscribes to."""
+        """Change the consumer's subscription."""
         self.topics = list(topics)
         self.ask(lambda consumer: consumer.subscribe(self.topics))
 
     def commit(self, offset: int) -> int:
-        """Commit one offset for every partition that it owns; how many those are.
+        """Commit one offset for every partition of the consumer, and return the number of partitions.
 
-        The coordinator raises the epoch of a KIP-848 member before the member has its answer: a commit in between
-        names the epoch before, and is tried again.
+        The coordinator raises the epoch of a KIP-848 member before the member gets the answer. A commit in between has
+        the old epoch, so it is tried again.
         """
         wanted = [TopicPartition(topic, partition, offset) for topic, partition in sorted(self.owned)]
         deadline = time.monotonic() + _PATIENCE_SECONDS
@@ -117,15 +120,15 @@ class Member(threading.Thread):
         return len(wanted)
 
     def stall(self, seconds: float) -> None:
-        """Let it not poll for a while, as an application does that hangs in its work."""
+        """Stop polling for a while, like an application that hangs."""
         self.ask(lambda _consumer: time.sleep(seconds))
 
     def leave(self) -> None:
-        """Close it in order."""
+        """Close the consumer in order."""
         self._leaves = True
         self.join(_PATIENCE_SECONDS)
 
     def crash(self) -> None:
-        """End it without a word to the coordinator."""
+        """End the consumer without LeaveGroup."""
         self._crashes = True
         self.join(_PATIENCE_SECONDS)

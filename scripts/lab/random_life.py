@@ -1,7 +1,7 @@
-"""Random lives of a group: who starts, ends, dies, hangs and comes back when, drawn from a seed.
+"""Random lives of a group, drawn from a seed: the times at which clients start, end, die, hang and come back.
 
-A life is drawn before anything runs and does not depend on settings, so that groups with different settings live the
-same one.
+A life is drawn before anything runs, and does not depend on settings. So groups with different settings get the same
+life.
 """
 
 from collections.abc import Mapping
@@ -18,10 +18,10 @@ STATIC = {"group.instance.id": "per-client"}
 
 @dataclass
 class Client:
-    """One client and what it does.
+    """One client and its steps.
 
     Attributes:
-        steps: seconds since the beginning, what it does then, and for how many seconds where it hangs.
+        steps: the seconds since the beginning, the name, and for ``stall`` the duration in seconds, of each step.
     """
 
     name: str
@@ -37,9 +37,9 @@ class Drawn:
         intervals: settings that all groups share, by Kafka's names.
         groups: settings by group.
         topics: partitions by topic.
-        growth: seconds, topic, and how many partitions it has from then on.
-        seconds: how long it lasts.
-        commits: whether clients commit what they read.
+        growth: the seconds since the beginning, the topic, and its new number of partitions, of each change.
+        seconds: duration of the life.
+        commits: whether clients commit offsets.
         poll_seconds: max.poll.interval.ms in seconds.
     """
 
@@ -54,7 +54,7 @@ class Drawn:
     poll_seconds: float
 
     def as_json(self) -> dict[str, Any]:
-        """The life as JSON takes it."""
+        """Return the life as values for JSON."""
         return asdict(self)
 
 
@@ -130,7 +130,7 @@ class _Drawing:
         self.here.append(client)
 
     def away(self) -> float:
-        """How long a client is away: mostly about as long as a process takes to start, or as its session lasts."""
+        """Return how long a client is away: about the time to start a process, or about its session timeout."""
         if self.random.random() < 0.5:
             return self.random.uniform(0.3, 3)
         return self.random.uniform(0.6, 1.5) * self.session
@@ -177,7 +177,7 @@ class _Drawing:
         return at + 3
 
     def deploy(self, at: float) -> float:
-        """Other clients take the place of those that are here, one by one or all at once."""
+        """Replace all present clients by other clients, one by one or all at once."""
         self.release += 1
         old, is_rolling = list(self.here), self.random.random() < 0.5
         for client in old:
@@ -193,7 +193,7 @@ class _Drawing:
 
 
 def settings_of(life: Drawn, group: Mapping[str, str], client: Client) -> dict[str, str]:
-    """Settings of a client, by Kafka's names."""
+    """Return the settings of a client, by Kafka's names."""
     wanted = {
         "client.id": client.name,
         "group.protocol": group["group.protocol"],

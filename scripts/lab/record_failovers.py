@@ -1,9 +1,9 @@
 """Records failovers and an unclean election: ``python -m lab.record_failovers --out DIR``.
 
-A controller and two brokers have every partition of ``__consumer_offsets``; the second one's clock is in another time
-zone. The coordinators move when a broker is stopped, and when one is killed. At last one broker is alone, what it
-writes then is in ``first``, and it is killed; the other one, which lacks that, is elected all the same. What
-it has in the end is in ``second``. ``checkpoints.jsonl`` has what the brokers answered in between.
+There are a controller and two brokers. Both brokers have every partition of ``__consumer_offsets``, and the second
+broker logs in another time zone. The coordinators move when a broker is stopped, and when a broker is killed. In the
+end, one broker is alone. It writes records, which ``first`` has, and is killed. The other broker lacks these records,
+but is elected. ``second`` has its final log. ``checkpoints.jsonl`` has the answers of the brokers in between.
 """
 
 import argparse
@@ -37,7 +37,7 @@ _SETTINGS = {
     "transaction.state.log.replication.factor": "2",
     "min.insync.replicas": "1",
     "unclean.leader.election.enable": "true",
-    # A partition's leader stays the one that the script has made it.
+    # Only the script changes the leader of a partition.
     "auto.leader.rebalance.enable": "false",
     "auto.create.topics.enable": "false",
     "group.initial.rebalance.delay.ms": "500",
@@ -47,10 +47,10 @@ _SETTINGS = {
 
 
 class Cluster:
-    """A controller and two brokers, which come and go as a script says."""
+    """A controller and two brokers. A script starts and ends the brokers."""
 
     def __init__(self, folder: Path, journal: Journal) -> None:
-        """Describe the nodes; ``start`` starts each."""
+        """Describe the nodes. ``start`` starts a broker."""
         self.journal = journal
         self.controller = Broker(
             folder / "controller", {**_SETTINGS, "process.roles": "controller", "node.id": str(CONTROLLER)}
@@ -69,17 +69,17 @@ class Cluster:
         self.brokers[number].__enter__()
 
     def stop(self, number: int) -> None:
-        """Stop a broker in order: it hands its partitions over."""
+        """Stop a broker in order, so that it hands its partitions over."""
         self.journal.note(None, "broker_stopping", broker=number, how="clean")
         self.brokers[number].stop()
 
     def kill(self, number: int) -> None:
-        """End a broker without a word."""
+        """Kill a broker."""
         self.journal.note(None, "broker_killed", broker=number)
         self.brokers[number].kill()
 
     def wait_for(self, leaders: set[int], in_sync: set[int]) -> None:
-        """Wait until all partitions of the topic are led by some brokers, and others are in sync."""
+        """Wait until one of ``leaders`` leads each partition of the topic, and exactly ``in_sync`` are in sync."""
 
         def is_reached() -> bool:
             try:
@@ -98,7 +98,7 @@ class Cluster:
 
 
 def settle(life: Life) -> None:
-    """Wait until a group has come to rest, and let its members commit; once more where it was not at rest yet."""
+    """Wait until a group is at rest, and let its members commit. If the broker refuses a commit, try again."""
     for _ in range(_TIMES):
         try:
             return life.settle()
@@ -158,13 +158,13 @@ class _Script:
         settle(life)
 
     def start(self, life: Life, name: str) -> None:
-        # What is recorded is to be the brokers' doing, also where the machine is busy.
+        # A long session timeout: no member must be removed because the machine is busy.
         patient = {"session_timeout_ms": 30_000} if life.protocol == "classic" else {}
         life.start(name, self.topics[life.group], **patient)
 
 
 def keep(broker: Broker, folder: Path) -> None:
-    """Copy the folders of a broker's partitions: segments, leader epochs and the topic's id, without indexes."""
+    """Copy the folders of a broker's log partitions: segments, leader epochs and the topic id, without indexes."""
     for path in broker.segments():
         copy = folder / path.parent.name
         shutil.copytree(path.parent, copy, ignore=shutil.ignore_patterns("*index", "*.snapshot"), dirs_exist_ok=True)
@@ -195,7 +195,7 @@ def record(folder: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Parse and record."""
+    """Parse the options, and record."""
     parser = argparse.ArgumentParser(prog="record_failovers", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     record(parser.parse_args(arguments).out)

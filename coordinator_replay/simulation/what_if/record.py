@@ -281,8 +281,8 @@ def _usual_strategy(operations: Sequence[RecordedOperation]) -> str:
 def measured_initial_delay(operations: Sequence[RecordedOperation]) -> int | None:
     """Return ``group.initial.rebalance.delay.ms``, as measured from the record of generation 0.
 
-    The coordinator writes this record when the first member begins to join. The delay ends with the join phase. Return
-    None if there is no such record.
+    The coordinator writes this record when the first member begins to join. The join phase then lasts for one delay, or
+    for two if more members joined. Return None if there is no such record.
     """
     for before, next_operation in pairwise(operations):
         if (

@@ -111,7 +111,7 @@ class ClientLives:
         self.counts: Counter[str] = Counter()
 
     def take(self, operation: RecordedOperation) -> None:
-        """Take the next operation."""
+        """Update the visits by the next operation."""
         self._silent = set(self._silent_departures(operation))
         at_ms = self._began_ms(operation)
         self._begin_phase(operation)

@@ -45,7 +45,7 @@ class Agenda:
 
     @property
     def life_ms(self) -> int:
-        """Return the time of the life."""
+        """Return the present time of the life: the time of the simulation and the skipped rests."""
         return self.now_ms + self.left_out_ms
 
     @property
