@@ -10,18 +10,29 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "states.md"
 _DIAGRAMS: tuple[tuple[str, str, Transitions], ...] = (
     (
         "Classic groups, in the coordinator's memory",
-        "What a coordinator's `ClassicGroup.transitionTo` allows; any state may also become Dead.",
+        "The transitions that `ClassicGroup.transitionTo` of Kafka's coordinator allows.",
         transitions.CLASSIC,
     ),
     (
         "Classic groups, as the log tells",
-        "PreparingRebalance and CompletingRebalance are never written: what lies between two records is not known.",
+        "The coordinator never writes PreparingRebalance and CompletingRebalance. So the states between two records "
+        "are not known.",
         transitions.WRITTEN,
     ),
-    ("Consumer groups", "Derived from epochs and members after every operation.", transitions.CONSUMER),
-    ("Members of consumer groups", "One record for each step.", transitions.MEMBER),
-    ("Share groups", "Members may share partitions: nothing is revoked.", transitions.SHARE),
-    ("Streams groups", "As consumer groups, but for the topology.", transitions.STREAMS),
+    (
+        "Consumer groups",
+        "After each operation, the state follows from the group's epochs and members. *Targets* are the partitions "
+        "that the target assignment gives to members.",
+        transitions.CONSUMER,
+    ),
+    ("Members of consumer groups", "The coordinator writes a record for each transition.", transitions.MEMBER),
+    ("Share groups", "Members may own the same partition, so no partition has to be revoked.", transitions.SHARE),
+    (
+        "Streams groups",
+        "As for consumer groups, and also NotReady: the topics of the group's topology have not been validated yet, "
+        "or some of them are missing.",
+        transitions.STREAMS,
+    ),
 )
 
 
@@ -33,8 +44,9 @@ def _diagram(title: str, about: str, shown: Transitions) -> str:
 def draw() -> str:
     """Return the whole document."""
     head = (
-        "# States\n\nDrawn by `scripts/draw-states` from the tables of the engine and of the simulated coordinator; "
-        "a test checks that both agree.\n"
+        "# States\n\nThe states of groups and members, and the events that change them. `scripts/draw-states` makes "
+        "this page from the tables of the engine and of the simulated coordinator. Tests check that this page, the "
+        "engine and the coordinator agree.\n"
     )
     return "\n".join([head, *(_diagram(*diagram) for diagram in _DIAGRAMS)])
 

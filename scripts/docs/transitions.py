@@ -17,7 +17,7 @@ _ASSIGNING, _RECONCILING = GroupState.ASSIGNING, GroupState.RECONCILING
 
 _REASONS: Mapping[GroupState, str] = {
     GroupState.EMPTY: "the join phase ended with nobody",
-    GroupState.PREPARING_REBALANCE: "a member joins, leaves, fails or asks for it",
+    GroupState.PREPARING_REBALANCE: "a member joins, leaves, times out or asks for a rebalance",
     GroupState.COMPLETING_REBALANCE: "the join phase ended, a protocol is chosen",
     GroupState.STABLE: "the leader's assignment is appended",
     GroupState.DEAD: "the group is removed",
@@ -40,15 +40,18 @@ WRITTEN: Transitions = {
 CONSUMER: Transitions = {
     (_EMPTY, _ASSIGNING): "a member joins, its target is postponed",
     (_EMPTY, _RECONCILING): "a member joins and gets a target it can't reach at once",
-    (_EMPTY, _STABLE): "a member joins and gets all of its target, or waits for its expression",
+    (_EMPTY, _STABLE): "a member joins and gets all of its target, or its regular expression is not resolved yet",
     (_ASSIGNING, _RECONCILING): "targets are computed",
     (_ASSIGNING, _STABLE): "targets are computed and the only member to move has moved",
     (_ASSIGNING, _EMPTY): "the last member was removed",
     (_RECONCILING, _STABLE): "the last member reaches its target",
-    (_RECONCILING, _ASSIGNING): "a member joins or leaves, topics change",
+    (_RECONCILING, _ASSIGNING): "a member joins or leaves, or topics change",
     (_RECONCILING, _EMPTY): "the last member was removed",
-    (_STABLE, _ASSIGNING): "a member joins or leaves, topics change; targets are postponed",
-    (_STABLE, _RECONCILING): "the same with targets computed at once, or a static member is away",
+    (_STABLE, _ASSIGNING): "a member joins or leaves, or topics change; targets are postponed",
+    (
+        _STABLE,
+        _RECONCILING,
+    ): "a member joins or leaves, or topics change; targets are computed at once, or a static member is away",
     (_STABLE, _EMPTY): "the last member was removed",
 }
 """Transitions of a consumer group from one operation to the next."""
@@ -57,9 +60,12 @@ MEMBER: Transitions = {
     (MemberState.STABLE, MemberState.STABLE): "a new epoch, all of the target is free",
     (MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS): "partitions are to be given up",
     (MemberState.STABLE, MemberState.UNRELEASED_PARTITIONS): "a new epoch, others still hold part of the target",
-    (MemberState.UNREVOKED_PARTITIONS, MemberState.UNREVOKED_PARTITIONS): "yet other partitions are to be given up",
+    (MemberState.UNREVOKED_PARTITIONS, MemberState.UNREVOKED_PARTITIONS): "more partitions are to be given up",
     (MemberState.UNREVOKED_PARTITIONS, MemberState.STABLE): "revocation acknowledged, all of the target is free",
-    (MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS): "revocation acknowledged, others hold on",
+    (
+        MemberState.UNREVOKED_PARTITIONS,
+        MemberState.UNRELEASED_PARTITIONS,
+    ): "revocation acknowledged, others still hold part of the target",
     (MemberState.UNRELEASED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS): "part of the target became free",
     (MemberState.UNRELEASED_PARTITIONS, MemberState.STABLE): "the rest of the target became free",
     (MemberState.UNRELEASED_PARTITIONS, MemberState.UNREVOKED_PARTITIONS): "a newer target takes partitions away",
@@ -72,7 +78,7 @@ SHARE: Transitions = {
 }
 
 STREAMS: Transitions = {
-    (_EMPTY, _NOT_READY): "a member joins, topics are still to be validated or made",
+    (_EMPTY, _NOT_READY): "a member joins, topics have to be validated or created first",
     (_EMPTY, _ASSIGNING): "a member joins, its target is postponed",
     (_EMPTY, _RECONCILING): "a member joins and gets a target it can't reach at once",
     (_EMPTY, _STABLE): "a member joins and gets all of its target",
@@ -90,6 +96,6 @@ STREAMS: Transitions = {
     (_RECONCILING, _EMPTY): "the last member was removed",
     (_STABLE, _NOT_READY): "topics of the topology are missing",
     (_STABLE, _ASSIGNING): "a member joins, changes or leaves; targets are postponed",
-    (_STABLE, _RECONCILING): "the same with targets computed at once",
+    (_STABLE, _RECONCILING): "a member joins, changes or leaves; targets are computed at once",
     (_STABLE, _EMPTY): "the last member was removed",
 }
