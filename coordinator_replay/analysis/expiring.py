@@ -3,8 +3,8 @@
 ``analysis.expiration`` decides by which rule a group's offsets expire, and from which time their retention counts. The
 columns ``rule``, ``base_timestamp`` and ``is_protected`` of ``offset_history`` have the result for each offset. Only
 the comparison with a time remains, so the same rows answer for every retention. The condition follows
-``OffsetExpirationConditionImpl``.
-Names of rules and Kafka's defaults are here, where questions find them without the engine.
+``OffsetExpirationConditionImpl``. Names of rules and Kafka's defaults are here, where questions find them without the
+engine.
 """
 
 from enum import StrEnum

@@ -92,7 +92,7 @@ class GroupReplay:
         self._begin_rebalances()
 
     def _begin_rebalances(self) -> None:
-        """Create the folds over rebalances and over the memories of rules."""
+        """Create the fold over rebalances, and the rules of findings with empty memories."""
         self._rebalances = Rebalances(self._scope, self._topics, self._members, self._ownership, self._topic_changes)
         rules = (*PROGRESS_RULES, *SHAPE_RULES, *SUBSCRIPTION_RULES)
         folds = self._members, self._ownership, self._topics

@@ -400,7 +400,7 @@ class OwnershipReplay:
         return GROUP_EMPTIED if circumstances.is_emptied else MEMBER_LEFT
 
     def _restart_timers(self, events: Sequence[Event]) -> None:
-        """Remove the time since which a member must revoke partitions, if the member's assignment has changed."""
+        """Forget since when a member must revoke partitions, if the record of its assignment has changed."""
         for event in events:
             before, member = event.before, event.member
             if before is None or member is None or before.current is None:

@@ -230,7 +230,7 @@ class Rebalances:
         Call this before other folds see these events.
 
         Returns:
-            The id of the rebalance that the operation belongs to.
+            The id of the rebalance that the operation belongs to; None if it belongs to no rebalance.
         """
         belongs_to = next(
             (rebalance.rebalance_id for rebalance in reversed(self.running) if not rebalance.is_over), None
@@ -426,10 +426,11 @@ class Rebalances:
         return time_order(self.history.rebalanced_ms) <= time_order(self.unproven_ms)
 
     def _doubts(self, situation: Situation) -> tuple[bool, bool]:
-        """Return whether joined members may be clients whose earlier removal is in missing records.
+        """Return whether joined members may be clients that the group removed in missing records.
 
         Returns:
-            Whether one of them may be such a client, and whether members other than the assumed ones may be.
+            Two answers. The first says whether a joined member may be such a client. The second says whether a joined
+            member may be another removed client than ``returns`` found; it is true if the first answer is.
         """
         if self.unproven_at is None:
             return False, False

@@ -1,4 +1,4 @@
-"""Shared parts of all folds: rows, their cluster and group, and topics by name."""
+"""Shared parts of all folds: rows, their cluster and group, and the names of topics."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -45,8 +45,8 @@ class RecordTopics:
     """Topics as tables show them, from the names or ids in a group's records.
 
     Records of classic groups have names, records of consumer and share groups have ids. Records of streams groups have
-    subtopologies; a task reads the partition with its number in every source topic. An unknown name stays null. If the
-    topics of a subtopology are not known (or are given by a pattern), the subtopology itself takes the topic's place.
+    subtopologies; task N reads partition N of every source topic. An unknown name stays null. If the topics of a
+    subtopology are not known (or are given by a pattern), the subtopology itself takes the topic's place.
 
     Attributes:
         names: topic name by id.

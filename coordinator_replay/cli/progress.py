@@ -23,7 +23,7 @@ class ShownProgress:
     """Receiver of a run's progress.
 
     Attributes:
-        begin: called with a step that begins.
+        begin: called with the name of a step that begins.
         add: called with the I/O metrics of a stage.
     """
 

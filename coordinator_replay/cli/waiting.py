@@ -56,7 +56,7 @@ _now: list[Waiting] = []
 
 
 def begin_waiting(doing: str) -> None:
-    """Begin to wait for an answer, if standard error is a terminal.
+    """Show a line while the user waits for an answer, if standard error is a terminal.
 
     Args:
         doing: words for the work, as the line shows them.

@@ -30,10 +30,7 @@ _MOST_REBALANCES = 10_000
 
 
 class PartitionOwner(NamedTuple):
-    """The owner of a partition, with the begin or the end of the ownership.
-
-    A time that no record has is None.
-    """
+    """The owner of a partition, with a time: the begin or the end of the ownership, or None if no record has it."""
 
     member_id: str
     at_ms: int | None

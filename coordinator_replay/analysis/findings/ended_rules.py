@@ -109,7 +109,7 @@ def epoch_of(row: LastStatus | Silence) -> str:
 
 
 def _quiet_at_end(context: GroupContext) -> list[QuietTime]:
-    """Return the time since the group's own last record, up to its last commit."""
+    """Return the time from a Stable group's own last record to the group's last commit."""
     status, commits = context.status, context.commits
     if not context.is_stable or status is None or status["at"] is None or commits is None:
         return []

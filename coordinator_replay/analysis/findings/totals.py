@@ -155,7 +155,7 @@ def with_longest_pauses(ranges: Sequence[Range]) -> list[Range]:
 class ActiveTime:
     """Times in which a group committed without a pause.
 
-    Each partition of the group is looked up here, so a look-up makes no pass over all ranges.
+    The methods are called for each partition of the group, so they make no pass over all ranges.
 
     Args:
         ranges: the times as ranges, in order; the ranges don't overlap.

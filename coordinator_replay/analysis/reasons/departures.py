@@ -43,7 +43,7 @@ This time is used if the member's session timeout is not on record.
 
 
 class Departure(NamedTuple):
-    """Signs of one member's removal.
+    """The removal of one member, with its cause.
 
     Attributes:
         evidence: evidence of what happened to the member.

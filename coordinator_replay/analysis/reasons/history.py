@@ -116,11 +116,11 @@ class GroupHistory:
         regex_topics: topics of each resolved regex.
         partition_counts: for each topic, the number of partitions that a classic group is known to have covered.
         is_new_life: whether the group was created and has not rebalanced yet.
-        conversion: place of the group's conversion; None before a conversion, and after the next rebalance.
+        conversion: the group's last conversion, until the next rebalance begins; otherwise None.
         converted_ms: when the group was last converted.
         twins: records of members that joined while another member had the same client id and host.
-        ready_at: place at which partitions of a share group became ready; None before that, and after the next
-            rebalance.
+        ready_at: log partition and offset at which partitions of a share group became ready, until the next rebalance
+            begins; otherwise None.
         rebalanced_ms: time at which the last rebalance began; None if the group had no rebalance, or if the rebalance
             has no time.
         join_reason: the join reason of the last rebalance.

@@ -126,11 +126,11 @@ def _converted(situation: Situation, conversion: Conversion) -> Sentence:
     explains=(*_ABOUT_MEMBERS, *_FOLLOWS_MEMBERS, Cause.TOPOLOGY_CHANGE, Cause.SHARE_PARTITIONS_READY),
 )
 def group_created(situation: Situation) -> Explanation | None:
-    """The group begins.
+    """The group was created.
 
     Footprint: the first generation or epoch after the group's first record.
-    Confidence: certain; likely if the log begins later and the number is a first one.
-    Look-alikes: the log was cut before.
+    Confidence: certain; likely if earlier records are missing and the number can be the first.
+    Look-alikes: a group that existed before the log begins.
     """
     is_new = situation.history.is_new_life or bool(situation.of_kind(EventKind.GROUP_CREATED))
     number = situation.opening.epoch

@@ -139,7 +139,7 @@ def _at_most(confidence: Confidence, most: Confidence) -> Confidence:
 
 
 def _side_facts(situation: Situation, cause: Cause) -> list[Sentence]:
-    """Return sentences about further changes that no row looks for."""
+    """Return a sentence about a changed assignor, unless the cause already says that the assignor changed."""
     if cause in (Cause.PROTOCOL_CHANGE, Cause.GROUP_CONVERSION):
         return []
     facts: list[Sentence] = []
