@@ -23,7 +23,7 @@ def log_partition_of(group: str, partition_count: int) -> int:
     """Return the partition of ``__consumer_offsets`` that a group's records are in.
 
     >>> log_partition_of("payments", 50)
-    42
+    13
 
     Args:
         group: id of the group.
