@@ -133,7 +133,7 @@ class BucketFiles:
                 self.added.append(file)
 
     def old(self, table: str, is_open: bool | None = None) -> list[TableFile]:
-        """Return files that the table had when the run began, including files removed since.
+        """Return files that the table had when the run began, including files that the run has removed.
 
         Args:
             table: name of the table.

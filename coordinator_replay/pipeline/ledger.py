@@ -35,7 +35,7 @@ class Run:
     Attributes:
         settings: the options of the run.
         log_end: the latest timestamp of a record that this run or an earlier run read.
-        positions: for each log partition that the run read, the number of offsets below the end that hold a record.
+        positions: for each log partition that the run read, the number of offsets with a record below the run's end.
         groups_failed: number of groups that could not be evaluated.
         lost_from: for each truncated log partition, the first offset that an election truncated although earlier runs
             had read it.

@@ -164,7 +164,7 @@ class PartitionStep:
     def exact_spans(self) -> list[ExactSpan]:
         """Return the exact spans of log partitions with missing records.
 
-        A partition without an exact span has an empty one.
+        If nothing in a range of a log partition is exact, the span of that range is empty.
         """
         return [
             span

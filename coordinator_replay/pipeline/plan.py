@@ -82,7 +82,7 @@ class Plan:
     moves: Moves = NOTHING_MOVED
 
     def continuing(self) -> list[BucketShare]:
-        """Return the buckets that shall continue; their tables may still give a reason to rebuild them.
+        """Return the buckets that shall continue. Their tables may still give a reason to rebuild them.
 
         If the run derives no rows, return an empty list.
         """

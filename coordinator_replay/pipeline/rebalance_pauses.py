@@ -404,7 +404,7 @@ class PauseStep:
         are_final = deleted_at >= numbers_of(rows.column("settled_at_offset").combine_chunks())
         are_final |= have_later(self._uris(*_RECORDS), pc.field("log_timestamp").is_valid())
         are_final &= are_over
-        # Rows from files that were closed too early stay final.
+        # Rows of closed files that are written again stay closed.
         places = np.arange(len(groups))
         are_final |= places >= self.open_count
         # The record that makes a row of this run final may be one that an earlier run has read.

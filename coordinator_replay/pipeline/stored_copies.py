@@ -1,4 +1,4 @@
-"""Stored copies of log partitions in table ``log_copies``, and the proofs by all copies of a bucket."""
+"""Stored copies of log partitions in table ``log_copies``, and the ranges that all copies of a bucket prove."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field

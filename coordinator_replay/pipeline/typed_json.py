@@ -1,10 +1,16 @@
 """Conversion of shares and results of stages to JSON and back, by their type hints.
 
-Texts, numbers and booleans stay as they are. A ``StrEnum`` is its text, a time its microseconds since 1970. A dataclass
-or NamedTuple is an object. A tuple or another collection is a list. A mapping is a list of entries. A mapping to
-``Any``, such as the bounds of columns, is an object, and a time in it is an object with its microseconds. JSON is used
-instead of a Spark struct, because a grouped map passes pandas frames. Below the first level, pandas turns integers next
-to a null into floats, which loses digits of offsets.
+Texts, numbers and booleans stay as they are. Other types become:
+
+- a ``StrEnum``: its text
+- a time: its microseconds since 1970
+- a dataclass or NamedTuple: an object
+- a tuple or another collection: a list
+- a mapping: a list of entries
+- a mapping to ``Any``, such as the bounds of columns: an object. A time among its values is an object with microseconds.
+
+JSON is used instead of a Spark struct, because a grouped map passes pandas frames. Below the first level, pandas turns
+integers next to a null into floats, which loses digits of offsets.
 """
 
 import types

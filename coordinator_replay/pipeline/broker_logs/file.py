@@ -38,7 +38,9 @@ class ReadLog:
 
 
 class BrokerLogFile:
-    """A log's content, decompressed if necessary, from where an earlier run stopped.
+    """The content of a log file, decompressed if necessary.
+
+    It is read from the beginning, or from where an earlier run stopped, see ``resume``.
 
     Args:
         uri: the file.

@@ -212,7 +212,7 @@ def _with_lines(rows: pa.Table, chosen: Bools, uris: Sequence[str], partitions: 
     lines = _lines_of(uris, chosen_rows, partitions)
     made = batch_of([with_broker_log(row, lines.get(row["group_id"], ())) for row in chosen_rows], _SCHEMA)
     whole = pa.concat_tables([pa.Table.from_batches([made], _SCHEMA), rows.filter(pa.array(~chosen))])
-    # The rows keep their order.
+    # The result has the rows in their old order.
     return whole.take(pa.array(np.argsort(np.concatenate([np.flatnonzero(chosen), np.flatnonzero(~chosen)]))))
 
 

@@ -201,9 +201,9 @@ class GroupEvidence:
         return totals
 
     def _past(self, active: Sequence[Range]) -> Mapping[tuple[Key, bool], Sequence[PastStall | PastExpiry]]:
-        """Return past stalls and expiries, by partition and by whether they are over.
+        """Return past stalls and expiries, by partition and by whether a commit has ended them.
 
-        If they are not over, later commits can still change them.
+        Later commits can still change a stall or expiry that no commit has ended.
         """
         past = defaultdict[tuple[Key, bool], list[PastStall | PastExpiry]](list)
         last_before = ActiveTime(active if self.stalls else ()).last_before
@@ -297,7 +297,10 @@ class GroupEvidence:
             yield EvidenceRow(Evidence.POSITION_LOSS, 0, topic, seq, content)
 
     def expiries(self) -> Iterator[OffsetExpiry]:
-        """Yield offsets that retention provably removed or will remove, in partitions that ever had an owner."""
+        """Yield the offsets that retention removed or will remove.
+
+        Offsets for which the log does not prove this are left out. Partitions that never had an owner are left out too.
+        """
         for row in self.expired_offsets:
             if row["is_exact"] is False:
                 continue

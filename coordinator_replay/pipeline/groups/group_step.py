@@ -142,7 +142,7 @@ class GroupStep:
     moves: GroupMoves = NO_MOVES
 
     def resume(self, writer: TableWriter) -> None:
-        """Replay groups with new records from their snapshots."""
+        """Replay the groups with new records from their snapshots, and copy the open rows of all other groups."""
         new = ([file.path for file in self.files.new(name)] for name in (_RECORDS, _QUARANTINE))
         with self._records(*new) as records:
             groups, proofs = groups_of(records), last_proofs(self.partitions)

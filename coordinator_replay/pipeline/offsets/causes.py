@@ -164,13 +164,15 @@ SELECT retention_ms FROM rounded WHERE retention_ms IS NOT NULL ORDER BY groups 
 def infer_retention(removed: pa.Table, survivors: pa.Table) -> int | None:
     """Return the retention inferred from the ages at which offsets of several groups were removed.
 
-    Retention is at most the age of each offset that it removed. It is at least the age of each offset that it left,
-    minus one check interval. If several groups lost offsets at ages that agree with both bounds and with each other,
-    retention lies between the bounds. Whole days, hours or minutes are preferred to other values. The age of an offset
-    counts from the latest of three times: its own time, the time of its record, and the time since which its rule
-    holds. A commit may name any time as its own, so an offset whose own time is long before its record has no age. A
-    group that kept an offset for longer contradicts the groups that agree. One contradicting group for every two
-    agreeing groups outvotes them.
+    - Retention is at most the age of each offset that it removed. It is at least the age of each offset that it kept,
+      minus one check interval.
+    - If several groups lost offsets at ages that agree with both bounds and with each other, retention lies between the
+      bounds. Whole days, hours or minutes are preferred to other values.
+    - A group that kept an offset for longer contradicts these groups. One contradicting group for every two agreeing
+      groups is enough to drop the value.
+    - The age of an offset counts from the latest of three times: its own time, the time of its record, and the time
+      since which its rule applies. A commit may name any time as its own. So an offset whose own time is long before
+      its record has no age.
 
     Args:
         removed: removed offsets, in the columns of STAGED about their age.

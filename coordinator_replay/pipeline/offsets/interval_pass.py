@@ -457,7 +457,7 @@ def find_offset_intervals(
     """Turn sorted events into staged rows.
 
     Args:
-        batches: rows with the columns of EVENTS, whole keys in order.
+        batches: rows with the columns of EVENTS, sorted by key and within a key by log offset.
         proofs: proofs about log partitions with missing records.
 
     Yields:

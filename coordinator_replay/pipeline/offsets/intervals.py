@@ -112,7 +112,7 @@ def _first(events: Any, outcome: Any, waiting: Any, count: Any, row: Any) -> Any
 def _end_of_current(events: Any, waiting: Any, count: Any, stored: Any, row: Any) -> Any:
     """Return how a row ends the current offset, or NOWHERE if the row does not end it.
 
-    A commit or a tombstone has an end even if no offset is current.
+    For a commit or a tombstone, return COMMIT or TOMBSTONE even if no offset is current.
     """
     kind = events[EventField.KIND, row]
     if kind == OffsetEvent.PLAIN or kind == OffsetEvent.OPEN_OFFSET:

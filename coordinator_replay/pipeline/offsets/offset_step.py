@@ -132,7 +132,7 @@ class OffsetStep:
         for name in (HISTORY, PENDING, REMOVED, EXPIRED):
             self.files.remove(name, is_open=None if self.share.is_rebuild else True)
         if self.context.as_of is not None:
-            # Expiry depends on the time that it is evaluated at, so everything is derived again.
+            # Expiry depends on the time at which it is evaluated, so all removed offsets are evaluated again.
             self.files.remove(REMOVED)
             self.files.remove(EXPIRED)
 
@@ -252,7 +252,10 @@ class OffsetStep:
         return [rows for rows in current if rows.num_rows]
 
     def _ends_at(self, moment: datetime) -> dict[int, int]:
-        """Return, by log partition, the first offset whose record is later than a time; LARGEST_INT64 if none is."""
+        """Return, by log partition, the first offset whose record is later than a time.
+
+        If no record is later, the offset is LARGEST_INT64.
+        """
         ends: dict[int, int] = {}
         later = pc.field("log_timestamp") > pa.scalar(moment, TIMESTAMP)
         for name in ("offset_commits", "group_records", "control_records"):

@@ -49,7 +49,7 @@ class DumpCopy:
         return end is not None and self.bounds.end < end
 
     def may_have_below(self, end: int | None) -> bool:
-        """Return whether the copy may have records below an end of earlier runs, or lack records there."""
+        """Return whether the copy may have records below the end of earlier runs, or may lack records there."""
         if end is None or self.bounds.covered_from >= end:
             return False
         return self.lacks_new_offsets(end) or self.is_older(end) or self.is_late
@@ -175,7 +175,7 @@ def _segment_copy(
         gaps=(*lost, *damaged),
     )
     unread = sum(extent.unread for extent in extents)
-    # If a file has more unread records than it has offsets after the end, some lie below the end.
+    # If a file has more unread records than offsets after the end, some of these records lie below the end.
     is_late = end is not None and any(extent.unread > max(extent.last_offset + 1 - end, 0) for extent in extents)
     has_last_batch = any(extent.last_offset + 1 == reached for extent in extents)
     return DumpCopy(key[1], bounds, files, unread, skipped, is_late, unpaired, has_last_batch)

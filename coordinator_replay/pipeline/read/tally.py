@@ -49,7 +49,7 @@ class CountKey(NamedTuple):
     """Key of a count.
 
     Attributes:
-        log_partition: None for records without one.
+        log_partition: log partition of the counted records; None for records without a log partition.
         is_audited: whether earlier runs have read the offsets of the counted records.
     """
 
@@ -96,7 +96,7 @@ class NamedTopic(NamedTuple):
         log_offset: log offset of the record; -1 if the record has no offset.
         log_partition: log partition of the record; -1 if the record has no log partition.
         topic: the name.
-        partition_count: number of the topic's partitions; -1 if the record does not say it.
+        partition_count: number of the topic's partitions; -1 if the record does not have this number.
     """
 
     log_offset: int
@@ -151,7 +151,7 @@ class Tally:
             self._name_by_records(rows)
 
     def count(self, key: CountKey, count: Count) -> None:
-        """Count records of a key."""
+        """Add records of a key to the counts."""
         if key in self.counts:
             self.counts[key].add(count)
         else:
@@ -256,7 +256,7 @@ def _number(value: int | None) -> int:
 
 
 def kinds_of(what: str, rows: pa.RecordBatch) -> pa.Array:
-    """Return Kafka's name of each record's kind, or the class of its error."""
+    """Return Kafka's name of each record's kind, or the class of its error; null for control records."""
     if what == COMMIT:
         is_legacy = pc.equal(rows.column("key_version"), 0)
         return pc.if_else(is_legacy, "LegacyOffsetCommit", "OffsetCommit")
