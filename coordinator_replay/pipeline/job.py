@@ -126,7 +126,7 @@ class Job:
 def begin_job(stages: Stages, options: Options, *, is_plan: bool = False) -> tuple[Job, Run]:
     """Open the warehouse for a run.
 
-    Undo the changes of a killed run, and create missing tables.
+    Undo the changes of a killed run, and create missing tables, unless ``is_plan``.
 
     Args:
         stages: runs the stages.

@@ -346,10 +346,10 @@ class PauseStep:
         return EarlierPauses(np.where(is_same, earlier_ms, _NOT_COMPUTED), is_same & are_at_least)
 
     def _intervals_before(self, rebalances: pa.Table, reached_ms: int) -> Iterator[pa.RecordBatch]:
-        """Return the times between commits in rows of earlier runs that may overlap a rebalance of this run.
+        """Return the rows of the history from earlier runs that may overlap a rebalance of this run.
 
-        There may be such rows: earlier runs may have read one log partition up to a later time than the time at which
-        this run begins in another. A row that stands for several commits (``--history-every``) is left out, because it
+        There may be such rows, because an earlier run may have read one log partition up to a later time than the time
+        at which this run begins in another. A row that stands for several commits (``--history-every``) is left out: it
         is not the time between two commits.
         """
         started = ms_of(pc.coalesce(rebalances.column("started_at"), rebalances.column("completed_at")))

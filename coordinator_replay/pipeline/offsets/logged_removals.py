@@ -85,7 +85,7 @@ def _writes(
 
 
 def _named(removals: Sequence[Removed], commits: Sequence[str]) -> Named:
-    """Return how many offsets each write removed, by the names of groups and partitions in lines."""
+    """Return how many offsets each write removed, for each group, partition or committed offset that lines name."""
     named: dict[tuple[Removal, str], dict[Write, int]] = defaultdict(lambda: defaultdict(int))
     wanted = {(removal.removal, name) for removal in removals for name in removal.names}
     if not wanted:

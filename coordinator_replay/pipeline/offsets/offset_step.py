@@ -97,7 +97,7 @@ class OffsetStep:
     intervals: IntervalSums = field(init=False, default_factory=IntervalSums)
 
     def __post_init__(self) -> None:
-        """Read the proofs."""
+        """Prepare the proofs and the ids of topics."""
         self.proofs = offset_proofs(self.partitions, with_times=self.share.is_rebuild)
         self.lives = TopicLives(self.context.topic_lives)
 
