@@ -374,8 +374,8 @@ class OwnershipReplay:
 
         Args:
             group_type: the new type.
-            owned: topics that members own under the new type. A name may belong to several ids: of an old and a new
-                topic.
+            owned: topics that members own under the new type. They decide which id a gap gets if an old and a new topic
+                have the same name.
         """
         gaps, self.gaps = self.gaps, {}
         for (topic, partition), gap in gaps.items():

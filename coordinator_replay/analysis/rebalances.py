@@ -570,7 +570,7 @@ def _count_unowned(open_rebalance: OpenRebalance, unowned_ms: int | None) -> Non
 
 
 def _count_wait(open_rebalance: OpenRebalance, handover: Handover, awaited_ms: int) -> None:
-    """Count the wait for a member that revoked a partition meant for another member.
+    """Note how long a rebalance waited for a member that revoked a partition meant for another member.
 
     The last such member blocked the rebalance.
     """

@@ -101,7 +101,7 @@ def any_group_argument(function: Function) -> Function:
 def several_groups_argument(function: Function) -> Function:
     """Add groups to a command, by names and patterns. The command takes them as ``groups``.
 
-    If no group is given, ``--all-groups`` or a condition is required.
+    The user gives either groups, or ``--all-groups`` or a condition on groups.
     """
 
     @functools.wraps(function)

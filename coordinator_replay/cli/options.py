@@ -131,7 +131,7 @@ class WrongUse(CommandFailure):
 
 
 class WrongArguments(click.UsageError):
-    """An error of click about an argument that click can't read, in lines of the terminal's width."""
+    """An error of click about a wrong argument. Its message is wrapped to the terminal's width."""
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the usage and the sentence."""

@@ -1,8 +1,8 @@
 """Completion in bash, zsh and fish. Clients of a cluster chose the names, so shells get the candidates quoted.
 
 Click passes candidates on unquoted. Bash matches them against files and puts them into the line, where ``pay-$(rm x)``
-is a command. Fish takes the text before a comma, and its ``echo`` reads the rest as options. So the functions that
-these two shells source are our own. Zsh itself quotes the arguments of ``compadd``.
+is a command. Click's function for fish cuts a name at a comma, and its ``echo`` takes a name such as ``-n`` for an
+option. So the functions that these two shells source are our own. Zsh itself quotes the arguments of ``compadd``.
 """
 
 import os

@@ -91,8 +91,7 @@ class OffsetLine(NamedTuple):
     Attributes:
         at: times at which the offsets came into force, one for each offset.
         offsets: the offsets.
-        until: for each offset, the time of its end if no next commit replaced it or the next commit has no comparable
-            offset; else None.
+        until: for each offset, the time at which the line ends after it; None if the line goes on to the next offset.
         last_until: the time at which the last offset ended; the end of the life if this offset is still in force.
         marked: offsets that went backwards or were removed within the life. Each has ``at``, ``until`` and
             ``committed_offset``. ``back_from`` is the higher offset before it, or None. ``removed_by`` says what

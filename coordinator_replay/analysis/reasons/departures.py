@@ -113,7 +113,7 @@ def _limits(situation: Situation, member: Member) -> Timeouts:
 
 
 def _left_by(member: Member, sure: Confidence) -> Fact:
-    """Return the fact that a member left and did not time out."""
+    """Return the fact that a member left, or likely left, and did not time out."""
     is_static = member.instance_id is not None
     if sure is Confidence.CERTAIN:
         return about(FactKind.REMOVED_BY_LEAVE_OF_STATIC if is_static else FactKind.REMOVED_BY_LEAVE, member)

@@ -27,7 +27,7 @@ class Situation:
         topics: topic names.
         topic_changes: when topics changed, as far as known.
         left: events of members that were removed.
-        resolved: regexes that were resolved.
+        resolved: events of regexes that were resolved.
         joined: members that joined, with the offsets of their records. Members that joined before, but count only from
             now on, are among them.
         resubscribed: members that changed their subscription: the old subscription, the member now, the record's
