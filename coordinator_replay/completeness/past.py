@@ -111,10 +111,7 @@ class LogPartition:
         return self.is_whole or bool(self.complete_at(at))
 
     def _provable(self) -> Iterator[tuple[CompleteRange, bool]]:
-        """Yield the ranges that can prove something.
-
-        Each has a flag that says whether it is the last range.
-        """
+        """Yield each range that can prove something, and whether it is the last range of the log partition."""
         # After a gap, a key is open until its next record, because its last record may have been in the gap.
         gap = min((first for first, _ in self.gaps), default=None)
         for number, span in enumerate(self.ranges, 1):
@@ -265,8 +262,8 @@ class CompleteSince:
 
     Attributes:
         is_whole: whether nothing is missing in these log partitions.
-        since: the latest of the times since which each of these log partitions is complete. None if one of them is
-            complete only at its end, or never.
+        since: the time since which all of these log partitions are complete. None if one of them is complete only at
+            its end, or never.
     """
 
     is_whole: bool

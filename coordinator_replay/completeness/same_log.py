@@ -1,9 +1,9 @@
 """The decision whether copies come from one log, and which of their records an election discarded.
 
 Two logs that diverge stay different. So the newest anchor in a dump decides for all offsets below it. If the dump has
-another record there, older anchors show whether it was ever the same log. A leader that was elected without the newest
-records begins a higher leader epoch, and the records that it lacked are lost (KIP-101). ``lost_tail`` finds this even
-if the cleaner has removed the new leader's records at these offsets.
+another record there, older anchors show whether both were ever the same log. A leader that was elected without the
+newest records begins a higher leader epoch, and the records that it lacked are lost (KIP-101). ``lost_tail`` finds this
+even if the cleaner has removed the new leader's records at these offsets.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -159,7 +159,7 @@ class Truncation(NamedTuple):
 class StaleCopy(NamedTuple):
     """A copy from before an election.
 
-    It is an older dump, or a replica that had not caught up.
+    Such a copy is an older dump, or a replica that had not caught up.
 
     Attributes:
         place: place of the copy, in words.
@@ -269,7 +269,7 @@ class LogComparison:
             self.stale[name, partition] = StaleCopy(name or _EXPORT, partition, start, epoch)
 
     def truncate(self, lost: Truncation) -> None:
-        """Note a truncation; if a log partition has several, the truncation by the newest leader counts."""
+        """Note a truncation. If a log partition has several, the truncation by the newest leader counts."""
         other = self.truncated.setdefault(lost.log_partition, lost)
         if (lost.leader_epoch, -lost.from_offset) > (other.leader_epoch, -other.from_offset):
             self.truncated[lost.log_partition] = lost
@@ -341,7 +341,7 @@ def comparison_by_anchors(copies: Sequence[LogCopy], earlier: Mapping[int, Earli
 
 
 def _behind(copy: LogCopy, lost: Truncation) -> Divergence:
-    """Return the divergence of a copy from before an election that another copy shows."""
+    """Return the divergence of a copy that was made before an election. Another copy shows the election."""
     return Divergence(
         copy.log_partition, copy.folder, None, lost.from_offset, lost.until_offset, Loser.COPY, lost.leader_epoch
     )

@@ -89,7 +89,7 @@ def _metadata(subscription: Subscription) -> tuple[Any, ...]:
 
 
 def note_step(change: MemberChange, state: Reconciliation, notes: list[Note]) -> None:
-    """Add a note if a member's assignment changed. Its kind tells whether the member has reached its target."""
+    """Add a note if a member's assignment changed. The kind of the note tells whether the member is at its target."""
     before, after = change.before, change.after
     if after is None or after.current is None or change.current_at is None:
         return

@@ -116,7 +116,7 @@ UNKNOWN_TIMEOUT = -1
 
 
 class Subscription(NamedTuple):
-    """A member's description of itself, with its subscription, its client and its timeouts.
+    """The subscription of a member, with its client and its timeouts.
 
     Attributes:
         topics: topics to which the member subscribes by name; None if they can't be known.

@@ -64,8 +64,8 @@ class Header:
     """The state of a group before an operation, without the members.
 
     Attributes:
-        epoch_missing: ``missing_before`` of the record with the epoch; None if the epoch was not seen in a record.
-        assignment_missing: the same for the assignment epoch.
+        epoch_missing: ``missing_before`` of the record with the epoch; None if no such record was seen.
+        assignment_missing: ``missing_before`` of the record with the assignment epoch; None if no such record was seen.
         protocol: the chosen protocol of a classic group, or the assignor of a consumer group.
     """
 

@@ -248,7 +248,7 @@ class Walk:
         return offset
 
     def _believe(self, offset: int) -> None:
-        """Note the last offset of the intact entries. Ignore it if it is far too high: no checksum covers it."""
+        """Note the last offset of the intact entries. Ignore an offset that is far too high: no checksum covers it."""
         if self._last_offset < 0 or offset - self._last_offset < _LARGEST_STEP:
             self._last_offset = offset
 
@@ -293,7 +293,7 @@ class Walk:
 class _Search:
     """The search for the next entry, block by block.
 
-    The window moves on when all of it has been searched.
+    The window moves on when it has been searched to its end.
 
     Attributes:
         is_zero: whether all bytes so far were zeros.

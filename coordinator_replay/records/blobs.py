@@ -1,8 +1,8 @@
 """Reading and writing of the blobs that classic clients put into JoinGroup, SyncGroup and group records.
 
 Only blobs of protocol type ``consumer`` have a form that the coordinator reads (``ConsumerProtocol``); other blobs
-belong to their frameworks. A blob that can't be read stays as bytes, and its fields are None. It is not damage. Blobs
-are base64 texts, as in the JSON form of requests and records; ``schemas/records/protocol`` defines their fields.
+belong to their frameworks. A blob that can't be read stays as bytes, and its fields are None. Such a blob is no damage.
+Blobs are base64 texts, as in the JSON form of requests and records; ``schemas/records/protocol`` defines their fields.
 """
 
 import base64
@@ -213,9 +213,9 @@ def open_blobs(kind: str, value: Mapping[str, Any] | None) -> Mapping[str, Any] 
     """Return the value of a record with decoded blobs next to their bytes, in the form for the engine.
 
     Members of a ``GroupMetadata`` value of protocol type ``consumer`` gain ``subscriptionFields`` and
-    ``assignmentFields``. Protocols of a classic member inside a consumer group gain ``metadataFields``. These are read
-    in the blob's own version only: a coordinator refuses such a member if its blob is shorter. A field is None if its
-    blob is empty or can't be read. Other values are returned unchanged.
+    ``assignmentFields``. Protocols of a classic member inside a consumer group gain ``metadataFields``. This field
+    needs a whole blob in the blob's own version, because a coordinator refuses a shorter blob there. A field is None if
+    its blob is empty or can't be read. Other values are returned unchanged.
     """
     if value is None:
         return None

@@ -134,7 +134,7 @@ def table_part(table: Table, folder: str, values: Mapping[str, Any], purge: Purg
 def _bound(value: Any, *, is_upper: bool) -> Any:
     """Return a bound as a JSON value for Delta's log.
 
-    Times are rounded to milliseconds and long texts are cut, so that the bound stays a bound.
+    Times are rounded to milliseconds, and long texts are cut. Lower bounds only fall by this, upper bounds only rise.
     """
     if isinstance(value, datetime):
         whole = value.replace(microsecond=value.microsecond // 1000 * 1000)
