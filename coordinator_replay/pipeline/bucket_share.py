@@ -34,7 +34,7 @@ class BucketShare:
         ranges: positions that earlier runs have read, by log partition.
         ends: by log partition, the first offset that earlier runs have not read.
         positions: by log partition, the number of offsets below ``ends`` that hold a record.
-        last: by log partition, the time of the last record that this run read.
+        last: by log partition, the latest time of a record that this run read.
         copies: the copies of the bucket's log partitions that this run reads.
         logs: by log partition, the facts with which the next dump is compared.
         lost_from: for each truncated log partition, the first offset in the tables that an election truncated.

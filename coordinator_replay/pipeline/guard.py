@@ -1,8 +1,8 @@
 """A guard that lets a step for a single group fail without ending the run.
 
-A well-formed record can still have content that no rule, finding or statistic was written for. Then the results of its
-group are left out. The finding ``group_not_evaluated`` and the notes of the ledger name the group. All other groups are
-audited as usual, and every later run tries the group again from its first record.
+A well-formed record can still have content that no rule, finding or statistic was written for. Then the results of the
+record's group are left out. The finding ``group_not_evaluated`` and the notes of the ledger name the group. All other
+groups are audited as usual, and every later run tries the group again from its first record.
 
 Only steps for one group are guarded: the replay of its records, a rule over its evidence. Decoding, the order of the
 records, reading and writing are not guarded: if these fail, the program or the disk is broken, not the group.
@@ -28,7 +28,7 @@ class GroupFailure(NamedTuple):
     Attributes:
         step: the step that failed.
         error: the exception, shortened.
-        where: the place in this package that raised it.
+        where: the place in this package that raised the exception.
         log_partition: log partition of the record that was being processed; None if the step does not process records.
         log_offset: log offset of that record; None if the step does not process records.
     """

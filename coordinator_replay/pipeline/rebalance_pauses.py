@@ -145,7 +145,7 @@ class CommitPauses:
     def _are_outside(self, spans: Sequence[ExactSpan]) -> Bools:
         """Return, for each rebalance, whether it lies outside the exact spans.
 
-        Commits may be missing there.
+        Commits may be missing outside the exact spans.
         """
         partitions = numbers_of(self.rows.column("log_partition").combine_chunks(), -1)[self.order]
         is_outside = np.isin(partitions, [span.log_partition for span in spans])

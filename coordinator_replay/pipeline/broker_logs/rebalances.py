@@ -136,7 +136,7 @@ def _log_partitions(files: BucketFiles) -> dict[str, int]:
 
 
 def _of_groups(groups: Iterable[str], events: Iterable[str]) -> pc.Expression:
-    """Return a filter for lines with one of some events, about one of some groups."""
+    """Return a filter for lines about certain groups, with certain events."""
     is_event = pc.field("event").isin(pa.array(sorted(events)))
     return is_event & pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
 

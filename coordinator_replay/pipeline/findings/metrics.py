@@ -35,8 +35,8 @@ HAPPENED = pa.schema([("group_id", pa.string()), ("at_ms", pa.int64()), ("what",
 """Events of groups with their times; ``what`` is one of COUNTERS, BEGAN or ENDED."""
 
 STEPS = pa.schema([(name, pa.int64()) for name in ("minute", "kind", "delta", *COUNTERS)])
-"""Changes in a minute for groups of one kind: the change of their number, and counts of events. The minute is NONE for
-events before the first record with a time."""
+"""Changes in a minute for groups of one kind: the change of the number of groups, and counts of events. The minute is
+NONE for events before the first record with a time."""
 
 _DEAD = ", ".join(str(number) for number, (_, state) in enumerate(NUMBERED, 1) if state is GroupState.DEAD)
 _KINDS = ", ".join(f"({number}, '{group_type}', '{state}')" for number, (group_type, state) in enumerate(NUMBERED, 1))

@@ -1,7 +1,7 @@
 """An archive of the classes that a session on this machine loads. With it, the JVM starts in about half the time.
 
-``scripts/setup`` makes it once, with ``python -m coordinator_replay.pipeline.host.class_archive``. If the archive does
-not fit the classpath or Java's version, Java starts without it (dynamic class data sharing, JEP 350).
+``scripts/setup`` makes the archive once, with ``python -m coordinator_replay.pipeline.host.class_archive``. If the
+archive does not fit the classpath or Java's version, Java starts without it (dynamic class data sharing, JEP 350).
 """
 
 import os

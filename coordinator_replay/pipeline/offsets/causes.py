@@ -206,7 +206,7 @@ def _retention(share: CausesShare, removed: pa.Table) -> Retention:
 def _texts(*texts: str) -> str:
     """Return SQL for a list of sentences.
 
-    If a text has the name of a column in braces, the SQL puts the column's value there.
+    The SQL replaces the name of a column in braces by the column's value.
     """
     parts = (text.replace("'", "''").replace("{", "' || ").replace("}", " || '") for text in texts)
     return "[" + ", ".join(f"'{part}'" for part in parts) + "]"
@@ -608,7 +608,7 @@ def _by_bucket(rows: pa.RecordBatch, share: CausesShare) -> Iterator[tuple[int, 
 
 
 def find_causes(share: CausesShare) -> CausesResult:
-    """Find the causes of all open tombstones, and write the rows that follow from them.
+    """Find the causes of all removed offsets whose cause may still change, and write their rows.
 
     Args:
         share: the inputs.
