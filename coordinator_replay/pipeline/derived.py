@@ -193,7 +193,7 @@ def _of_log(run: Run, log: Log) -> Iterator[tuple[Evidence, Content]]:
 
 
 def count_earlier(job: Job, summary: Summary, news: News) -> None:
-    """Count the findings, causes, expired offsets and groups that earlier runs stored, for a run that derives nothing."""
+    """Count the findings, causes, expired offsets and groups that earlier runs stored, if a run derives no rows."""
     summary.new_findings.update(news.count_earlier())
     for name, column, counts in (
         (FINDINGS, "severity", summary.findings),

@@ -209,7 +209,7 @@ class CommitPauses:
         return _Taken(topics, distinct(keys), has_any)
 
     def add(self, history: pa.RecordBatch) -> None:
-        """Extend the pauses of rebalances by the times between commits.
+        """Keep the longest time between commits for each rebalance that such a time overlaps.
 
         Args:
             history: rows of ``offset_history`` that ended with a commit or because records are missing.

@@ -40,7 +40,7 @@ class ReadLog:
 class BrokerLogFile:
     """The content of a log file, decompressed if necessary.
 
-    It is read from the beginning, or from where an earlier run stopped, see ``resume``.
+    The file is read from its beginning, or from where an earlier run stopped, see ``resume``.
 
     Args:
         uri: the file.

@@ -271,9 +271,9 @@ def lost_keys(
     ended_by: str = RECORDS_MISSING,
     group_id: str | None = None,
 ) -> pa.RecordBatch:
-    """Return an event for each key that has a record of a log partition below an offset.
+    """Return an event for each key that has a record in a log partition before an offset.
 
-    The event ends the offset that the key has then.
+    The event ends the committed offset of the key.
 
     Args:
         events: rows with the columns of UNSORTED.
