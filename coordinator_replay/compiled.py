@@ -11,8 +11,8 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-# Numba reads a settings file in the working directory, which may be a dump that somebody sent. One setting names the
-# folder of compiled functions.
+# Numba reads a settings file in the working directory, which may be a dump that somebody sent. One of its settings
+# names the folder from which Numba loads compiled functions.
 with chdir(os.sep) if Path(".numba_config.yaml").exists() else nullcontext():
     from numba import njit
     from numba.core import config

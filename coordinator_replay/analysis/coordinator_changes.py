@@ -116,7 +116,7 @@ def coordinator_changes(
         key = election.log_partition, election.leader_epoch
         elected[key] = min(elected.get(key, election), election, key=_precedence)
     for row in rows:
-        # Facts from brokers' logs are derived again.
+        # A row also has facts from brokers' logs. They are derived again, because all lines are given.
         lost = lost_from.get(row.log_partition)
         if row.first_log_offset is not None and (lost is None or row.first_log_offset < lost):
             key, first = (row.log_partition, row.leader_epoch), (row.first_log_offset, row.first_log_timestamp)

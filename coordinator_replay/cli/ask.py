@@ -250,7 +250,7 @@ def rebalances(common: Common, causes: Sequence[str], **asked: Any) -> None:
     answer = open_warehouse(common).rebalances(causes=causes, **asked)
     shown = columns_for(answer.row_type)
     if causes and common.output == "table":
-        # After the cause comes the column that says whether the cause or an alternative matches the one asked for.
+        # After the cause comes the column that says whether the cause or an alternative is the cause asked for.
         *shown, matched_by = shown
         place = [column.name for column in shown].index("cause") + 1
         shown.insert(place, replace(matched_by, heading="MATCHED-BY", rank=1))

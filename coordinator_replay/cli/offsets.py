@@ -136,7 +136,7 @@ def offsets(
     is_one = len(groups) == 1 and list(groups) == chosen
     read = partial(warehouse.offsets, groups[0]) if is_one else partial(warehouse.offsets_of_groups, chosen)
     answer = read(at=at, topics=topics, require_stable=require_stable, end_offsets=end_file)
-    # People read in a sentence that a transactional commit is pending; programs read it in fields.
+    # People read about a pending transactional commit in a sentence; programs read about it in fields.
     asked = [REQUIRE_STABLE] * (require_stable or common.output != "table") + [END_OFFSETS] * (end_file is not None)
     columns = columns_for(answer.row_type, asked)
     if not is_one:

@@ -40,7 +40,7 @@ def _duration(rebalance: "Rebalance") -> str:
         return f"took {rebalance.duration_ms:,} ms"
     if rebalance.is_end_open:
         return "the log does not show when it was over, and how long it took"
-    # A lower bound of 0 says nothing: records before it may have later times, if brokers' clocks differ.
+    # A lower bound of 0 says nothing: if brokers' clocks differ, an earlier record may have a later time.
     if not rebalance.duration_ms_min and rebalance.limit_ms is None:
         return "the log does not show how long it took"
     most = "" if rebalance.limit_ms is None else f", the whole rebalance at most {rebalance.limit_ms:,} ms"

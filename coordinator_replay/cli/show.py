@@ -78,7 +78,7 @@ def why(common: Common, **asked: Any) -> None:
     if common.output != "table":
         show(common, reasons)
         return
-    # With --at, the rebalances are told in full.
+    # With --at, the rebalances are printed in full.
     print_reasons(reasons, is_wide=common.wide or asked["at"] is not None)
     say_notes(reasons)
 

@@ -231,7 +231,7 @@ class GroupHistory:
         for event in events:
             kind, member = event.kind, event.member
             if member is not None and kind in OWN_DOING:
-                # A plain tuple: this is done for nearly every record of a group.
+                # A plain tuple is made faster than a Sign, and nearly every record of a group makes one.
                 self.seen[member.member_id] = (at_ms, event.partition, event.offset)
                 if kind is not RECONCILED:
                     self._wait(event, member)
