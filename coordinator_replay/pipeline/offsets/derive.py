@@ -277,7 +277,7 @@ class Derivation:
         return staged.set_column(place, staged.schema.field(place), is_exact)
 
     def _context_of(self, groups: pa.Array, before: int | None) -> Iterator[pa.RecordBatch]:
-        """Yield the context of some groups, with log offsets below ``before`` only; None for all offsets."""
+        """Yield the context of some groups. If ``before`` is not None, yield only context at lower log offsets."""
         for batch in self.context:
             is_wanted = are_among(batch.column("group_id"), groups)
             if before is not None:
