@@ -1,8 +1,8 @@
-"""Records random lives: ``python -m lab.record_life --out DIR SEED …``, each under all of its settings at once.
+"""Records random lives: ``python -m lab.record_life --out DIR SEED …``, each life under all its settings at once.
 
-Kept of each are the segments of ``__consumer_offsets``, the log of the cluster's metadata, the lines of the broker's
-own log that are about groups, and ``life.json``. A life tells nothing where the machine was too busy (``flaws``):
-record it again then. The exit code is 1 where a life has flaws.
+A recording has the segments of ``__consumer_offsets``, the log of the cluster's metadata, the lines of the broker's own
+log that are about groups, and ``life.json``. If the machine was too busy, a recording is worthless (``flaws``): record
+the life again. The exit code is 1 if a life has flaws.
 """
 
 import argparse
@@ -42,7 +42,7 @@ class _Restarted(Member):
     """A consumer that is started again after a fatal error, such as UNRELEASED_INSTANCE_ID, until it is ended."""
 
     def run(self) -> None:
-        """Poll until told to end."""
+        """Poll until ``leave`` or ``crash_soon`` is called."""
         while not (self._leaves or self._crashes):
             consumer = Consumer(self.settings, logger=SILENT)
             consumer.subscribe(self.topics)
@@ -62,11 +62,11 @@ class _Restarted(Member):
                 time.sleep(_RESTART_SECONDS)
 
     def crash_soon(self) -> None:
-        """End it without a word to the coordinator, and without waiting for it."""
+        """End the consumer without LeaveGroup. Do not wait for its end."""
         self._crashes = True
 
     def hang(self, seconds: float) -> None:
-        """Let it not poll for a while, without waiting for it."""
+        """Stop polling for a while, in the background."""
         threading.Thread(target=self.stall, args=(seconds,), daemon=True).start()
 
 
@@ -81,7 +81,7 @@ class _Recording:
         self.began_at = 0.0
 
     def play(self) -> None:
-        """Let everything happen at its time."""
+        """Run all steps of the life at their times."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap}, logger=SILENT)
         topics = [NewTopic(name, num_partitions=count) for name, count in self.life.topics.items()]
         for future in admin.create_topics(topics).values():
@@ -149,7 +149,7 @@ class _Recording:
                 future.result(60)
 
     def _produce(self, began: float) -> None:
-        """A message for each partition again and again, so that there is something to commit."""
+        """Write a message into each partition again and again, so that there are offsets to commit."""
         producer = Producer({"bootstrap.servers": self.bootstrap}, logger=SILENT)
         while time.monotonic() < began + self.life.seconds:
             for topic, count in self.life.topics.items():
@@ -159,7 +159,7 @@ class _Recording:
             time.sleep(_PRODUCE_SECONDS)
 
     def end(self) -> None:
-        """End clients after the broker has stopped, so that their end leaves no record."""
+        """End the clients. Call this after the broker has stopped, so that no record shows their end."""
         for member in self.members.values():
             member.crash_soon()
         self.java.kill()
@@ -167,11 +167,11 @@ class _Recording:
 
 
 def joined_seconds(log: Path, began_at: float) -> float:
-    """How long after the beginning the last group had its first member: consumers of Java start on their own threads.
+    """Return the seconds after which each group had a member. Java's consumers need time to start.
 
     Args:
         log: lines of the broker's own log that are about groups.
-        began_at: when the life began, in seconds.
+        began_at: time at which the life began, in seconds since the epoch.
     """
     first: dict[str, float] = {}
     for line in log.read_text(encoding="utf-8").splitlines():
@@ -181,10 +181,10 @@ def joined_seconds(log: Path, began_at: float) -> float:
 
 
 def flaws(life: Mapping[str, Any]) -> list[str]:
-    """Why a recording tells nothing of its life; empty where the machine was not too busy.
+    """Return the reasons why a recording is worthless; empty if the machine was not too busy.
 
     Args:
-        life: what ``life.json`` holds. Recordings of before ``joined_seconds`` was measured have none.
+        life: the fields of ``life.json``. Old recordings have no ``joined_seconds``.
     """
     reasons = []
     if life["late_seconds"] > _LATE_SECONDS:
@@ -197,7 +197,7 @@ def flaws(life: Mapping[str, Any]) -> list[str]:
 
 
 def broker_settings(life: Drawn) -> dict[str, str]:
-    """Settings of the broker."""
+    """Return the settings of the broker."""
     session = next(group["session.timeout.ms"] for name, group in life.groups.items() if name.endswith("-new"))
     heartbeat = life.intervals["heartbeat.interval.ms"]
     return {
@@ -212,7 +212,7 @@ def broker_settings(life: Drawn) -> dict[str, str]:
 
 
 def record(seed: int, folder: Path) -> list[str]:
-    """Record one life into a folder of its own; its flaws."""
+    """Record one life into a folder, and return the flaws of the recording."""
     life = draw(seed)
     with tempfile.TemporaryDirectory(prefix="random-life-") as scratch:
         broker = Broker(Path(scratch), broker_settings(life))
@@ -231,7 +231,7 @@ def record(seed: int, folder: Path) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse and record; 1 where a life is to be recorded again."""
+    """Parse the options, and record. Return 1 if a life must be recorded again."""
     parser = argparse.ArgumentParser(prog="record_life", description=__doc__)
     parser.add_argument("seeds", type=int, nargs="+")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to, one folder for each seed")

@@ -1,4 +1,4 @@
-"""What is kept of a lab: the broker's answers while it runs; its log, its segments and their decoding afterwards."""
+"""Results of a run of the lab: the broker's answers, and afterwards its log, its segments and the decoded records."""
 
 import json
 import re
@@ -22,7 +22,10 @@ _QUICK = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 
 
 class Checkpoints:
-    """Asks the broker for all it has to say, again and again until the ``with`` block ends, and once more then."""
+    """A thread that asks the broker for the state of all groups, again and again until the ``with`` block ends.
+
+    It asks once more at the end of the block.
+    """
 
     def __init__(self, bootstrap: str, path: Path) -> None:
         """Start asking."""
@@ -30,7 +33,7 @@ class Checkpoints:
         self._ended = threading.Event()
         self._answers = 0
         self._answered = threading.Condition()
-        # It warns of every partition with an open transaction, at every checkpoint.
+        # The admin client would warn of every partition with an open transaction, at every checkpoint.
         quiet = {"org.slf4j.simpleLogger.defaultLogLevel": "error"}
         command = java_command("coordinatorreplay.Checkpoints", bootstrap, options=_QUICK, properties=quiet)
         self._admin = subprocess.Popen(
@@ -53,12 +56,12 @@ class Checkpoints:
         self._admin.wait(60)
 
     def wait(self, patience_seconds: float) -> None:
-        """Wait until a checkpoint that began after this call was answered, or the patience is over.
+        """Wait for the answer of a checkpoint that began after this call, but no longer than the given seconds.
 
-        Without it, what a script sets up and goes on from may be seen by no checkpoint where the machine is busy.
+        If the machine is busy and a script did not wait, no checkpoint might see a state of the script.
         """
         with self._answered:
-            # The next answer may be to a question of before.
+            # The next answer may belong to a question from before this call.
             enough = self._answers + 2
             self._answered.wait_for(lambda: self._answers >= enough, patience_seconds)
 
@@ -81,17 +84,17 @@ class Checkpoints:
 
 
 class AskedCheckpoints:
-    """Asks when a script waits: while brokers of a cluster come and go there may be nobody to ask.
+    """Checkpoints that are taken only when a script waits, because at other times all brokers may be down.
 
-    Each time a client asks that knows nothing of brokers that are no longer there.
+    Each checkpoint has a new client, so that no client knows of brokers that are gone.
     """
 
     def __init__(self, bootstrap: str, path: Path) -> None:
-        """Ask nothing yet."""
+        """Prepare checkpoints, without asking the brokers yet."""
         self._bootstrap, self._path = bootstrap, path
 
     def wait(self, patience_seconds: float) -> None:
-        """Take a checkpoint; none where nobody answers."""
+        """Take a checkpoint. If no broker answers, write nothing."""
         quiet = {"org.slf4j.simpleLogger.defaultLogLevel": "error"}
         command = java_command("coordinatorreplay.Checkpoints", self._bootstrap, options=_QUICK, properties=quiet)
         run = subprocess.run(
@@ -102,13 +105,13 @@ class AskedCheckpoints:
 
 
 def _group_of(text: str, groups: Iterable[str]) -> str | None:
-    """The group that a line is about; the longest name, because one may begin with another."""
+    """Return the group that a line names. If several names fit, the longest is right: a name may begin with another."""
     named = [group for group in groups if re.search(rf"(?<![\w.-]){re.escape(group)}(?![\w.-]*\w)", text)]
     return max(named, key=len, default=None)
 
 
 def write_broker_log(broker: Broker, groups: Iterable[str], path: Path) -> None:
-    """Write what the coordinators said, a JSON line for each line of the broker's log."""
+    """Write the coordinators' lines in the broker's log, each as a JSON line."""
     known = tuple(groups)
     with broker.server_log.open(encoding="utf-8", errors="replace") as log, path.open("w", encoding="utf-8") as out:
         for line in log:
@@ -126,7 +129,7 @@ def write_broker_log(broker: Broker, groups: Iterable[str], path: Path) -> None:
 
 
 def copy_segments(broker: Broker, folder: Path) -> list[Path]:
-    """Copy the segments of a broker that has stopped; where they are then."""
+    """Copy the segments of a broker that has stopped, and return the copies of ``__consumer_offsets``."""
     segments = []
     for segment in broker.segments():
         copy = folder / "segments" / segment.parent.name / segment.name
@@ -140,13 +143,13 @@ def copy_segments(broker: Broker, folder: Path) -> list[Path]:
 
 
 def copy_server_log(broker: Broker, path: Path) -> None:
-    """Copy what a broker has logged, but for its settings, which name folders of this machine."""
+    """Copy the lines about groups from a broker's log. Other lines name folders of this machine."""
     lines = broker.server_log.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
     path.write_text("".join(line for line in lines if "GroupCoordinator" in line or "GroupMetadata" in line))
 
 
 def copy_dump(broker: Broker, folder: Path) -> None:
-    """Copy the segments of a broker that has stopped, and let Kafka's own classes decode them."""
+    """Copy the segments of a broker that has stopped, and decode them with Kafka's own classes."""
     segments = copy_segments(broker, folder)
     command = java_command("coordinatorreplay.DecodeSegments", *map(str, segments), options=_QUICK)
     with (folder / "decoded.jsonl").open("wb") as out:

@@ -1,1 +1,1 @@
-"""What the recorded brokers logged as reasons, against what the audit makes of their logs."""
+"""A comparison of the causes that an audit finds with the reasons that the recorded brokers logged."""

@@ -1,4 +1,4 @@
-"""Writes docs/reasons-table.md, and docs/reasons-judged.md, which it prints; with ``-v`` each rebalance too.
+"""Writes docs/reasons-table.md and docs/reasons-judged.md, and prints the second. ``-v`` also prints each rebalance.
 
 ``--lives N`` judges N rebalances of random lives, and prints tables and each row that misses a goal. It writes no page.
 """
@@ -16,7 +16,7 @@ from scripts.world.mixes import LONG_RUN, MIXES, Mix
 
 
 def main() -> None:
-    """Judge the samples that go with the tests, or those in the folder given; or random lives."""
+    """Judge the samples in the given folder (by default, those of the tests), or random lives."""
     arguments = _arguments()
     if arguments.lives:
         for name in arguments.mix or MIXES:

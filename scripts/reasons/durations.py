@@ -1,4 +1,4 @@
-"""How long rebalances of classic groups took, as the broker logged it."""
+"""Durations of classic groups' rebalances, from the broker's log."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from scripts.reasons.truth import EMPTIED, STARTS, SYNCED, Line
 
 
 def durations(log: Sequence[Line]) -> dict[tuple[str, int], int]:
-    """How long each rebalance of a classic group took, by group and generation: from its first line to its last."""
+    """Return the milliseconds from the first to the last log line of each rebalance, by group and generation."""
     began: dict[str, int] = {}
     took: dict[tuple[str, int], int] = {}
     for line in log:

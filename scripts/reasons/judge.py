@@ -1,4 +1,4 @@
-"""Compares reasons with what the brokers logged: every rebalance found, none invented, and which causes are right."""
+"""Compares an audit's rebalances and causes with the brokers' logs: missing and invented rebalances, right causes."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 DOCUMENT = REPOSITORY / "docs" / "reasons-judged.md"
 
 COMPACTED = frozenset({"compacted"})
-"""Samples whose logs were compacted while they were written: what compaction took nobody can find again."""
+"""Samples whose logs were compacted while they were written. No audit can find the removed records."""
 
 BROKERS = {
     "kafka-3.9": "3.9.1",
@@ -25,17 +25,20 @@ BROKERS = {
     "4.0": "4.0.0",
     "4.1": "4.1.0",
 }
-"""Broker version of a sample; all others were recorded from 4.3.1."""
+"""Broker version by sample. All other samples were recorded from 4.3.1."""
 
 
 _Told = TypeVar("_Told")
 
 
 class Verdict(NamedTuple):
-    """A rebalance of the log and what the audit says of it; one of the two may be missing.
+    """A rebalance in the broker's log and in the audit. One of the two may be missing.
 
     Attributes:
-        group_type: the protocol of the group; None where the audit knows nothing of it.
+        sample: name of the sample.
+        group_type: type of the group; None if the audit has no rebalance of the group.
+        truth: the rebalance in the broker's log.
+        row: the row of ``rebalances``.
     """
 
     sample: str
@@ -45,12 +48,12 @@ class Verdict(NamedTuple):
 
     @property
     def is_exact(self) -> bool:
-        """The row names the cause."""
+        """Return whether the row names the true cause."""
         return self.truth is not None and self.row is not None and self.row["cause"] in self.truth.accepted
 
     @property
     def is_marked(self) -> bool:
-        """The row says that the log doesn't show which, and names the cause among its alternatives."""
+        """Return whether the row's cause is ``possible`` and wrong, and its alternatives have the true cause."""
         truth, row = self.truth, self.row
         if truth is None or row is None or self.is_exact:
             return False
@@ -58,17 +61,17 @@ class Verdict(NamedTuple):
 
     @property
     def is_unknown(self) -> bool:
-        """The row says that the log does not show the cause."""
+        """Return whether the row's cause is UNKNOWN, and this is wrong."""
         return self.row is not None and self.row["cause"] == Cause.UNKNOWN and not self.is_exact
 
     @property
     def is_right(self) -> bool:
-        """The cause is right, or shares its row with the right one and says so."""
+        """Return whether the row names the true cause, as its cause or among the alternatives of a possible cause."""
         return self.is_exact or self.is_marked
 
 
 def judge(sample: Sample, *, with_log: bool = False) -> list[Verdict]:
-    """Every rebalance that the broker logged or the audit found, without the broker's log or with it."""
+    """Return every rebalance that the broker logged or the audit found. The audit may get the broker's log, too."""
     logged = Witness(sample.journal, sample.clients()).read(sample.broker_log)
     found = sample.rebalances_with_log() if with_log else sample.rebalances()
     truths = _by_life([((one.group, one.epoch), one) for one in logged])
@@ -83,7 +86,7 @@ def judge(sample: Sample, *, with_log: bool = False) -> list[Verdict]:
 
 
 def _by_life(found: list[tuple[tuple[str, int], _Told]]) -> dict[tuple[str, int, int], _Told]:
-    """By group, epoch, and which of the group's lives it was: a group that was deleted counts from the beginning."""
+    """Return values by group, epoch and a number. A group that was deleted has its epochs again, with other numbers."""
     lives: Counter[tuple[str, int]] = Counter()
     told = {}
     for key, one in found:
@@ -93,7 +96,7 @@ def _by_life(found: list[tuple[tuple[str, int], _Told]]) -> dict[tuple[str, int,
 
 
 def judge_all(samples: Path, *, with_log: bool = False) -> list[Verdict]:
-    """All samples of a folder that have segments and a broker's log."""
+    """Judge all samples of a folder that have segments and a broker's log."""
     patterns = ("*/broker-log.jsonl", "*/server-1.log", "broker-logs/*/server.log")
     logs = [path for pattern in patterns for path in samples.glob(pattern)]
     folders = [path.parent for path in sorted(logs) if any((path.parent / name).is_dir() for name in SEGMENTS)]
@@ -101,7 +104,7 @@ def judge_all(samples: Path, *, with_log: bool = False) -> list[Verdict]:
 
 
 def whole(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Those of logs that nothing is missing of."""
+    """Return the rebalances of samples with complete logs."""
     return [one for one in verdicts if one.sample not in COMPACTED]
 
 
@@ -110,12 +113,12 @@ def _share(part: int, of: int) -> str:
 
 
 def document(verdicts: Sequence[Verdict], with_log: Sequence[Verdict], simulated: Sequence[str] = ()) -> str:
-    """The page that says how good reasons are.
+    """Return the page about the quality of causes.
 
     Args:
-        verdicts: of audits that read no log of a broker.
-        with_log: of audits that do.
-        simulated: the part of the page about random lives, see ``simulated.pages``.
+        verdicts: results of audits that do not read the broker's log.
+        with_log: results of audits that read the broker's log.
+        simulated: the part of the page about random lives (see ``simulated_page.pages``).
     """
     told = whole(verdicts)
     both = [one for one in told if one.truth is not None and one.row is not None]
@@ -202,7 +205,7 @@ def _certain_causes(certain: Sequence[Verdict]) -> str:
 
 
 def _by_protocol(verdicts: Sequence[Verdict]) -> list[str]:
-    """A line for each protocol on each version of the broker, logs that were compacted apart."""
+    """Return a line for each protocol and broker version. Compacted logs have lines of their own."""
     lines = [
         "## By protocol and broker version",
         "",
@@ -251,7 +254,7 @@ def _by_cause(both: Sequence[Verdict]) -> list[str]:
 
 
 def _called(one: Verdict) -> Cause | None:
-    """The cause that the broker's log and the journal name; the more exact of two that the row chose."""
+    """Return the true cause. If several causes count as true, return the row's cause if it is one of them."""
     if one.truth is None:
         return None
     return Cause(one.row["cause"]) if one.is_exact and one.row is not None else one.truth.cause

@@ -1,4 +1,4 @@
-"""Holds the clients that findings name as causes against what these clients did in a random life."""
+"""Compares the clients that findings name as causes with the clients' requests in a random life."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ NAMING = frozenset({"rebalance_storm", "static_member_flapping"})
 
 
 def falsely_named(life: Life, finding: Finding) -> list[str]:
-    """Return the clients that a finding names as those that set off rebalances, and that did nothing of the kind."""
+    """Return the clients that a finding falsely names: they set off no rebalance in the time of the finding."""
     times = _span(life, finding)
     return [name for name in _named(finding) if not any(_acted(life, consumer, times) for consumer in _of(life, name))]
 
@@ -33,9 +33,9 @@ def _named(finding: Finding) -> list[str]:
 
 
 def _span(life: Life, finding: Finding) -> tuple[int, int]:
-    """Return the time that a finding speaks of.
+    """Return the time range in which the named clients must have acted.
 
-    A classic rebalance is known by its end, so its triggers lie behind the record of the one before.
+    The record of a classic rebalance is written at its end. So the range begins at the record of the rebalance before.
     """
     first_ms, last_ms = (milliseconds(finding[name]) for name in ("first_seen", "last_seen"))
     before = [
@@ -47,7 +47,7 @@ def _span(life: Life, finding: Finding) -> tuple[int, int]:
 
 
 def _of(life: Life, name: str) -> Iterator[Consumer]:
-    """Yield the consumers that records show by a name."""
+    """Yield the consumers that records show with a given name."""
     for record in life.written:
         if isinstance(record, Record):
             for member_id, names in _members(record):
@@ -70,15 +70,16 @@ def _members(record: Record) -> Iterator[tuple[str, set[str]]]:
 
 
 def _acted(life: Life, consumer: Consumer, times: tuple[int, int]) -> bool:
-    """Return whether a consumer joined, left, changed or began a rebalance in a time, or was removed."""
+    """Return whether a consumer joined, left, changed, began a rebalance or was removed in a time range."""
     first_ms, last_ms = times
     return any(first_ms <= at_ms <= last_ms for at_ms in (*_changes(life, consumer), *_effects(life, consumer)))
 
 
 def _changes(life: Life, consumer: Consumer) -> Iterator[int]:
-    """Yield the times of requests of a consumer that are more than a sign of life.
+    """Yield the times of a consumer's requests that can set off a rebalance.
 
-    Every member joins again in every classic rebalance: only a JoinGroup of a new member or with other topics counts.
+    Every member joins again in every classic rebalance. So a JoinGroup counts only if the member is new or has other
+    topics.
     """
     topics: tuple[str, ...] | None = None
     for sent in life.sent:

@@ -1,4 +1,4 @@
-"""Judges the causes of removed offsets by random lives: which request or rule removed each."""
+"""Judges the causes of removed offsets by random lives, where the request or rule that removed each offset is known."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,17 +20,17 @@ MINUTE_MS = 60_000
 BY_REQUEST = {"OffsetDelete": "DELETED", "DeleteGroups": "GROUP_DELETED"}
 
 Audit = Callable[..., Any]
-"""Audits a dump into a warehouse: ``audit(warehouse, dump, **options)``."""
+"""A function that audits a dump into a warehouse: ``audit(warehouse, dump, **options)``."""
 
 
 class Removal(NamedTuple):
-    """An offset that was removed, and what removed it.
+    """An offset that was removed, and the true cause of this.
 
     Attributes:
         seed: seed of the life.
         row: the row of ``removed_offsets``.
-        truth: its cause.
-        trigger: the request, rule or change.
+        truth: the true cause.
+        trigger: the request, timer or change that removed the offset.
     """
 
     seed: int
@@ -40,12 +40,12 @@ class Removal(NamedTuple):
 
     @property
     def is_right(self) -> bool:
-        """The row names the cause."""
+        """Return whether the row names the true cause."""
         return bool(self.row["ended_by"] == self.truth)
 
     @property
     def is_among(self) -> bool:
-        """The cause is named, or among the alternatives."""
+        """Return whether the row's cause or one of its alternatives is the true cause."""
         return self.is_right or self.truth in (self.row["ended_alternatives"] or ())
 
 
@@ -59,7 +59,7 @@ def judge_cluster(cluster: Cluster, folder: Path, audit: Audit, *, is_retention_
 
 
 def removals(cluster: Cluster, warehouse: Path) -> Iterator[Removal]:
-    """Yield the offsets that an audit found removed, with what removed each."""
+    """Yield the offsets that an audit found removed, each with the true cause."""
     rows = DeltaTable(str(warehouse / "removed_offsets")).to_pyarrow_table().to_pylist()
     for seed, life in cluster.lives.items():
         batches = [event for event in life.truth if isinstance(event, BatchWritten)]

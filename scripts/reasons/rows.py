@@ -12,7 +12,7 @@ from scripts.reasons.judge import REPOSITORY
 
 TABLE_DOCUMENT = REPOSITORY / "docs" / "reasons-table.md"
 PARTS = ("Footprint", "Confidence", "Look-alikes")
-"""What the docstring of a rule has, in the order of the page's columns."""
+"""Parts of a rule's docstring, in the order of the page's columns."""
 
 FACTS_HEAD = """## Facts
 
@@ -31,7 +31,7 @@ def _types(types: frozenset[GroupType]) -> str:
 
 
 def _part(rule: ReasonRule, what: str) -> str:
-    """Return the text under a name in a rule's docstring."""
+    """Return the text of a part in a rule's docstring; ``none`` if the docstring lacks the part."""
     text = " ".join((rule.find.__doc__ or "").split())
     found = re.search(rf"{what}: (.*?)\.(?: (?:{'|'.join(PARTS)}): |$)", text)
     return "none" if found is None else found[1]

@@ -1,4 +1,4 @@
-"""A recorded sample: its rebalances as the audit sees them, without Spark, and what the broker and the clients said."""
+"""A recorded sample: the rows of its rebalances, made without Spark, and the logs of its brokers and clients."""
 
 import json
 import re
@@ -30,41 +30,41 @@ _HEAD = re.compile(
 
 
 SEGMENTS = ("segments", "first")
-"""Folders of segments, of which a sample has one."""
+"""Names of the folder with segments. A sample has one of them."""
 
 AHEAD_MS = {"server-2.log": 19_800_000}
-"""The second broker's time is that of Asia/Kolkata."""
+"""Difference of a log's times from UTC. The second broker logs the time of Asia/Kolkata."""
 
 
 def read_lines(path: Path) -> list[Line]:
-    """A file of JSON lines, empty where there is none."""
+    """Return the lines of a file of JSON lines; empty if there is no file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def milliseconds(moment: str | None) -> int:
-    """A moment in ms since the epoch, -1 for none."""
+    """Return a time in ms since the epoch, -1 for None."""
     return -1 if moment is None else round(datetime.fromisoformat(moment).timestamp() * 1000)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A folder of the recordings, which has the logs of one broker or of several."""
+    """A folder of the recordings, with the logs of one broker or of several brokers."""
 
     folder: Path
 
     @property
     def segments(self) -> Path:
-        """Where its segments are; after an unclean election those of the first leader."""
+        """Return the folder with the segments. After an unclean election, these are the first leader's segments."""
         return next(path for name in SEGMENTS if (path := self.folder / name).is_dir())
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Return the name of the sample."""
         return self.folder.name
 
     @property
     def broker_log(self) -> list[Line]:
-        """What the coordinator logged."""
+        """Return the coordinators' log lines, in the order of their times."""
         whole = sorted(self.folder.glob("server*.log"))
         if not whole:
             return read_lines(self.folder / "broker-log.jsonl")
@@ -73,17 +73,20 @@ class Sample:
 
     @property
     def _until_ms(self) -> float:
-        """When the first leader was killed: what was logged later is about other records."""
+        """Return when the first leader was killed. Later log lines are about records that the segments lack."""
         killed = (act["at"] for act in self.journal if act["action"] == "broker_killed")
         return max(killed, default=float("inf"))
 
     @property
     def journal(self) -> list[Line]:
-        """What was done to the clients."""
+        """Return the actions on the clients."""
         return read_lines(self.folder / "journal.jsonl")
 
     def records(self) -> Iterator[Line]:
-        """Every record of the segments, decoded, with what is missing before it; by log partition, in order."""
+        """Yield every record of the segments, decoded, in the order of log partition and log offset.
+
+        ``missing_before`` of a record is the number of all missing records of the log partition so far.
+        """
         seen: dict[int, int] = {}
         for batch in read_without_spark(find_dump([str(self.segments)]), []):
             for text in decode_lines(batch).to_pylist():
@@ -94,14 +97,14 @@ class Sample:
                 yield line
 
     def topics(self) -> tuple[dict[str, str], TopicChanges]:
-        """Topic names by id, and when topics changed: from the cluster's metadata log, where it was recorded."""
+        """Return topic names by id, and the changes of topics, if the cluster's metadata log was recorded."""
         path = self.folder / "cluster-metadata"
         files = metadata_files(str(path)) if path.exists() else []
         topics = best_topics(from_metadata(record for file in files for record in read_metadata(file).records))
         return topics.names, topics.changes
 
     def clients(self) -> dict[str, str]:
-        """Client id by member id, as members told it in their records."""
+        """Return the client id by member id, from the records of members."""
         found: dict[str, str] = {}
         for line in self.records():
             value = line.get("value_json") or {}
@@ -112,7 +115,7 @@ class Sample:
         return found
 
     def rebalances(self) -> list[Line]:
-        """The rows of ``rebalances``."""
+        """Return the rows of ``rebalances``, without the broker's log."""
         names, changes = self.topics()
         lives: dict[str, _Life] = {}
         rows: list[Line] = []
@@ -128,7 +131,7 @@ class Sample:
         return rows
 
     def rebalances_with_log(self) -> list[Line]:
-        """The rows of ``rebalances`` where the broker's log was given as well."""
+        """Return the rows of ``rebalances``, with the facts of the broker's log."""
         lines: dict[str | None, list[GroupLogLine]] = defaultdict(list)
         for line in self.broker_log:
             place = "" if line.get("partition") is None else f" topic=__consumer_offsets partition={line['partition']}"
@@ -142,7 +145,7 @@ class Sample:
 
 
 def _coordinator_lines(path: Path) -> list[Line]:
-    """Lines of a coordinator in a broker's whole log, whose times are UTC but for those of one broker."""
+    """Return the lines of a coordinator in a broker's whole log, with their times in UTC."""
     ahead_ms = AHEAD_MS.get(path.name, 0)
     parsed = map(logs.parse_line, path.read_text(encoding="utf-8").splitlines())
     heads = ((line, _HEAD.match(line.message)) for line in parsed if line is not None)

@@ -1,4 +1,4 @@
-"""Judges causes by random lives on the simulated coordinator, which knows what set off each rebalance."""
+"""Judges causes by random lives on the simulated coordinator, where the trigger of each rebalance is known."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -16,21 +16,21 @@ from scripts.world.life import Life
 from scripts.world.mixes import Mix
 
 MOST_A_LIFE = 40
-"""Rebalances of a life that are judged: one whose members can't join in time goes on rebalancing."""
+"""Largest number of judged rebalances of a life. A group whose members can't join in time rebalances endlessly."""
 
 Row = Mapping[str, Any]
 
 
 class Verdict(NamedTuple):
-    """A rebalance that was found, and what set it off.
+    """A rebalance that an audit found, and its true cause.
 
     Attributes:
         seed: seed of the life.
         row: the row of ``rebalances``.
-        truth: the cause; None where nothing set this off.
-        accepted: what counts as right: the truth, and causes that say the same with more or fewer words.
+        truth: the true cause; None if nothing set the rebalance off.
+        accepted: causes that count as right: the true cause, and causes that mean the same.
         why: Kafka's own reason.
-        false: facts of its evidence that are not true.
+        false: facts of the row's evidence that are not true.
     """
 
     seed: int
@@ -42,28 +42,28 @@ class Verdict(NamedTuple):
 
     @property
     def is_right(self) -> bool:
-        """The row names the cause."""
+        """Return whether the row names the true cause."""
         return self.row["cause"] in self.accepted
 
     @property
     def is_open(self) -> bool:
-        """The row says that the log does not show the cause."""
+        """Return whether the row's cause is UNKNOWN."""
         return bool(self.row["cause"] == Cause.UNKNOWN)
 
     @property
     def is_among(self) -> bool:
-        """The cause is named, or among the alternatives; an open row claims nothing."""
+        """Return whether the row's cause or one of its alternatives is true. UNKNOWN also counts: it claims nothing."""
         return self.is_right or self.is_open or not self.accepted.isdisjoint(map(Cause, self.row["alternatives"]))
 
     @property
     def claims_too_much(self) -> bool:
-        """The cause is said to be more than possible and is wrong, or is not even among the alternatives."""
+        """Return whether the row is wrong and more than ``possible``, or does not name the true cause at all."""
         is_claim = self.row["confidence"] != Confidence.POSSIBLE and not self.is_open
         return not self.is_among or (is_claim and not self.is_right)
 
     @property
     def faults(self) -> list[str]:
-        """The goals that it misses, in words."""
+        """Return the goals that the row misses, in words."""
         is_sure = self.row["confidence"] == Confidence.CERTAIN
         found = {
             "certain and wrong": is_sure and not self.is_right,
@@ -120,7 +120,7 @@ def _nearest(truths: Truths, row: Row) -> list[TrueCause]:
 
 
 def judge_lives(seeds: Iterable[int], mix: Mix, most: int) -> Iterator[Verdict]:
-    """Judge whole lives until there are so many rebalances."""
+    """Judge whole lives until there are ``most`` rebalances or more."""
     total = 0
     for seed in seeds:
         for verdict in judge(seed, mix):

@@ -1,4 +1,4 @@
-"""Tables of rebalances judged by random lives, and the part of ``docs/reasons-judged.md`` that has them."""
+"""Tables of rebalances that random lives judge, and the part of ``docs/reasons-judged.md`` with these tables."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -11,10 +11,10 @@ from scripts.world.mixes import HELD_OUT, MIXES, Mix
 PAGE_REBALANCES = 400
 
 MANY = 200
-"""Number of ``likely`` causes from which on a share of right ones says something."""
+"""Smallest number of ``likely`` causes for which a share of right causes is shown."""
 
 TOLD_EACH = 1000
-"""Rebalances after which a long run tells how far it is."""
+"""Number of rebalances after which a long run reports its counts."""
 
 
 PAGE = f"""## Compared with the simulated coordinator
@@ -68,7 +68,7 @@ def table(name: str, tally: Tally) -> list[str]:
 
 
 def _claiming(tally: Tally, counts: Counter[Rated], confidence: Confidence) -> tuple[int, int]:
-    """Return a share of the rows of a confidence, without those that are UNKNOWN."""
+    """Return the counted rows of a confidence and all its rows, both without rows that are UNKNOWN."""
     part, of = tally.share(counts, confidence=confidence)
     open_part, opened = tally.share(counts, confidence=confidence, cause=Cause.UNKNOWN)
     return part - open_part, of - opened
@@ -93,7 +93,7 @@ def _wrong(tally: Tally) -> list[str]:
 
 
 def by_rule(tally: Tally) -> list[str]:
-    """Return a table of what is ``likely``, by cause and protocol and by the facts that a rule states, as lines."""
+    """Return a table of ``likely`` causes, by cause and protocol and by kinds of facts in the evidence, as lines."""
     lines = ["| likely | protocol | facts of the evidence | right |", "|---|---|---|---|"]
     likely = [rated for rated in tally.rows if rated.confidence is Confidence.LIKELY]
     for cause, group_type in sorted({(rated.cause, rated.group_type) for rated in likely}):
@@ -119,7 +119,7 @@ def pages() -> list[str]:
 
 
 def judge_many(seeds: Iterable[int], mix: Mix, most: int) -> Iterator[Tally]:
-    """Judge whole lives until there are so many rebalances; yield the counts again and again, and at the end."""
+    """Judge whole lives until there are ``most`` rebalances or more. Yield the counts now and then, and at the end."""
     tally = Tally()
     for number, verdict in enumerate(judge_lives(seeds, mix, most), start=1):
         tally.add(verdict)

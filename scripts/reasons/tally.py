@@ -1,4 +1,4 @@
-"""Counts of judged rebalances: many lives need no more memory than few."""
+"""Counts of judged rebalances, so that many lives need no more memory than few."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -9,13 +9,13 @@ from scripts.reasons.simulated import Verdict
 
 
 class Rated(NamedTuple):
-    """The rows that are counted together.
+    """A key by which rows are counted together.
 
     Attributes:
-        cause: the cause that they name.
-        group_type: the type of their groups.
-        confidence: their confidence.
-        facts: kinds of the facts of their evidence, which tell the rule.
+        cause: the cause that the rows name.
+        group_type: the type of the rows' groups.
+        confidence: the confidence of the rows.
+        facts: the kinds of facts in the rows' evidence, which show the rule.
     """
 
     cause: Cause
@@ -31,7 +31,7 @@ class Tally:
         seeds: the first and the last seed.
         rows: number of rows.
         right: number of rows that name the truth.
-        named: number of rows that have it among cause and alternatives, or are UNKNOWN.
+        named: number of rows that have the truth as cause or alternative, or are UNKNOWN.
         wrong: number of rows that claim too much, by confidence, protocol, cause and truth.
         faults: lines about each row that is certain and wrong, does not name the truth, or has a false fact.
         alternatives: number of alternatives of all rows.
@@ -72,7 +72,7 @@ class Tally:
             self.faults.append(f"{verdict.seed}: {'; '.join(faults)}: {_told(verdict)}")
 
     def share(self, counts: Counter[Rated], **fields: Any) -> tuple[int, int]:
-        """Return how many of the rows with some values are among the counted ones, and how many such rows there are."""
+        """Return the counted rows with the given values, and all rows with these values, as numbers."""
         rated = [rated for rated in self.rows if all(getattr(rated, name) == value for name, value in fields.items())]
         return sum(counts[one] for one in rated), sum(self.rows[one] for one in rated)
 

@@ -1,4 +1,4 @@
-"""The true causes of the rebalances of a random life, from what its simulated coordinator says."""
+"""The true causes of the rebalances of a random life, from the messages of its simulated coordinator."""
 
 import re
 from collections import defaultdict
@@ -25,8 +25,8 @@ class TrueCause(NamedTuple):
     """A request or timer that began a rebalance, as a cause.
 
     Attributes:
-        truth: the cause; None where nothing set the rebalance off.
-        accepted: what counts as right: the truth, and causes that say the same with more or fewer words.
+        truth: the cause; None if nothing set the rebalance off.
+        accepted: causes that count as right: the true cause, and causes that mean the same.
         why: Kafka's own reason.
         member_id: the member of a classic group that joined, or joined again.
     """
@@ -37,23 +37,23 @@ class TrueCause(NamedTuple):
     member_id: str | None = None
 
     def accepting(self, *causes: Cause) -> "TrueCause":
-        """Return it with more causes that count as right."""
+        """Return a copy with more causes that count as right."""
         return self._replace(accepted=self.accepted | set(causes))
 
 
 class Found(NamedTuple):
-    """What set off the rebalance that led to a generation or epoch, the first of it first."""
+    """The causes of the rebalance that led to a generation or epoch. The first trigger comes first."""
 
     at_ms: int
     causes: list[TrueCause]
 
 
 Truths = dict[tuple[str, int], list[Found]]
-"""By protocol and generation or epoch; a group that was deleted has it again."""
+"""Causes of rebalances, by protocol and generation or epoch. A group that was deleted can have an epoch again."""
 
 
 def true_causes(life: Life) -> Truths:
-    """Return what set off each rebalance."""
+    """Return the causes of each rebalance."""
     records = {record.offset: record for record in life.written if isinstance(record, Record)}
     found: Truths = defaultdict(list)
     phases, epochs = _Phases(found), _Epochs(found)
@@ -73,9 +73,9 @@ class _Phases:
     """The join phases of a classic group.
 
     Attributes:
-        found: what set off each generation.
-        waiting: what set off the phases since the last recorded generation.
-        last: this generation, as its record has it.
+        found: the causes of each generation.
+        waiting: the causes of the join phases since the last recorded generation.
+        last: the last recorded generation, as in its record.
     """
 
     def __init__(self, found: Truths) -> None:
@@ -102,15 +102,15 @@ class _Phases:
                     for cause in self.waiting
                 ]
                 self.found["classic", record.value["generation"]].append(Found(at_ms, causes))
-                # What converts a group back sets off the rebalance that follows, too.
+                # The trigger that converts a group back also sets off the rebalance that follows.
                 self.waiting = list(self.waiting) if len(batch) > 1 else []
 
 
 def _without_trace(cause: TrueCause, generation: Mapping[str, Any], *, have_topics_changed: bool) -> Iterator[Cause]:
-    """Yield what else is right of a cause that the record of its generation does not show.
+    """Yield causes that also count as right, because the record of the generation does not show the true cause.
 
-    A member that joined and is not in the record is nobody who was there before. A member that joined again, for topics
-    that are the same on record, has joined again, and nothing on record changed.
+    If a member joined and is not in the record, another member's join counts. If a member joined again because of
+    topics, and the topics on record are the same, a rejoin without a change counts.
     """
     is_gone = cause.member_id not in {None, *(member["memberId"] for member in generation["members"])}
     if is_gone and cause.why.startswith("Adding new member"):
@@ -143,7 +143,10 @@ def _read(generation: Mapping[str, Any]) -> set[str]:
 
 
 def _have_topics_changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Return whether topics that both generations read grew, came or went. No others are assigned anyway."""
+    """Return whether the assigned partitions show that topics grew, came or went.
+
+    Only topics that both generations subscribe to count.
+    """
     old, new = _covered(before), _covered(after)
     return any(
         (topic in old) is not (topic in new) or new.get(topic, -1) > old.get(topic, -1)
@@ -155,8 +158,8 @@ class _Epochs:
     """The epochs of a consumer group.
 
     Attributes:
-        found: what set off each epoch.
-        pending: what set off the epochs of the batch that is written next.
+        found: the causes of each epoch.
+        pending: the causes of the epochs in the batch that is written next.
         converted_ms: when the group was converted.
         last: the last epoch.
     """
@@ -167,7 +170,7 @@ class _Epochs:
         self.converted_ms, self.last = -1, 0
 
     def raised(self, event: EpochBumped, sender: Sender | None) -> None:
-        """Note a new epoch; one that follows that of a conversion is no group's first one."""
+        """Note a new epoch. An epoch right after another one is not the first of a group, even if its number is low."""
         cause = _cause(event, sender)
         if cause.truth is Cause.GROUP_CREATED and event.epoch == self.last + 1:
             cause = _arrival(event.reason, sender, is_first=False)
@@ -179,7 +182,7 @@ class _Epochs:
         self.pending[event.epoch], self.last = cause, event.epoch
 
     def written(self, batch: Sequence[Record], at_ms: int) -> None:
-        """Note the epochs of a batch; one that converts a group has those of both its steps."""
+        """Note the epochs of a batch. A batch that converts a group has two epochs, with all causes for each."""
         if not self.pending:
             return
         causes = [self.pending[epoch] for epoch in sorted(self.pending)]
@@ -193,7 +196,7 @@ def _cause(event: RebalanceStarted | EpochBumped, sender: Sender | None) -> True
     why, trigger = event.reason, event.trigger
     if "Downgrade group" in why or "Converted the" in why:
         conversion = _known(Cause.GROUP_CONVERSION, why)
-        # The member that converts a group back may raise its epoch by that, too.
+        # The return of the member that converts a group back may also raise the group epoch.
         others = _return(why).accepted if "re-joins" in why else frozenset[Cause]()
         if "Converted the empty" in why:
             others |= {Cause.GROUP_CREATED}
@@ -212,7 +215,7 @@ def _cause(event: RebalanceStarted | EpochBumped, sender: Sender | None) -> True
     if "static member" in why.lower():
         return _return(why)
     if trigger.kind is TriggerKind.JOB:
-        # Expressions are resolved for a member that joined, or asked for another one, or since topics are others.
+        # Expressions are resolved if a member joined or changed its expression, or if topics changed.
         is_first = isinstance(event, EpochBumped) and event.epoch <= FIRST_EPOCH
         joined = _arrival(why, sender, is_first=is_first).accepted
         return _known(Cause.TOPIC_METADATA_CHANGE, why, Cause.SUBSCRIPTION_CHANGE, *joined)
@@ -233,7 +236,7 @@ def _arrival(why: str, sender: Sender | None, *, is_first: bool) -> TrueCause:
         migrated = {Cause.CLIENT_UPGRADE, Cause.CLIENT_DOWNGRADE, Cause.MEMBER_RESTART}
         is_migrated = sender is not None and sender.ended == "migrated"
         return _known(Cause.MEMBER_JOIN, why, *(migrated if is_migrated else ()))
-    # The log knows a dynamic member by its client.id and host: one with others is a new member to it.
+    # The log shows a dynamic member by client.id and host. If these are others, the member looks new.
     others = {Cause.MEMBER_JOIN} if sender.is_elsewhere else set[Cause]()
     if sender.ended == LEFT_BY_POLL_TIMEOUT:
         return _known(Cause.POLL_TIMEOUT_REJOIN, why, *_return(why).accepted, *others)

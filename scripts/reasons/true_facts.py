@@ -1,7 +1,7 @@
-"""Holds the facts of evidence against what happened in a random life.
+"""Compares the facts of evidence with the events of a random life.
 
-Each kind of fact that says something of what happened has a check. Facts about what records have in common need none:
-they are read from the same records (``test_facts`` holds their places against them). So do those that say "may".
+Each kind of fact that claims an event has a check. Facts that only compare records need no check: they are read from
+the same records, and ``test_facts`` checks their places. Facts that say "may" need no check, either.
 """
 
 from bisect import bisect_right
@@ -20,11 +20,11 @@ Row = Mapping[str, Any]
 
 
 class Witness:
-    """Knows what happened in a life.
+    """A life's events, with which facts are compared.
 
     Attributes:
         life: the life.
-        row: the rebalance whose facts are held against it.
+        row: the row of the rebalance whose facts are checked.
     """
 
     def __init__(self, life: Life) -> None:
@@ -55,7 +55,7 @@ class Witness:
 
     @cached_property
     def requests(self) -> dict[str, list[Sent]]:
-        """Return the requests of each member; a first JoinGroup has no member id yet, and is by its consumer."""
+        """Return the requests by member id. A first JoinGroup has no member id, so its key is an empty text."""
         found: dict[str, list[Sent]] = {}
         for sent in self.life.sent:
             found.setdefault(sent.member_id, []).append(sent)
@@ -76,9 +76,9 @@ class Witness:
         return before[-1] if before else None
 
     def ids_of(self, member_id: str) -> set[str]:
-        """Return all ids that a static member had; a dynamic one has its own only.
+        """Return all member ids that a static member had. A dynamic member has one id.
 
-        The coordinator begins those of a classic group with the instance id.
+        The coordinator of a classic group begins a static member's ids with the instance id.
         """
         consumer = self.consumer(member_id)
         instance_id = consumer.instance_id if consumer is not None else None
@@ -99,31 +99,31 @@ class Witness:
         return self.life.owner_of.get(member_id)
 
     def sent_by(self, member_id: str) -> Iterator[Sent]:
-        """Yield requests of a member, and those by which its consumer asked for a member id."""
+        """Yield the requests of a member, and the requests in which its consumer asked for a member id."""
         consumer = self.consumer(member_id)
         yield from self.requests.get(member_id, ())
         yield from (sent for sent in self.requests.get("", ()) if sent.consumer is consumer)
 
     def has_joined(self, member_id: str, after_ms: int, until_ms: int) -> bool:
-        """Return whether a member sent a JoinGroup in a time."""
+        """Return whether a member sent a JoinGroup in a time range."""
         return any(sent.api == "JoinGroup" and after_ms <= sent.at_ms <= until_ms for sent in self.sent_by(member_id))
 
 
 def _each(check: Callable[[Witness, Fact, str], bool]) -> Callable[[Witness, Fact], bool]:
-    """Return a check of all members that a fact is about."""
+    """Return a check that is true if it is true for every member of a fact."""
     return lambda witness, fact: all(check(witness, fact, member_id) for member_id in fact["members"])
 
 
 def _joined(witness: Witness, fact: Fact, member_id: str) -> bool:
-    """A request of its own made it a member before the record was written."""
+    """Return whether the member sent a request to join before the record was written."""
     at_ms, joins = witness.at_ms(fact["log_offset"]), ("JoinGroup", "ConsumerGroupHeartbeat")
     return any(sent.api in joins and sent.at_ms <= at_ms for sent in witness.sent_by(member_id))
 
 
 def _removed(witness: Witness, fact: Fact, member_id: str) -> bool:
-    """The coordinator removed it, since the record of the generation before.
+    """Return whether the coordinator removed the member since the record of the generation before.
 
-    A static member may have got another member id since, which no record shows.
+    A static member may have got another member id in between, which no record shows.
     """
     removals = (witness.removal(other, fact["log_offset"]) for other in witness.ids_of(member_id))
     removal = max(filter(None, removals), key=lambda event: event.end_offset, default=None)
@@ -136,7 +136,7 @@ def _removed(witness: Witness, fact: Fact, member_id: str) -> bool:
 
 
 def _last_seen(witness: Witness, fact: Fact, member_id: str) -> bool:
-    """It had sent a request by then; a member of a classic generation has joined it."""
+    """Return whether the member had sent a request by then. A member of a classic generation must have joined it."""
     since, removal = fact["since_offset"], witness.removal_here(member_id)
     if removal is None or fact["elapsed_ms"] is None:
         return True
@@ -149,7 +149,7 @@ def _last_seen(witness: Witness, fact: Fact, member_id: str) -> bool:
 
 
 def _by_request(witness: Witness, fact: Fact, member_id: str) -> bool:
-    """No timeout removed it."""
+    """Return whether no timeout removed the member."""
     removal = witness.removal_here(member_id)
     return removal is None or removal.trigger.kind is not TriggerKind.TIMER
 
@@ -162,7 +162,7 @@ def _session(witness: Witness, fact: Fact, member_id: str) -> bool:
 
 
 def _stayed_away(witness: Witness, fact: Fact, member_id: str) -> bool:
-    """It said that it left for a while, and nothing since."""
+    """Return whether the member's last request said that it leaves for a restart."""
     since_ms = witness.at_ms(fact["since_offset"])
     removal = witness.removal_here(member_id)
     sent = [sent for sent in witness.requests.get(member_id, ()) if sent.at_ms <= since_ms]
@@ -172,7 +172,7 @@ def _stayed_away(witness: Witness, fact: Fact, member_id: str) -> bool:
 
 
 def _last_commit(witness: Witness, fact: Fact, member_id: str) -> bool:
-    """The partition of the commit was not committed again before the removal."""
+    """Return whether the partition of the commit was not committed again before the removal."""
     removal, commit = witness.removal_here(member_id), witness.records[fact["since_offset"]]
     return removal is None or not any(
         record.key == commit.key and record.value is not None
@@ -215,7 +215,7 @@ def _on_consumer(witness: Witness, fact: Fact, member_id: str) -> bool:
 
 
 def _no_assignment(witness: Witness, fact: Fact, member_id: str) -> bool:
-    """The leader's SyncGroup did not name it."""
+    """Return whether a SyncGroup of the leader did not name the member."""
     generation = witness.row["epoch"]
     named = [
         {entry["memberId"] for entry in sent.body["assignments"]}
@@ -226,7 +226,7 @@ def _no_assignment(witness: Witness, fact: Fact, member_id: str) -> bool:
 
 
 def _none_between(witness: Witness, fact: Fact) -> bool:
-    """No generation in between was written."""
+    """Return whether no generation in between was written."""
     epoch, place = witness.row["epoch"], bisect_right(witness.generations, _end(witness.row))
     written = {(witness.records[offset].value or {})["generation"] for offset in witness.generations[:place][-3:]}
     return not written & set(range(epoch - fact["count"], epoch))
@@ -237,7 +237,7 @@ def _end(row: Row) -> int:
 
 
 def _converted(witness: Witness, fact: Fact) -> bool:
-    """One batch removed the records of the old type."""
+    """Return whether the record's batch removed the records of the old type."""
     batch = next(
         event
         for event in witness.life.truth

@@ -1,8 +1,8 @@
-"""Why each group rebalanced, as those know it who were there: the broker's log, and the journal of the clients.
+"""The true causes of recorded rebalances, from the broker's log and the journal of the clients.
 
-The broker logs a reason for every rebalance of a classic group; of a group on a newer protocol it logs who came and
-went, and the epoch. What its log leaves open (a leader that joins again) the client's own reason settles, or what was
-done to clients and topics at that time.
+The broker logs a reason for every rebalance of a classic group. For groups on newer protocols, it logs the members that
+came and went, and the epoch. If its log leaves a cause open (a leader joins again), the client's own reason decides, or
+an action in the journal.
 """
 
 import re
@@ -15,10 +15,10 @@ from coordinator_replay.analysis.reasons.vocabulary import Cause
 Line = Mapping[str, Any]
 
 FOLLOWS_WITHIN_MS = 200
-"""A member of a cooperative group joins again so soon when it has to give partitions up."""
+"""Longest time until a member of a cooperative group joins again, after it had to give partitions up."""
 
 ACTS_WITHIN_MS = 15_000
-"""What was done to a client or topic shows in its group so soon."""
+"""Longest time until an action on a client or topic shows in the group."""
 
 
 class Truth(NamedTuple):
@@ -26,10 +26,10 @@ class Truth(NamedTuple):
 
     Attributes:
         group: the group.
-        epoch: the generation or epoch that it led to.
-        cause: why.
-        accepted: what counts as right: the cause, and names that say the same of it more exactly.
-        text: the line of the log it rests on.
+        epoch: the generation or epoch to which the rebalance led.
+        cause: the true cause.
+        accepted: causes that count as right: the true cause, and more exact causes.
+        text: the log line that shows the cause.
     """
 
     group: str
@@ -76,7 +76,7 @@ class _Classic:
 
 
 class Witness:
-    """Reads a broker's log line by line."""
+    """A reader of a broker's log."""
 
     def __init__(self, journal: Sequence[Line], clients: Mapping[str, str]) -> None:
         self.journal = journal
@@ -94,7 +94,7 @@ class Witness:
         self._joining: dict[str, list[tuple[str, str | None]]] = {}
 
     def read(self, log: Sequence[Line]) -> list[Truth]:
-        """All rebalances of a log that are over in it."""
+        """Return all rebalances that end in a log."""
         for line in log:
             self._classic(line["text"], line["at"])
             head = _HEAD.match(line["text"])
@@ -130,7 +130,7 @@ class Witness:
                 self._remember(over["group"], [member], instance)
 
     def _came_back(self, group: str, one: _Classic, at_ms: int) -> _Classic:
-        """A client that left and joined again within one rebalance was restarted."""
+        """Return a rebalance. If a client left and joined again in it, a restart becomes its cause."""
         joining = {instance or self.clients.get(member, member) for member, instance in self._joining.get(group, [])}
         left = {client for member, client in self.clients.items() if member in one.text and client in joining}
         if one.cause is not Cause.MEMBER_LEAVE or not left:
@@ -157,7 +157,7 @@ class Witness:
         return self._rejoin(group, text, at_ms), frozenset()
 
     def _rejoin(self, group: str, text: str, at_ms: int) -> Cause:
-        """A member of a stable group joins again: its client says why, or what was done to it does."""
+        """Return why a member of a Stable group joins again, from the client's reason or else from the journal."""
         given = _CLIENT_REASON.search(text)
         reason = given["reason"] if given is not None else "not provided"
         if "cached metadata has changed" in reason:
@@ -179,7 +179,7 @@ class Witness:
         return Cause.LEADER_REJOIN
 
     def _is_of_another(self, topic: str, group: str) -> bool:
-        """Whether a topic is that of another group: topics of the lab's lives begin with their group's id."""
+        """Return whether a topic belongs to another group. Topics of the lab's lives begin with their group's id."""
         others = {act["group"] for act in self.journal} - {None, group}
         return any(topic.startswith(f"{other}.") for other in others)
 
@@ -214,7 +214,7 @@ class Witness:
             )
 
     def _flush(self, group: str, at_ms: int) -> None:
-        """Some versions log no bump after a departure: what comes next shows that there was one."""
+        """Note the new epoch after a departure. Some versions of Kafka do not log it, but the next line implies it."""
         news = self._news.get(group) or []
         departures = (Cause.MEMBER_LEAVE, Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT)
         if any(cause in departures for cause, _, _ in news):
@@ -225,7 +225,7 @@ class Witness:
         known = {cause: (member, line) for cause, member, line in reversed(news)}
         accepted: frozenset[Cause] = frozenset()
         old_hash, self._hashes[group] = self._hashes.get(group), hash_ or self._hashes.get(group, "")
-        # Kafka 3.9 does not log a conversion: there the group had members of a classic group and now has an epoch.
+        # Kafka 3.9 does not log a conversion. It shows in a classic group with members that now has a group epoch.
         is_converted = group in self._classic_groups
         self._classic_groups.discard(group)
         if Cause.GROUP_CONVERSION in known or is_converted:
@@ -246,7 +246,7 @@ class Witness:
         self.found.append(Truth(group, epoch, cause, accepted | {cause}, text))
 
     def _unsaid(self, group: str, is_same_hash: bool, at_ms: int) -> Cause:
-        """The log tells of the new epoch and nothing else."""
+        """Return the cause of a new epoch for which the log has no other line."""
         if is_same_hash:
             return Cause.SHARE_PARTITIONS_READY
         for act in reversed(self.journal):
@@ -273,7 +273,7 @@ class Witness:
         return Cause.MEMBER_RESTART, self._changes(group, who, self._gone_ms.get((group, who), 0), at_ms)
 
     def _late(self, group: str, text: str, at_ms: int) -> frozenset[Cause]:
-        """What a leave is called that a client sent because it had not polled for too long."""
+        """Return the more exact cause of a leave, if the client sent it because it had not polled for too long."""
         clients = {client for member, client in self.clients.items() if member in text}
         late = any(
             (group, client) in self._polled_late or self._last_act(group, client, at_ms) == "stall"
@@ -286,7 +286,7 @@ class Witness:
         return next((act["action"] for act in reversed(acts) if act.get("member") == client), None)
 
     def _changes(self, group: str, client: str, since_ms: int, at_ms: int) -> frozenset[Cause]:
-        """What it is called where the client was given another protocol or assignor."""
+        """Return the more exact causes of a restart, if the client got another protocol or assignor."""
         acts = [
             act["action"]
             for act in self.journal
@@ -304,14 +304,14 @@ class Witness:
             known.update({member, instance or self.clients.get(member, member)})
 
     def _deletion(self, text: str) -> None:
-        """A group that is deleted begins anew."""
+        """Forget groups that are deleted."""
         deleted = _DELETED.search(text)
         for group in deleted["groups"].split(", ") if deleted is not None else ():
             for known in (self._epochs, self._known, self._news, self._hashes):
                 known.pop(group, None)
 
     def _departure(self, text: str, at_ms: int) -> None:
-        """Note when a client went, and whether its client said that it had polled too late."""
+        """Note when a client left, and whether its reason was a late poll."""
         for member, client in self.clients.items():
             if member in text and ("has left" in text or "left the" in text or "fenced" in text):
                 for group in (group for group, known in self._known.items() if member in known):

@@ -1,1 +1,1 @@
-"""What versions of stored rows cover, and whether they fit the code."""
+"""The versions of stored rows: the files that each version covers, and a check that they fit the code."""

@@ -9,7 +9,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def main() -> None:
-    """Say what is accepted, and write the file."""
+    """Print the changes that are accepted, and write the file."""
     file = REPOSITORY / ACCEPTED
     if file.exists():
         for sentence in complaints(REPOSITORY):

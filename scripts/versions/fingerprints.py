@@ -1,12 +1,12 @@
-"""Fingerprints of the code and definitions that stored rows and findings are made of, by the version that covers them.
+"""Fingerprints of the code and definitions that make stored rows and findings, by the version that covers them.
 
-A version is a number in the code. A warehouse knows the number that its rows were made by, and makes them again where
-the number has risen. So code that makes other rows of the same records needs a higher number, or else an upgraded
-warehouse keeps the old rows.
+A version is a number in the code. A warehouse stores the number with its rows, and makes the rows again if the number
+has risen. So code that makes other rows from the same records needs a higher number. Otherwise an upgraded warehouse
+keeps the old rows.
 
-A version covers the modules that its rooms hold and that are imported from its beginnings, and definitions beside them.
-The fingerprint of a module is that of its syntax tree: comments, docstrings and type hints of it do not count, and
-neither does the place that a name is imported from. The fingerprint of a table's definition leaves out its texts.
+A version covers definitions, and modules in its rooms: its beginnings, and the modules that they import. The
+fingerprint of a module leaves out its comments, docstrings and type hints, and the modules from which names are
+imported. The fingerprint of a table's definition leaves out its texts.
 """
 
 import ast
@@ -34,20 +34,20 @@ UNFINGERPRINTED = {
     "quarantine": "records of the log, which are not derived again",
     "topics": "made of all that the tables have in each run",
 }
-"""Tables without a version, and why they need none."""
+"""Tables without a version, each with the reason why it needs none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """A version and what it covers.
+    """A version, and the code and definitions that it covers.
 
     Attributes:
-        name: of the constant.
-        module: that has the constant.
+        name: name of the constant with the number.
+        module: the module with this constant.
         beginnings: modules that make the rows.
         rooms: packages and modules within which imports are followed.
-        tables: tables whose rows they make.
-        definitions: other files that decide what rows are.
+        tables: tables whose rows the modules make.
+        definitions: other files on which the rows depend.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Version:
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """Return the name of the version in messages."""
         return f"{self.name} of {_path(self.module)}"
 
 
@@ -124,7 +124,7 @@ def _path(module: str) -> str:
 
 
 def file_of(root: Path, module: str) -> Path | None:
-    """Return the file of a module or package; None where there is none."""
+    """Return the file of a module or package; None if there is none."""
     path = root / _path(module)
     package = path.with_suffix("") / "__init__.py"
     return next((file for file in (path, package) if file.is_file()), None)
@@ -134,7 +134,7 @@ def covered_modules(root: Path, version: Version) -> list[str]:
     """Return the modules that a version covers, in order.
 
     Args:
-        root: of the repository.
+        root: folder of the repository.
         version: the version.
     """
     found: set[str] = set()
@@ -152,7 +152,7 @@ def covered_modules(root: Path, version: Version) -> list[str]:
 
 @cache
 def _imported(text: str) -> Sequence[str]:
-    """Return the names of modules that a source may import: of ``from a import b`` both ``a`` and ``a.b``."""
+    """Return the names of modules that a source may import. For ``from a import b``, these are ``a`` and ``a.b``."""
     names: list[str] = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
@@ -163,7 +163,9 @@ def _imported(text: str) -> Sequence[str]:
 
 
 def plain_tree(node: Any) -> Any:
-    """Return a syntax tree as plain lists, without what can't change a row, and the same on every version of Python.
+    """Return a syntax tree as plain lists, without parts that can't change a row.
+
+    The result is the same on every version of Python.
 
     Args:
         node: a node, a list of nodes or a value.
@@ -176,7 +178,7 @@ def plain_tree(node: Any) -> Any:
         return repr(node)
     left_out = {"annotation", "returns", "type_comment", "type_params", "kind"}
     if isinstance(node, ast.AnnAssign):
-        # A field of a class is its annotation, too.
+        # The annotation of a class's field counts: it makes the field.
         left_out.remove("annotation")
     fields = [(name, child) for name, child in ast.iter_fields(node) if name not in left_out]
     return [type(node).__name__, *([name, plain_tree(child)] for name, child in fields if child not in (None, []))]
@@ -191,8 +193,8 @@ def module_fingerprint(text: str, constant: str | None = None) -> str:
     """Return the fingerprint of a module.
 
     Args:
-        text: its source.
-        constant: the version that it has, which does not count; None where it has none.
+        text: source of the module.
+        constant: name of the version's constant, which does not count; None if the module has none.
     """
     tree = ast.parse(text)
     tree.body = [node for node in tree.body if constant is None or not _sets(node, constant)]
@@ -204,7 +206,7 @@ def _sets(node: ast.stmt, constant: str) -> bool:
 
 
 def definition_fingerprint(text: str, *, is_table: bool) -> str:
-    """Return the fingerprint of a JSON definition; texts about a table and its columns do not count."""
+    """Return the fingerprint of a JSON definition. Texts about a table and its columns do not count."""
     value = json.loads(text)
     return _hash(_without_texts(value) if is_table else value)
 
@@ -232,7 +234,7 @@ def fingerprints(root: Path, version: Version) -> dict[str, str]:
     """Return the fingerprint of each file that a version covers.
 
     Args:
-        root: of the repository.
+        root: folder of the repository.
         version: the version.
     """
     prints = {}
@@ -249,17 +251,17 @@ def fingerprints(root: Path, version: Version) -> dict[str, str]:
 
 
 def _constant_in(module: str) -> str | None:
-    """Return the name of the version that a module has; None where it has none."""
+    """Return the name of the version's constant in a module; None if the module has none."""
     return next((version.name for version in VERSIONS if version.module == module), None)
 
 
 def as_accepted(root: Path, versions: Iterable[Version] = VERSIONS) -> dict[str, Any]:
-    """Return what the file of accepted fingerprints holds for the tree as it is."""
+    """Return the content of the file of accepted fingerprints, for the present tree."""
     return {one.title: {"version": number_of(root, one), "files": fingerprints(root, one)} for one in versions}
 
 
 def complaints(root: Path) -> list[str]:
-    """Return a sentence for each version whose files are not those that were accepted with its number."""
+    """Return a sentence for each version whose number or files differ from the accepted ones."""
     accepted = json.loads((root / ACCEPTED).read_text(encoding="utf-8"))
     return [text for one in VERSIONS if (text := _complaint(root, one, accepted.get(one.title, {}))) is not None]
 

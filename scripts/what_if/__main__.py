@@ -1,4 +1,4 @@
-"""Writes ``docs/what-if-judged.md`` and ``docs/judged/what-if-lives.md``; ``--check`` only compares both."""
+"""Writes ``docs/what-if-judged.md`` and ``docs/judged/what-if-lives.md``. With ``--check``, it only compares them."""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ PREDICTIONS = REPOSITORY / "docs" / "judged" / "what-if-lives.md"
 
 
 def main() -> int:
-    """Write both pages, or compare them."""
+    """Write both pages, or compare them. Return 1 if a compared page differs."""
     made = judgement(REPOSITORY)
     pages = {SUMMARY: made.summary, PREDICTIONS: made.predictions}
     if "--check" in sys.argv[1:]:

@@ -1,4 +1,4 @@
-"""Holds predictions against what a real broker wrote when the same life was lived under the settings predicted."""
+"""Compares predictions with the log of a real broker, where the same life ran under the predicted settings."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -54,17 +54,17 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
         "session.timeout.ms": "5000",
     },
 }
-"""The six groups, and the settings that each was recorded under."""
+"""The six groups, and the settings under which each was recorded."""
 
 CONFIGURED = {
     "heartbeat.interval.ms": "500",
     "group.initial.rebalance.delay.ms": "300",
     "metadata.max.age.ms": "2000",
 }
-"""Settings of all six that nobody wrote down, as the records of all six together suggest them."""
+"""Settings of all six groups that nobody wrote down. The records of all groups together suggest these values."""
 
 SETTLED_MS = 1_795_381_646_851
-"""12.5 s after the first client was started: all six groups are stable, and no member has left yet."""
+"""Time 12.5 s after the first client was started: all six groups are Stable, and no member has left yet."""
 
 AFTER_START = "intervals given, after the start"
 
@@ -138,9 +138,9 @@ def judgement(repository: Path) -> Judgement:
 
 
 def variants_part(repository: Path) -> tuple[list[str], list[str]]:
-    """Return the lines about the life that tests have, and how well all groups of the samples are reproduced.
+    """Return lines about the life in ``tests/data/variants``, for the summary and for the page of predictions.
 
-    The first list is for the summary, the second for the page of predictions.
+    The second list also says how well the simulation reproduces all groups of the samples.
     """
     groups = recorded_groups(repository / "tests" / "data" / "variants")
     recorded = {name: what_if(group, []).recorded for name, group in groups.items()}
@@ -173,7 +173,7 @@ def variants_part(repository: Path) -> tuple[list[str], list[str]]:
 
 
 class Verdict(StrEnum):
-    """How a prediction fares."""
+    """Results of a prediction: its value is right, only its range is right, or both are wrong."""
 
     VALUE = "value"
     RANGE = "range"
@@ -182,13 +182,13 @@ class Verdict(StrEnum):
 
 @dataclass
 class Tally:
-    """How predictions fare: of lives with dynamic members, and of those with static ones."""
+    """Counts of results of predictions, separately for groups with dynamic and with static members."""
 
     found: Counter[tuple[str, str, Verdict]] = field(default_factory=Counter)
     ranges: Counter[tuple[str, bool]] = field(default_factory=Counter)
 
     def count(self, source: str, measure: str, verdict: Verdict) -> None:
-        """Take up a prediction."""
+        """Count a prediction."""
         self.found[_members_of(source), measure, verdict] += 1
 
 
@@ -243,7 +243,7 @@ def _predictions(
 
 
 def _ranking(predicted: Mapping[str, Measures], recorded: Mapping[str, Measures]) -> str:
-    """Whether alternatives with fewer rebalances are predicted to have fewer; open where ranges overlap."""
+    """Return a sentence that says if alternatives with fewer recorded rebalances are predicted to have fewer."""
     unlike, reversed_, pairs, open_count = [], [], 0, 0
     for one, other in permutations(predicted, 2):
         if recorded[one].rebalances >= recorded[other].rebalances:
@@ -268,13 +268,13 @@ def _reach(one: Measures) -> tuple[int, int]:
 
 
 def _known(group: str) -> dict[str, str]:
-    """The session timeout of a consumer group, which only its broker has; classic members have it on record."""
+    """Return the session timeout of a consumer group, which is not on record. Classic members have it on record."""
     is_consumer = VARIANTS[group]["group.protocol"] == "consumer"
     return {"session.timeout.ms": VARIANTS[group]["session.timeout.ms"]} if is_consumer else {}
 
 
 def _most_off(measure: str, truth: int) -> float:
-    """By how much a prediction may differ from what was recorded."""
+    """Return by how much a prediction may differ from the recorded value."""
     return {"rebalances": max(1, truth / 10), "partitions_reassigned": truth / 5}.get(measure, truth * 0.3)
 
 
@@ -300,7 +300,7 @@ def _shown(number: int | None) -> str:
 
 
 def _fidelities(repository: Path) -> Iterable[str]:
-    """How well each group of each sample is reproduced with nothing given that its records don't tell."""
+    """Yield lines on how well each group of each sample is reproduced from its records alone."""
     yield "| sample | group | matched : recorded : simulated | share | |"
     yield "|---|---|---|---|---|"
     for folder in sorted(one.parent for one in (repository / "tests" / "data").glob("*/segments")):

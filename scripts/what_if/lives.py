@@ -1,4 +1,4 @@
-"""Holds predictions against random lives, each recorded under six settings at once by a real broker."""
+"""Compares predictions with random lives. A real broker recorded each life under six settings at once."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from scripts.what_if.sample import recorded_groups
 LIVES = Path("tests") / "data" / "lives"
 
 FIRST_THAT_JUDGES = 180
-"""Lives with a smaller seed are looked at by whoever builds the ranges; this one and those after it only judge."""
+"""The first seed of lives that only judge. Lives with smaller seeds may be looked at while ranges are built."""
 
 JUDGED = (
     ("rebalances", "rebalances"),
@@ -26,13 +26,13 @@ JUDGED = (
 
 @dataclass
 class Calibration:
-    """How ranges of one measure fare.
+    """Results of the ranges of one measure.
 
     Attributes:
-        held: for each prediction, whether its range (or its only value) is what was recorded.
-        widths: from least to most, as a share of the value.
-        narrow: whether that is at most a quarter of the value, or 1.
-        single: of each prediction without a range, whether its value is what was recorded.
+        held: for each prediction, whether the recorded value is in its range, or is its only value.
+        widths: for each prediction, the width of its range as a share of the value.
+        narrow: for each prediction, whether this width is at most a quarter of the value, or 1.
+        single: for each prediction without a range, whether its value is the recorded value.
     """
 
     held: list[bool] = field(default_factory=list)
@@ -41,14 +41,14 @@ class Calibration:
     single: list[bool] = field(default_factory=list)
 
     def add(self, other: "Calibration") -> None:
-        """Count the predictions of another life, too."""
+        """Add the predictions of another life."""
         self.held += other.held
         self.widths += other.widths
         self.narrow += other.narrow
         self.single += other.single
 
     def __str__(self) -> str:
-        """As a cell of a table."""
+        """Return the results as a cell of a table."""
         count = len(self.held)
         if not count:
             return "-"
@@ -57,7 +57,7 @@ class Calibration:
 
 @dataclass
 class JudgedLife:
-    """A life's predictions, held against what was recorded."""
+    """A life's predictions, compared with the recorded values."""
 
     name: str
     lines: list[str] = field(default_factory=list)
@@ -67,7 +67,7 @@ class JudgedLife:
 
 
 def judged_life(folder: Path) -> JudgedLife:
-    """Predict each of the six settings of a life from each other one, intervals given."""
+    """Predict each of the six groups of a life from each other group. Intervals are given."""
     life = json.loads((folder / "life.json").read_text(encoding="utf-8"))
     groups = recorded_groups(folder)
     recorded = {name: what_if(group, []).recorded for name, group in groups.items()}
@@ -120,7 +120,7 @@ def _short(group: str) -> str:
 
 
 def _described(life: dict[str, Any]) -> str:
-    """What happens in a life, in a sentence."""
+    """Return a sentence on the events of a life."""
     steps = [what for client in life["clients"] for _, what, _ in client["steps"]]
     counts = [
         (steps.count(what), word) for what, word in (("start", "starts"), ("close", "closes"), ("crash", "crashes"))

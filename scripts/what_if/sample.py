@@ -1,4 +1,4 @@
-"""The groups of a recorded sample as ``what_if`` takes them, without Spark."""
+"""The groups of a recorded sample in the form that ``what_if`` takes, read without Spark."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -14,7 +14,7 @@ Commit = tuple[str, int, int]
 
 
 def recorded_groups(folder: Path) -> dict[str, Recorded]:
-    """Every group that has more than commits, its rebalances judged by commits too."""
+    """Return the groups that have other records than commits, by id. The causes of rebalances also rest on commits."""
     sample = Sample(folder)
     names, changes = sample.topics()
     records: dict[str, list[Record]] = {}
@@ -38,7 +38,7 @@ def recorded_groups(folder: Path) -> dict[str, Recorded]:
 
 
 def _last_commits(recorded: Recorded, commits: Iterable[Commit]) -> dict[str, int]:
-    """When each member committed last: a commit is by who owned the partition then."""
+    """Return the time of each member's last commit. A commit counts for the member that owned the partition."""
     found: dict[str, int] = {}
     owned = recorded.rows.get("partition_ownership", ())
     for topic, partition, at_ms in commits:

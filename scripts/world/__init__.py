@@ -1,1 +1,1 @@
-"""Random lives of groups on the simulated coordinator, which knows why it did what it did."""
+"""Random lives of groups on the simulated coordinator, which reports the trigger of each of its actions."""

@@ -1,7 +1,7 @@
-"""Subscriptions and settings as client libraries of the classic protocol send them.
+"""Subscriptions and settings in the form in which client libraries of the classic protocol send them.
 
-The layout of the bytes is that of each library's own encoder: which version it writes, whether its user data is null or
-empty, and whether it writes the partitions that it owns.
+The bytes follow each library's own encoder: the version that it writes, null or empty user data, and with or without
+owned partitions.
 """
 
 import base64
@@ -18,15 +18,15 @@ class Library(NamedTuple):
     """A client library.
 
     Attributes:
-        name: its name.
-        version: version of the subscription that it writes.
-        user_data: its user data, None for null.
-        is_whole: it writes all fields of that version; False where it stops after the user data.
-        join_versions: versions of JoinGroup that it may send, by the broker and its own age.
-        gives_reasons: it says why it joins and leaves (KIP-800).
-        assignors: lists of assignors that it can be configured with.
-        leaves: it sends LeaveGroup when it is closed.
-        commits_unchanged: its auto-commit commits positions that have not changed.
+        name: name of the library.
+        version: version of the subscription that the library writes.
+        user_data: user data of the subscription, None for null.
+        is_whole: whether the library writes all fields of this version; False if it stops after the user data.
+        join_versions: versions of JoinGroup that the library may send, depending on the broker and on its own age.
+        gives_reasons: whether the library sends reasons for joins and leaves (KIP-800).
+        assignors: lists of assignors with which the library can be configured.
+        leaves: whether the library sends LeaveGroup when a consumer is closed.
+        commits_unchanged: whether auto-commit also commits positions that have not changed.
     """
 
     name: str
@@ -47,7 +47,7 @@ JAVA = Library(
 )  # fmt: skip
 OLD_JAVA = JAVA._replace(
     name="old java", version=0, join_versions=(0, 1, 2, 3), gives_reasons=False,
-    # Cooperative rebalances and version 1, with owned partitions, came together (KIP-429).
+    # Version 1 has owned partitions. It came together with cooperative rebalances (KIP-429).
     assignors=(("range",), ("range",), ("roundrobin",), ("sticky",), ("sticky",)),
 )  # fmt: skip
 LIBRDKAFKA = Library(

@@ -1,4 +1,4 @@
-"""Random lives as the groups of one cluster: each has a log partition of its own, so that one audit reads many."""
+"""Random lives as the groups of one cluster. Each life has its own log partition, so one audit reads many lives."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ PARTITIONS = 50
 """Partitions of the topic."""
 
 MOST_LIVES = 10
-"""Lives of a cluster; their names have one digit, so that no two of them hash to the same partition."""
+"""Largest number of lives of a cluster. Names with one digit never hash to the same log partition."""
 
 TRIGGERS_A_LIFE = 12
 
@@ -31,7 +31,7 @@ class Cluster(NamedTuple):
     retention_minutes: int
 
     def write(self, folder: Path) -> None:
-        """Write the log partitions below ``segments``, and the list of topics beside them."""
+        """Write the log partitions below ``segments``, and the list of topics next to this folder."""
         lists = []
         for seed, life in self.lives.items():
             alone = folder / f"life-{seed}"
@@ -48,7 +48,7 @@ def clusters(seeds: Iterable[int], mix: Mix) -> Iterator[Cluster]:
     """Yield lives in clusters."""
     waiting: defaultdict[int, dict[int, Life]] = defaultdict(dict)
     for seed in seeds:
-        # Nothing in a life depends on the group's name.
+        # A life is the same with any name of the group.
         retention = Life(seed, mix).retention_minutes
         lives = waiting[retention]
         lives[seed] = Life(seed, mix, f"g{len(lives)}").run(TRIGGERS_A_LIFE).expire()

@@ -1,4 +1,4 @@
-"""Consumers of both protocols in time: heartbeats, polls, commits, and what they do when they close, hang or crash."""
+"""Consumers of both protocols over time: heartbeats, polls, commits, and effects of closing, hanging and crashing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,22 +31,22 @@ class Consumer:
     """A process that consumes.
 
     Attributes:
-        client_id: its client.id.
-        host: its address.
-        topics: what it subscribes to.
+        client_id: client.id.
+        host: address of the process.
+        topics: the topics that the consumer subscribes to.
         library: the client library.
-        instance_id: its group.instance.id.
-        poll_ms: how long it works between two polls.
-        rebalance_ms: max.poll.interval.ms, which it sends as its rebalance timeout.
+        instance_id: group.instance.id.
+        poll_ms: time between two polls.
+        rebalance_ms: max.poll.interval.ms, which is sent as the rebalance timeout.
         session_ms: session.timeout.ms of the classic protocol.
-        commit_ms: auto.commit.interval.ms; 0 where it never commits.
-        member_id: its member id, "" for none.
+        commit_ms: auto.commit.interval.ms; 0 if the consumer never commits.
+        member_id: member id, "" for none.
         generation: generation or member epoch, -1 for none.
-        is_stuck: it does not poll.
-        says: why it sent its last JoinGroup, also where its library does not say so.
-        is_elsewhere: it is dynamic, and was started again on another host.
-        synced_topics: what it subscribed to in its last generation.
-        ended: how its last membership ended; None where it had none.
+        is_stuck: whether the consumer does not poll.
+        says: reason of the last JoinGroup, even if the library does not send reasons.
+        is_elsewhere: whether the consumer is dynamic, and was started again on another host.
+        synced_topics: the topics that the consumer subscribed to in its last generation.
+        ended: how the last membership ended; None if there was none.
     """
 
     client_id: str
@@ -77,7 +77,7 @@ class Consumer:
 
     @property
     def is_on(self) -> bool:
-        """The process runs and is, or wants to be, a member."""
+        """Return whether the process runs, and is a member or tries to join."""
         return self.stage != "off"
 
     def start(self, life: "Life", reason: str | None = None) -> None:
@@ -92,7 +92,7 @@ class Consumer:
             life.after(self.commit_ms, lambda: self._commits(life, token))
 
     def stop(self, how: str) -> None:
-        """End without a word."""
+        """End without LeaveGroup."""
         self.token += 1
         self.stage = "off"
         self.ended = how
@@ -100,7 +100,7 @@ class Consumer:
 
     @property
     def heartbeat_ms(self) -> int:
-        """heartbeat.interval.ms, a third of the session timeout."""
+        """Return heartbeat.interval.ms: a third of the session timeout, but from 300 to 3,000 ms."""
         return max(300, min(3000, self.session_ms // 3))
 
     def join(self, life: "Life", reason: str | None = None) -> None:
@@ -112,11 +112,11 @@ class Consumer:
         raise NotImplementedError
 
     def close(self, life: "Life", why: str = "the consumer is being closed", how: str = "closed") -> None:
-        """Close, and say so where such a consumer does."""
+        """Close, and tell the coordinator if such a consumer does."""
         raise NotImplementedError
 
     def hang(self, life: "Life", for_ms: int) -> None:
-        """Stop polling for a while: beyond max.poll.interval.ms the consumer leaves by itself, and comes back later."""
+        """Stop polling for a while. After max.poll.interval.ms the consumer leaves by itself, and comes back later."""
         token, is_late = self.token, for_ms > self.rebalance_ms
         self.is_stuck = True
 
@@ -141,7 +141,7 @@ class Consumer:
 
     @property
     def leaves_when_late(self) -> bool:
-        """Whether it leaves when it has not polled for max.poll.interval.ms."""
+        """Return whether the consumer leaves when it has not polled for max.poll.interval.ms."""
         return self.library.leaves
 
     def polled(self, life: "Life") -> None:
@@ -170,7 +170,7 @@ class ClassicConsumer(Consumer):
     leads: list[Mapping[str, Any]] | None = None
 
     def join(self, life: "Life", reason: str | None = None) -> None:
-        """Send JoinGroup; an eager consumer gives all partitions up first."""
+        """Send JoinGroup. An eager consumer gives up all partitions first."""
         if self.assignors[0] != "cooperative-sticky":
             self.owned = []
         by_topic: dict[str, list[int]] = {}
@@ -227,7 +227,7 @@ class ClassicConsumer(Consumer):
         try:
             assignments = self._assignments(life) if self.leads is not None else []
         except AssignorError:
-            # Poll throws what the assignor throws, and the application closes its consumer.
+            # ``poll`` throws the assignor's error, and the application closes its consumer.
             self.close(life)
             return
         body = {
@@ -282,7 +282,7 @@ class ClassicConsumer(Consumer):
         return blobs
 
     def beat(self, life: "Life") -> None:
-        """Send a heartbeat while the group is stable; join again at the next poll where the group rebalances."""
+        """Send a heartbeat if the member is stable. If the group rebalances, join again at the next poll."""
         if self.stage != "stable":
             return
         body = {"memberId": self.member_id, "groupInstanceId": self.instance_id, "generationId": self.generation}
@@ -303,11 +303,11 @@ class ClassicConsumer(Consumer):
             self.join(life, reason)
 
     def polled(self, life: "Life") -> None:
-        """Find out by a heartbeat what has happened meanwhile."""
+        """Send a heartbeat, to find out about a rebalance in the meantime."""
         self.beat(life)
 
     def close(self, life: "Life", why: str = "the consumer is being closed", how: str = "closed") -> None:
-        """Send LeaveGroup where the library does and the member is dynamic."""
+        """Close the consumer. Send LeaveGroup if the library does and the member is dynamic."""
         if self.instance_id is None and self.member_id and self.library.leaves:
             member: dict[str, Any] = {"memberId": self.member_id}
             version = 5 if self.library.gives_reasons and self.join_version >= 8 else 1
@@ -340,7 +340,7 @@ class ModernConsumer(Consumer):
     target: list[Partition] = field(default_factory=list)
 
     def join(self, life: "Life", reason: str | None = None) -> None:
-        """Send a first heartbeat with all there is to say."""
+        """Send a first heartbeat with all fields."""
         self.stage, self.generation, self.owned, self.target = "joining", 0, [], []
         self.member_id = self.member_id or life.uuid()
         life.owner_of[self.member_id] = self
@@ -366,7 +366,7 @@ class ModernConsumer(Consumer):
             self._send(life, {"memberEpoch": self.generation, **changed})
 
     def beat(self, life: "Life") -> None:
-        """Send a heartbeat; a consumer that polls takes its assignment and says what it owns."""
+        """Send a heartbeat. A consumer that polls takes its assignment, and reports its partitions."""
         if self.stage != "stable":
             return
         if self.is_stuck or self.owned == self.target:
@@ -402,11 +402,11 @@ class ModernConsumer(Consumer):
             self.beat(life)
 
     def polled(self, life: "Life") -> None:
-        """Take what was assigned meanwhile."""
+        """Take partitions that were assigned in the meantime."""
         self._take(life)
 
     def close(self, life: "Life", why: str = "the consumer is being closed", how: str = "closed") -> None:
-        """Leave for good, a static member for a restart."""
+        """Close the consumer. A dynamic member leaves for good, a static member for a restart."""
         if self.member_id and self.generation > 0:
             epoch = LEFT_EPOCH if self.instance_id is None else AWAY_EPOCH
             body = {"memberId": self.member_id, "instanceId": self.instance_id, "memberEpoch": epoch}
@@ -417,7 +417,7 @@ class ModernConsumer(Consumer):
 
     @property
     def heartbeat_ms(self) -> int:
-        """The interval that the broker asks for."""
+        """Return the heartbeat interval, which the broker decides."""
         return 5000
 
     def _if_on(self, token: int, then: Any) -> None:

@@ -1,6 +1,6 @@
-"""One random life of a group: consumers, topics and administrators in simulated time, and what the coordinator did.
+"""One random life of a group: consumers, topics and administrators in simulated time, and the coordinator's actions.
 
-Every consumer acts by its own timers; answers reach it after a latency. What happens to the group is drawn from a mix.
+Every consumer acts by its own timers, and gets answers after a latency. The events of the life are drawn from a mix.
 """
 
 import base64
@@ -36,21 +36,21 @@ DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
 MOST_CONSUMERS = 9
 MOST_REBALANCES = 200
-"""A life ends with so many: that of a group whose members can't join in time would go on for ever."""
+"""Number of rebalances after which a life ends. A group whose members can't join in time would rebalance for ever."""
 MOST_STEPS = 40_000
-"""A life ends with so many acts and timers, too: a join timer without a delay fires each millisecond."""
+"""Number of acts and timers after which a life ends. A join timer without a delay fires each millisecond."""
 
 Act = Callable[[], None]
 
 
 class Sender(NamedTuple):
-    """A consumer as it was when it sent a request that changed something.
+    """The state of a consumer when it sent a request that changed something.
 
     Attributes:
-        ended: how its last membership had ended.
-        has_been_member: a record showed it, or its instance, in the group before.
-        says: why it sent the request.
-        is_elsewhere: it is a dynamic member on another host than before.
+        ended: how the consumer's last membership had ended.
+        has_been_member: whether an earlier record showed the consumer, or its instance id, in the group.
+        says: reason of the request.
+        is_elsewhere: whether the consumer is a dynamic member on another host than before.
     """
 
     consumer: Consumer
@@ -65,7 +65,7 @@ class Sent(NamedTuple):
 
     Attributes:
         member_id: the member; "" for a new one.
-        topics: what the consumer subscribed to then.
+        topics: the topics that the consumer subscribed to at that time.
     """
 
     at_ms: int
@@ -80,13 +80,13 @@ class Life:
     """A group's life.
 
     Attributes:
-        written: all that the coordinator wrote, in order.
-        truth: what it told its observer.
-        senders: who sent the request behind an event of the truth, by the event's number.
+        written: all records and markers that the coordinator wrote, in order.
+        truth: the coordinator's messages to its observer.
+        senders: the sender of the request that caused a message of ``truth``, by the number of the message.
         owner_of: consumer by member id.
         sent: requests of consumers, in order.
-        results: the batches and markers of what was written.
-        topics: all topics that there have been.
+        results: the same records in batches, and the markers.
+        topics: all topics that have existed.
         group: the group's id.
         retention_minutes: offsets.retention.minutes.
     """
@@ -134,11 +134,11 @@ class Life:
         return self.random.randint(1, 40)
 
     def pause(self, about_ms: int) -> int:
-        """Return a time up to about so long."""
+        """Return a random time of at most ``about_ms``."""
         return self.random.randint(0, max(1, about_ms))
 
     def uuid(self) -> str:
-        """Return a member id as clients make it."""
+        """Return a member id in the form that clients make."""
         return base64.urlsafe_b64encode(uuid.UUID(int=self.random.getrandbits(128)).bytes).decode().rstrip("=")
 
     def has_traffic(self, consumer: Consumer) -> bool:
@@ -161,7 +161,7 @@ class Life:
         return config
 
     def _choose_habits(self) -> None:
-        """Draw what all consumers of the group have in common."""
+        """Draw the settings that all consumers of the group share."""
         choice = self.random.choice
         self._library = choice(LIBRARIES) if self._chance(0.6) else JAVA
         self._assignors = choice(self._library.assignors)
@@ -182,12 +182,12 @@ class Life:
     # -- time --------------------------------------------------------------------------------------------------------
 
     def after(self, delay_ms: int, act: Act) -> None:
-        """Do something after a while."""
+        """Do something after a delay."""
         self._numbers += 1
         heapq.heappush(self._queue, (self.now_ms + max(0, delay_ms), self._numbers, act))
 
     def pass_time(self, milliseconds: int) -> None:
-        """Let time pass, and everybody act."""
+        """Let time pass, and run all acts and timers that are due."""
         until_ms = self.now_ms + milliseconds
         while self._rebalances < MOST_REBALANCES and self._steps < MOST_STEPS:
             self._steps += 1
@@ -213,7 +213,7 @@ class Life:
         answered: Callable[[Mapping[str, Any]], None],
         version: int | None = None,
     ) -> None:
-        """Send a request; the answer comes back after a latency."""
+        """Send a request. ``answered`` gets the answer after a latency."""
         self._sent += 1
         self._waiting[self._sent] = answered
         client_id, host = (consumer.client_id, consumer.host) if consumer is not None else ("admin", "10.9.9.9")
@@ -262,7 +262,7 @@ class Life:
                     self.after(self.latency(), partial(answered, result.body))
 
     def _learn_id(self, response: Response) -> None:
-        """Note whose member id an answer gives, be the consumer still there to read it or not."""
+        """Note the consumer that got a member id in an answer, even if the consumer no longer runs."""
         consumer, member_id = self._asking.pop(response.correlation_id, None), response.body.get("memberId")
         if consumer is not None and member_id:
             self.owner_of.setdefault(member_id, consumer)
@@ -271,7 +271,7 @@ class Life:
                 consumer.had.append(member_id)
 
     def _forget_members(self) -> None:
-        """Note that the group is gone: whoever joins from now on is new to the next one of that name."""
+        """Note that the group is gone, so that every consumer is new to the next group of this name."""
         for consumer in self.consumers:
             consumer.had, consumer.ended = [], None
         self._on_record.clear()
@@ -286,7 +286,7 @@ class Life:
         return (owner.library if owner is not None else self._library).is_whole is False
 
     def by_id(self, partitions: Sequence[Partition]) -> list[dict[str, Any]]:
-        """Return partitions as a heartbeat names them."""
+        """Return partitions by topic id, in the form of a heartbeat."""
         by_topic: dict[str, list[int]] = {}
         for topic, number in partitions:
             if topic in self._topics:
@@ -294,14 +294,14 @@ class Life:
         return [{"topicId": topic_id, "partitions": numbers} for topic_id, numbers in by_topic.items()]
 
     def by_name(self, topics: Sequence[Mapping[str, Any]]) -> list[Partition]:
-        """Return partitions as a heartbeat's answer names them."""
+        """Return the partitions in a heartbeat's answer, by topic name."""
         names = {topic.topic_id: topic.name for topic in self._topics.values()}
         return [(names[t["topicId"]], number) for t in topics if t["topicId"] in names for number in t["partitions"]]
 
     # -- the life ----------------------------------------------------------------------------------------------------
 
     def run(self, triggers: int) -> "Life":
-        """Live: consumers start, then so many things happen."""
+        """Run the life: start consumers, then run this number of triggers, and return the life."""
         for _ in range(self.random.choice(self.mix.sizes)):
             self.join()
             self.pass_time(self.random.choice([0, 50, 2000]))
@@ -317,7 +317,7 @@ class Life:
         return self
 
     def expire(self) -> "Life":
-        """Switch all consumers off, and let time pass until their offsets have expired."""
+        """Stop all consumers, let time pass until their offsets have expired, and return the life."""
         for consumer in self._on:
             consumer.stop("crashed")
         self._queue.clear()
@@ -325,7 +325,7 @@ class Life:
         return self
 
     def _rest(self) -> None:
-        """Let the group come to rest, more or less."""
+        """Let time pass in which the group mostly comes to rest."""
         longest = max(self._session_ms, min(self._rebalance_ms, 60_000), 10_000)
         self.pass_time(self.random.choice([6000, 15_000, min(longest, 60_000) + 3000, min(longest, 120_000) * 2]))
 
@@ -410,19 +410,19 @@ class Life:
         self.after(after_ms, lambda: self._start_again(consumer))
 
     def restart(self) -> None:
-        """Close a consumer and start it again at once."""
+        """Close a consumer, and start it again soon."""
         consumer = self._any(self._on)
         if consumer is not None:
             self._restart(consumer, closes=True, after_ms=self.random.choice([50, 800, 4000]))
 
     def restart_late(self) -> None:
-        """Close a consumer and start it again much later."""
+        """Close a consumer, and start it again much later."""
         consumer = self._any(self._on)
         if consumer is not None:
             self._restart(consumer, closes=True, after_ms=self.random.choice([30_000, 120_000, 900_000]))
 
     def crash_restart(self) -> None:
-        """Kill a consumer; it is started again, before or after its session timeout."""
+        """Kill a consumer, and start it again before or after its session timeout."""
         consumer = self._any(self._on)
         if consumer is not None:
             self._restart(consumer, closes=False, after_ms=self.random.choice([500, 5000, 60_000]))
@@ -440,7 +440,7 @@ class Life:
             self._restart(consumer, closes=True, after_ms=min(consumer.session_ms, 120_000) + 5000)
 
     def hang(self) -> None:
-        """Have a consumer not poll for a while, within its poll interval."""
+        """Let a consumer stop polling for a while, within its poll interval."""
         consumer = self._any(self._on)
         if consumer is not None:
             consumer.hang(self, self.pause(max(consumer.rebalance_ms, 2000)))
@@ -448,7 +448,7 @@ class Life:
                 self.join()
 
     def hang_long(self) -> None:
-        """Have a consumer not poll beyond its poll interval."""
+        """Let a consumer stop polling for longer than its poll interval."""
         consumer = self._any(self._on)
         if consumer is not None:
             consumer.hang(self, max(consumer.rebalance_ms, 1000) + self.random.choice([1000, 20_000, 100_000]))
@@ -456,14 +456,14 @@ class Life:
                 self.join()
 
     def sync_lost(self) -> None:
-        """Kill a consumer between its JoinGroup and its SyncGroup."""
+        """Start a rebalance, and kill a consumer between its JoinGroup and its SyncGroup."""
         consumer = self._any(self._on)
         if consumer is not None:
             consumer.dies_at = "sync"
             self.join()
 
     def admin_remove(self) -> None:
-        """Remove members by an administrator's tool."""
+        """Remove members, as an administrator's tool does."""
         classic = [one for one in self._on if one.member_id and isinstance(one, ClassicConsumer)]
         chosen = self.random.sample(classic, min(len(classic), self.random.choice([1, 1, 2])))
         members = [
@@ -474,7 +474,7 @@ class Life:
             self.send(None, "LeaveGroup", {"members": members}, lambda _: None, 5)
 
     def admin_remove_static(self) -> None:
-        """Remove a static member by its instance id; most often its process is gone."""
+        """Remove a static member by its instance id. In most cases its process is gone."""
         consumer = self._any([one for one in self.consumers if one.instance_id is not None])
         if consumer is not None:
             if consumer.is_on and self._chance(0.7):
@@ -488,7 +488,7 @@ class Life:
             self.send(None, "LeaveGroup", {"members": [member]}, lambda _: None, 5)
 
     def unsubscribe(self) -> None:
-        """Have a consumer unsubscribe from everything, and subscribe again."""
+        """Let a consumer unsubscribe from all topics, and subscribe again later."""
         consumer = self._any(self._on)
         if consumer is not None and consumer.instance_id is None:
             consumer.close(self, "the consumer unsubscribed from all topics", "unsubscribed")
@@ -496,7 +496,7 @@ class Life:
             self.after(again_ms, lambda: None if consumer.is_on else consumer.start(self))
 
     def subscribe(self) -> None:
-        """Change what a consumer subscribes to."""
+        """Change a consumer's subscription."""
         consumer = self._any([one for one in self._on if one.stage == "stable"])
         if consumer is None:
             return
@@ -509,7 +509,7 @@ class Life:
             consumer.join(self, "subscription has changed" if has_changed else "subscribed to the same topics again")
 
     def enforce(self) -> None:
-        """Have a consumer ask for a rebalance."""
+        """Let a consumer ask for a rebalance."""
         consumer = self._any([one for one in self._on if isinstance(one, ClassicConsumer) and one.stage == "stable"])
         if consumer is not None:
             consumer.join(self, "rebalance enforced by user")
@@ -568,12 +568,12 @@ class Life:
             self.send(None, "OffsetDelete", body, lambda _: None)
 
     def all_leave(self) -> None:
-        """Close all consumers; some start again later."""
+        """Close or kill all consumers, and start them again later."""
         for consumer in list(self._on):
             self._restart(consumer, closes=self._chance(0.8), after_ms=self.random.choice([20_000, 400_000]))
 
     def delete_group(self) -> None:
-        """Delete the group; most often it has no members then."""
+        """Delete the group. In most cases it has no members at that time."""
         if self._chance(0.8):
             for consumer in list(self._on):
                 self._restart(consumer, closes=True, after_ms=120_000)
@@ -583,7 +583,7 @@ class Life:
         self._take(self.coordinator.handle(request, self.now_ms))
 
     def transaction(self) -> None:
-        """Commit offsets in a transaction, which ends or stays open."""
+        """Commit offsets in a transaction. In most cases the transaction ends, otherwise it stays open."""
         topic = self._any_topic()
         if topic is None:
             return
@@ -614,7 +614,7 @@ class Life:
         return self.random.choice(list(self._topics.values())) if self._topics else None
 
     def _topics_changed(self, name: str) -> None:
-        """Tell the coordinator at once; leaders of classic groups see it when they refresh their metadata."""
+        """Tell the coordinator at once. Leaders of classic groups see the change when they refresh their metadata."""
         self._take(self.coordinator.update_topics(self._topics.values(), self.now_ms))
         for consumer in self._on:
             if isinstance(consumer, ClassicConsumer) and name in consumer.topics:
@@ -658,7 +658,7 @@ class Life:
 
 
 def _members_of(records: Sequence[Record]) -> Iterator[str]:
-    """Yield member ids and instance ids that a batch has."""
+    """Yield the member ids and instance ids in a batch."""
     for record in records:
         value = record.value or {}
         members = value.get("members") or () if record.kind == "GroupMetadata" else ()
@@ -669,6 +669,6 @@ def _members_of(records: Sequence[Record]) -> Iterator[str]:
 
 
 def _ends_group(records: Sequence[Record]) -> bool:
-    """Return whether a batch removes the group, and is no conversion."""
+    """Return whether a batch removes the group without converting it."""
     is_group = any(record.kind in ("GroupMetadata", "ConsumerGroupMetadata") for record in records)
     return is_group and all(record.value is None for record in records)

@@ -1,7 +1,8 @@
-"""How often what happens to a group in a random life; fixed before any rule of ``analysis.reasons`` was looked at.
+"""Mixes of triggers: how often each trigger comes in a random life.
 
-*uniform* gives every trigger the same weight. *fleet* is a guess of what happens in production: no published count of
-causes is known to us. So a judge also tries it with each weight three times as large and three times as small.
+The mixes were fixed before anybody looked at a rule of ``analysis.reasons``. *uniform* gives every trigger the same
+weight. *fleet* is a guess at production, because we know no published counts of causes. So *fleet* is also judged with
+each weight three times as large, and three times as small.
 """
 
 from collections.abc import Mapping
@@ -13,19 +14,19 @@ TRIGGERS = (
     "topic_grows", "topic_created", "topic_deleted", "topic_recreated", "enforce", "assignor_roll", "roll",
     "upgrade", "downgrade", "reload", "delete_offsets", "all_leave", "delete_group", "transaction", "quiet",
 )  # fmt: skip
-"""All that can happen, by the name of the method of ``Life`` that does it."""
+"""The names of all triggers, which are methods of ``Life``."""
 
 
 class Mix(NamedTuple):
     """Weights of triggers, and the shape of groups.
 
     Attributes:
-        name: its name.
+        name: name of the mix.
         weights: weight of each trigger.
         modern_share: share of groups that begin with the consumer group protocol.
-        odd_share: share of groups with settings that are lawful and rare.
-        sizes: numbers of consumers at the beginning, each as likely.
-        overlap_share: share of triggers that do not wait until the group has come to rest.
+        odd_share: share of groups with settings that are allowed, but rare.
+        sizes: possible numbers of consumers at the beginning, all equally likely.
+        overlap_share: share of triggers after which the next one does not wait until the group is at rest.
     """
 
     name: str
@@ -64,9 +65,9 @@ MIXES: Mapping[str, Mix] = {mix.name: mix for mix in (UNIFORM, FLEET)}
 
 LOOKED_AT = range(1_000_000)
 HELD_OUT = range(1_000_000, 2_000_000)
-"""Seeds of lives that may be looked at while rules change, and of those that judge pages and tests.
+"""Seeds of lives that may be looked at while rules change, and seeds of lives that judge pages and tests.
 
-Some of the latter had proved rules wrong, and were looked at then.
+Some lives of the second kind proved rules wrong, and were looked at afterwards.
 """
 LONG_RUN = range(2_000_000, 4_000_000)
 """Seeds of lives that only a long run judges."""
