@@ -82,7 +82,7 @@ class GroupProofs:
         return breaks
 
     def after(self, log_partition: int, first_offset: int) -> list[Break]:
-        """Return the beginning and the later gaps of a group whose first record comes after the end of earlier runs.
+        """Return the beginning and the gaps of the history of a group that no earlier run has read.
 
         Args:
             log_partition: number of the log partition.

@@ -1,4 +1,4 @@
-"""Parts of a log partition without missing records. What begins or ends in such a part really did so at that time.
+"""Parts of a log partition without missing records. What begins or ends in such a part has the recorded time.
 
 In any other part, a record may have been removed or be in no dump. What seems to begin there may have begun earlier.
 What seems to end there may have gone on.
