@@ -85,7 +85,7 @@ class _Topics:
     Attributes:
         names: topic name by id.
         counts: partition count of each topic, from the newest source.
-        changes: when topics changed.
+        changes: changes of each topic, with their times.
     """
 
     def __init__(self, warehouse: Tables) -> None:
@@ -120,7 +120,8 @@ def what_if_all(
         warehouse: the tables to read.
         alternative: settings to try.
         start: begin of the time range, included; None begins at each group's first record.
-        end: end of the time range, excluded; None ends after the last record of the log.
+        end: end of the time range, excluded. None for the end of the log, or ten minutes after the group's last record
+            if that is earlier.
         known: settings of the recorded lives that the log does not have.
 
     Returns:
@@ -207,7 +208,7 @@ def _gain(what_if: WhatIf) -> Gain:
 
 
 def _ranges_of_gain(what_if: WhatIf) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield the lowest and the highest value of each prediction, and of the resulting savings."""
+    """Yield the name and the range of each field of ``Gain`` that has a range: predictions and savings."""
     before, after = what_if.simulated, what_if.alternatives[0]
     for name, predicted, spared in (
         ("rebalances", "rebalances", "rebalances_spared"),
@@ -278,7 +279,8 @@ def what_if(
         group: id of the group.
         alternatives: settings to try.
         start: begin of the time range, included; None begins at the group's first record.
-        end: end of the time range, excluded; None ends after the group's last record.
+        end: end of the time range, excluded. None for the end of the log, or ten minutes after the group's last record
+            if that is earlier.
         known: settings of the recorded life that the log does not have.
 
     Raises:

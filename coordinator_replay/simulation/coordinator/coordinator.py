@@ -139,7 +139,7 @@ class Coordinator:
     def update_topics(self, topics: Iterable[Topic], at_ms: int) -> list[Result]:
         """Replace the topics of the cluster.
 
-        Created, changed and deleted topics follow from the difference.
+        Created, changed and deleted topics follow from the difference to the present topics.
 
         Raises:
             UsageError: the topics contradict each other, or time goes back; nothing changes.
@@ -201,7 +201,7 @@ class Coordinator:
         return self._shard.replays.get(group_id) or StateReplay(group_id)
 
     def timers(self) -> dict[str, int]:
-        """Return milliseconds that each running timer has left, by Kafka's key."""
+        """Return the milliseconds until each running timer fires, by Kafka's key."""
         return self._shard.timers.remaining(self._shard.now_ms)
 
     def dump(self) -> dict[str, Any]:

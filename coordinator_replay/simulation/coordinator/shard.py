@@ -74,7 +74,7 @@ class Shard:
         consumer_states: the state of each consumer group in addition to its records.
         end_offset: offset of the next record.
         results: results of operations since the results were last taken.
-        jobs_are_on_hold: whether background jobs are postponed, until this is False again.
+        jobs_are_on_hold: whether background jobs are postponed.
         observer: called with the reasons of batches, rebalances and removals.
         trigger: the trigger of the present operation.
     """

@@ -55,8 +55,8 @@ class BatchWritten(NamedTuple):
     """A batch of records or a control record was written.
 
     Attributes:
-        first_offset: offset of its first record.
-        last_offset: offset of its last record.
+        first_offset: offset of the first record.
+        last_offset: offset of the last record.
     """
 
     at_ms: int

@@ -50,11 +50,11 @@ class Connection(Protocol):
 
 @dataclass(kw_only=True, eq=False)
 class Consumer:
-    """A simulated consumer of either kind.
+    """A simulated consumer of either protocol.
 
     Attributes:
         name: name of the consumer's client.
-        arrived_ms: the time at which the consumer came, as a time of the life.
+        arrived_ms: the time of the life at which the consumer started.
         topics: names subscribed to.
         regex: an expression subscribed to; consumer protocol only.
         library: the client library that the consumer imitates: ``java`` or ``librdkafka``.
@@ -101,7 +101,7 @@ class Consumer:
         raise NotImplementedError
 
     def answered(self, around: Connection, api: str, body: Body) -> None:
-        """Take a response."""
+        """React to the response of a request."""
         raise NotImplementedError
 
     def own(self, around: Connection, owned: Sequence[Partition]) -> None:
@@ -123,7 +123,7 @@ class ClassicConsumer(Consumer):
         seen: partition counts of the consumer's topics, as the consumer saw them last. Java's consumer sees them when
             it joins. librdkafka's sees them when it renews its metadata, or when it assigns partitions as the leader.
         joined_ms: the time at which the consumer sent its last JoinGroup; None if librdkafka need not wait before the
-            next.
+            next JoinGroup.
     """
 
     strategy: str
@@ -203,7 +203,7 @@ class ClassicConsumer(Consumer):
             self._give_up(around)
 
     def answered(self, around: Connection, api: str, body: Body) -> None:
-        """Take a response."""
+        """React to the response of a request."""
         error = body["errorCode"]
         if api == "Heartbeat" and not error:
             return
@@ -374,7 +374,7 @@ class ModernConsumer(Consumer):
         self._send(around, {"memberEpoch": LEFT_EPOCH if self.instance_id is None else AWAY_EPOCH})
 
     def answered(self, around: Connection, api: str, body: Body) -> None:
-        """Take a response."""
+        """React to the response of a request."""
         if body["errorCode"]:
             self.generation, self.assigned = 0, None
             self.own(around, ())

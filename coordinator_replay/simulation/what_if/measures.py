@@ -22,23 +22,24 @@ class Measures:
         rebalances: number of rebalances.
         causes: number of rebalances by cause, the most frequent cause first.
         partitions_reassigned: partitions that got another owner, summed over rebalances.
-        unowned_ms_max: longest time in ms that the records show a partition without an owner. Null if they can't show
-            it (an eager classic rebalance happens within one join phase), or if records are missing and none shows
-            it.
+        unowned_ms_max: longest time in ms that a partition had no owner, as the records show it. Null for eager classic
+            rebalances, which leave no record of such a time. Also null if records are missing and the others show no
+            such time.
         unowned_ms_total: time in ms without an owner, as in ``unowned_ms_max``, summed over partitions.
-        members_interrupted: how often a member that stayed had to give up partitions: in an eager rebalance every
-            member gives up all; in an incremental one only members that lose some.
+        members_interrupted: how often a member that stayed had to give up partitions. In an eager rebalance every
+            member gives up all partitions. In an incremental rebalance only members that lose partitions count.
         stop_the_world: rebalances in which every member stopped.
-        pause_ms_max: simulated: longest time in ms for which nobody worked on a partition, dead consumers included.
+        pause_ms_max: longest time in ms for which no consumer worked on a partition. A dead owner does not work. Null
+            on record, since only a simulation shows it.
         pause_ms_total: time in ms as in ``pause_ms_max``, summed over partitions.
-        commit_pause_ms_max: on record: longest time in ms for which commits paused around a rebalance. Null if no
-            audit has measured it, and in a simulation, whose consumers do not commit.
+        commit_pause_ms_max: longest time in ms for which commits paused around a rebalance. Null if no audit has
+            measured it. Also null in a simulation, whose consumers do not commit.
         stable_share: share of the time that the group was Stable; null for classic groups, whose join phases are not
             on record.
-        ranges: least and most of each measure that is open, by field, and of the rebalances of a cause by the cause;
-            empty if none is open.
-        is_predictable: whether the record bounds the number of rebalances: the largest number of all variants is less
-            than twice the smallest.
+        ranges: lowest and highest value of each measure that has a range, by field. Numbers of rebalances by cause have
+            ranges by the name of the cause. Empty if nothing has a range.
+        is_predictable: whether the number of rebalances can be predicted: the largest number of all variants is less
+            than twice the smallest. Numbers below ``FEW`` count as ``FEW``.
         variants_left_out: number of variants that the record allows and that were not simulated. If it is not 0, ranges
             may be too narrow, and a value without a range may have one.
     """
@@ -72,11 +73,12 @@ class Gain:
         rebalances_spared: how many fewer rebalances the alternative has; negative if it has more.
         interruptions: how often a member that stays would have to give up partitions.
         interruptions_spared: how many fewer interruptions the alternative has; negative if it has more.
-        pause_ms_spared: how much shorter partitions stand still in the alternative, in ms, summed over partitions.
-        ranges: lowest and highest values of predictions and savings by field, if the log and the question leave them
-            open; null if that was not tried.
-        obstacle: what the log shows against the alternative's group.protocol=consumer, for a group on the classic
-            protocol; null for other groups and alternatives.
+        pause_ms_spared: how much shorter the pauses of partitions are in the alternative, in ms, summed over
+            partitions.
+        ranges: lowest and highest value of each prediction and saving that has a range, by field; null if ranges were
+            not looked for.
+        obstacle: an obstacle to ``group.protocol=consumer`` that the log shows, for a group on the classic protocol;
+            null for other groups and alternatives.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)

@@ -32,7 +32,7 @@ class _Open(NamedTuple):
         value: the simulated value.
         shortest_ms: the lowest value in practice.
         is_classic: whether only the classic protocol has the setting.
-        is_of_topics: whether the setting matters only where topics change.
+        is_of_topics: whether the setting matters only if topics change.
         is_of_members: whether records of classic members have the setting.
     """
 
@@ -79,7 +79,7 @@ def shortest(settings: Settings, life: Life) -> Settings | None:
 def with_librdkafka(settings: Settings, clients: Sequence[ClientLife]) -> tuple[ClientLife, ...] | None:
     """Return the clients, with librdkafka for each client whose library is unknown.
 
-    Return None if that makes no difference.
+    Return None if all libraries are known, or if the protocol is not classic.
     """
     is_recorded = settings.library is not None or all(client.library is not None for client in clients)
     if settings.protocol != "classic" or is_recorded:
@@ -92,7 +92,7 @@ def open_settings_sentences(alternatives: Sequence[Settings], life: Life) -> Ite
 
     Args:
         alternatives: the settings of each alternative.
-        life: the life on which they are tried.
+        life: the life on which the alternatives are tried.
     """
     sentences = (
         f"{setting.name} of the {settings.protocol} protocol is neither given nor on record: "

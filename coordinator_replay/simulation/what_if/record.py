@@ -217,8 +217,9 @@ def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
     """Return how soon members take part in a rebalance, in ms; None if too few operations show this.
 
     In a consumer group, this is the longest time from a new target to a member's first step. The join phase of a
-    classic group is not on record, but generations in quick succession limit its length. There the result is half of
-    the second-shortest time from one operation to the end of the next join phase in which members joined or left.
+    classic group is not on record, but generations in quick succession limit its length. For such a group, the result
+    is half of the second-shortest time from one operation to the end of the next join phase in which members joined or
+    left.
     """
     if not operations:
         return None

@@ -164,10 +164,10 @@ class Fleet:
         return self.coordinator.topics
 
     def run(self, until_ms: int, tail_ms: int) -> Simulated:
-        """Run until a time, not included.
+        """Run the simulation, and return its result.
 
         Args:
-            until_ms: the end of the life.
+            until_ms: the end of the life, not included.
             tail_ms: how long the coordinator goes on, so that changes in progress at the end are on record.
 
         Raises:

@@ -80,7 +80,7 @@ class Agenda:
         """Return how much of a rest may be skipped before the next event; 0 if the rest is short.
 
         Args:
-            until_ms: the end, as a time of the life.
+            until_ms: the end of the run, as a time of the life.
             interval_ms: interval of heartbeats; a multiple of it is skipped, so that heartbeats keep their places.
         """
         next_ms = min(self._events[0][0], until_ms) if self._events else until_ms
@@ -173,7 +173,7 @@ class Heartbeats:
         self._put(_Beat(consumer, base_ms, interval_ms, max(base_ms + beats * interval_ms, now_ms)))
 
     def stir(self, now_ms: int) -> None:
-        """Wake consumers that skip heartbeats: each sends one at its next usual time."""
+        """Wake consumers that skip heartbeats: each sends a heartbeat at its next usual time."""
         was_restless = self.restless_until_ms > now_ms
         self.restless_until_ms = now_ms + self.restless_ms
         if was_restless:

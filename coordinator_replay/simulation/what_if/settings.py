@@ -81,7 +81,7 @@ class Settings:
         rebalance_ms: ``max.poll.interval.ms``.
         metadata_ms: ``metadata.max.age.ms``: the delay with which a classic consumer sees a changed topic.
         library: ``java`` or ``librdkafka``; None for each client's own, as far as the record shows.
-        revoke_ms: how long a consumer takes to give up partitions under KIP-848. It is no setting of Kafka; it is
+        revoke_ms: how long a consumer takes to give up partitions under KIP-848. Kafka has no such setting. The time is
             measured if the record shows it.
     """
 

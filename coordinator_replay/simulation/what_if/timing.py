@@ -172,7 +172,7 @@ def moved(clients: Sequence[ClientLife], timing: Timing) -> list[ClientLife]:
 def _gathered(moments: Sequence[int]) -> Mapping[int, int]:
     """Return the time at which each client comes, by its recorded time, if clients come together.
 
-    Recorded times within one shift of the first of them become the last of them.
+    A series of times within one shift after its first time becomes the last time of the series.
     """
     last: dict[int, int] = {}
     first_ms = None

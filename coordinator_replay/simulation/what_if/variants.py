@@ -69,7 +69,8 @@ def _drawn_visit(visit: Visit, draw: Random, delay: float, share: float | None) 
 def rolled_out(life: Life, draw: Random | None = None) -> Life:
     """Return the life with rolling deployments: members are replaced one after the other, if the record allows it.
 
-    Under the recorded settings this leaves the same record if the same members lead, which chance decides.
+    Under the recorded settings, this life leaves the same record if the same members become leaders. Chance decides
+    about the leaders.
 
     Args:
         life: any course of the life.

@@ -85,7 +85,7 @@ def schedule_heartbeat(shard: Shard, live: LiveClassicGroup, member_id: str, tim
 def _schedule(
     shard: Shard, live: LiveClassicGroup, phase: str, delay_ms: int, operation: Callable[[LiveClassicGroup], Records]
 ) -> None:
-    """Let the timer of a phase run an operation on the classic group, if the group still exists then."""
+    """Start the timer of a phase. When it fires, run an operation on the group, if the classic group still exists."""
     group_id = live.group_id
 
     def run() -> Outcome:

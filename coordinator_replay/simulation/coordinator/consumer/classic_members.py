@@ -174,7 +174,7 @@ def sync(shard: Shard, request: Request) -> Outcome:
     """Give a classic member its present assignment.
 
     Raises:
-        RequestError: the member, its generation or its protocol is wrong, or it must join again.
+        RequestError: the member, its generation or its protocol is wrong, or the member must join again.
     """
     body = request.body
     update, member, subscription = _classic_member(shard, body)

@@ -53,7 +53,7 @@ from coordinator_replay.simulation.coordinator.topics import Topics
 
 
 def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str, int]]:
-    """Make a consumer group of a classic group with members.
+    """Convert a classic group with members to a consumer group.
 
     The update begins with the records of the conversion.
 
@@ -184,7 +184,7 @@ def _check_owners(members: Iterable[Member]) -> None:
 
 
 def _replayed(shard: Shard, group_id: str, records: Iterable[NewRecord]) -> tuple[ConsumerGroup, ConsumerState]:
-    """Return the group that results from some records, before these are written."""
+    """Replay records that are not written yet, and return the resulting group and its state."""
     replay, state = StateReplay(group_id), ConsumerState()
     for at, record in enumerate(records):
         written = Record(record.kind, record.key, record.value, PARTITION, at, shard.now_ms)

@@ -19,7 +19,7 @@ CONSUMER_MEMBER, CLASSIC_MEMBER = 1, 0
 
 
 def describe(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """Describe consumer groups. A group that can't be described has an error of its own."""
+    """Describe consumer groups. A group that can't be described gets an error code in the response."""
     empty, others = [], []
     for group_id in request.body["groupIds"]:
         if not group_id:

@@ -178,7 +178,7 @@ def load_group(shard: Shard, group_id: str) -> None:
 
 
 def topics_changed(shard: Shard, topics: TopicChange) -> None:
-    """Make each group that subscribes to a changed topic look at its topics again.
+    """Let each group that subscribes to a changed topic compute its metadata hash again.
 
     The group does this at its next heartbeat.
     """

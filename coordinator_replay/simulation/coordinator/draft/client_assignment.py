@@ -67,8 +67,8 @@ class ClientAssignment:
 
     Attributes:
         assignors: the assignors of each member.
-        computing: the member that was asked.
-        prepared: the input that the member got.
+        computing: the member that was asked to compute; None if no member is asked.
+        prepared: the input that this member got; None before PrepareAssignment.
         installed: error, metadata version and metadata that the last assignment has for each member.
     """
 
@@ -262,7 +262,7 @@ def prepare(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def install(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """Handle InstallAssignment: make a member's result the target assignment, at the epoch of its input.
+    """Handle InstallAssignment: make a member's result the target assignment, at the epoch for which it was computed.
 
     Raises:
         RequestError: as for PrepareAssignment, or INVALID_ASSIGNMENT.

@@ -308,7 +308,7 @@ class LiveClassicGroup(ClassicGroup):
         return topic in self.topics
 
     def metadata(self, member: Member) -> str:
-        """Return a member's blob under the chosen protocol.
+        """Return a member's metadata for the chosen protocol, in base64.
 
         Raises:
             RequestError: UNKNOWN_SERVER_ERROR, the member does not support the chosen protocol, or none is chosen.

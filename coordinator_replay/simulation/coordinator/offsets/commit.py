@@ -127,9 +127,9 @@ def _answer(partition: Mapping[str, Any], error: str) -> dict[str, Any]:
 
 
 def _named(shard: Shard, topic: Mapping[str, Any], version: int) -> tuple[str, str, str | None]:
-    """Return name and id of a topic in a request.
+    """Return name and id of a topic in a request, and the error if the id is unknown.
 
-    If the version names topics by id, look up the name.
+    If the request's version names topics by id, look up the name.
     """
     name, topic_id = topic["name"], topic["topicId"]
     if name or version < TOPIC_ID_SINCE:

@@ -24,7 +24,7 @@ def assign(command: Mapping[str, Any]) -> dict[str, dict[str, list[int]]]:
             {id: {"topics", "owned"?: {topic: [partition, ...]}, "generation"?, "rack"?, "instance"?}}}``.
 
     Returns:
-        Partitions by topic, by member.
+        The partition numbers of each member, by topic.
 
     Raises:
         UsageError: the command is malformed, or the assignor fails on it.

@@ -78,7 +78,7 @@ class _ConstrainedAssignmentBuilder:
             self._last_owners.update(dict.fromkeys(owned[keep:], member))
 
     def unassigned(self) -> list[Partition]:
-        """Return partitions nobody kept, by topic and partition.
+        """Return the partitions that nobody kept, in the order of topic and partition number.
 
         As in Kafka, the sorted lists of all and of kept partitions are walked once. If a kept partition does not exist,
         the walk does not get past it, and the kept partitions after it count as unassigned.

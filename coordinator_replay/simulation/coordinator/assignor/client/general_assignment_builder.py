@@ -126,9 +126,9 @@ class GeneralAssignmentBuilder:
         return False
 
     def _take_out_fixed_members(self, movable: set[str]) -> Assignment:
-        """Remove members whose partitions can't change from the assignment, and return their partitions.
+        """Remove from the assignment all members whose partitions can't change, and return their partitions.
 
-        Such a member has all partitions that it can get, and none that another member could get.
+        Such a member has every partition of its topics, and no other member subscribes to a topic of its partitions.
         """
         fixed: Assignment = {}
         for member, topics in self._readable.items():
@@ -180,8 +180,8 @@ class GeneralAssignmentBuilder:
     def _destination(self, partition: Partition) -> str | None:
         """Return the member to which a partition should move; None if the partition should stay.
 
-        This is the earlier owner, if the present owner has at least two partitions more than the earlier owner. It is
-        the least loaded reader, if the present owner has at least two partitions more than some reader.
+        The partition moves to the earlier owner if the present owner has at least two partitions more. Otherwise it
+        moves to the least loaded reader, if the present owner has at least two partitions more than some reader.
         """
         load = len(self._assignment[self._owner[partition]])
         earlier = self._earlier_owners.get(partition)

@@ -55,9 +55,9 @@ class Racks:
         return rack is not None and rack not in self.of_partitions.get(partition, frozenset())
 
     def rarest_first(self, partitions: list[Partition]) -> list[Partition]:
-        """Return partitions with few members nearby before those with many.
+        """Return partitions sorted by their number of nearby members, the smallest first.
 
-        Otherwise keep the order of the partitions.
+        Partitions with equal numbers keep their order.
         """
         return sorted(partitions, key=lambda partition: self._nearby_members.get(partition, 0))
 
