@@ -137,7 +137,7 @@ class Ranges:
         share: float,
         most_steps: int,
     ) -> None:
-        """Draw courses of the life that leave the same record as the likeliest course.
+        """Draw courses of the life. A course counts if it reproduces at least as much as the likeliest course.
 
         Args:
             life: the likeliest course.

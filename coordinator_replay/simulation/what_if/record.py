@@ -254,7 +254,7 @@ def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
 def measured_session(operations: Sequence[RecordedOperation]) -> int | None:
     """Return the session timeout of a consumer group in ms, as measured with static members that left temporarily.
 
-    This is the shortest time after which such a member was removed. Return None if none was removed.
+    This is the shortest time from such a departure to the member's removal. Return None if no such member was removed.
     """
     away: dict[str | None, int] = {}
     sessions: list[int] = []

@@ -170,9 +170,9 @@ def moved(clients: Sequence[ClientLife], timing: Timing) -> list[ClientLife]:
 
 
 def _gathered(moments: Sequence[int]) -> Mapping[int, int]:
-    """Return the time at which each client comes, by its recorded time, if clients come together.
+    """Return a new time for each time, so that times close together become equal.
 
-    A series of times within one shift after its first time becomes the last time of the series.
+    A series has all times up to one shift after its first time. Its last time replaces each time of the series.
     """
     last: dict[int, int] = {}
     first_ms = None

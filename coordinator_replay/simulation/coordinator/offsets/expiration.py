@@ -96,7 +96,10 @@ def _expired(shard: Shard, group_id: str, group: Group) -> tuple[list[NewRecord]
 
 
 def _since(group: Group) -> Since | None:
-    """Return the function for the time from which an offset's retention counts; None if no offset may expire now."""
+    """Return a function that gives the time from which an offset's retention counts.
+
+    Return None if no offset of the group may expire now.
+    """
     if isinstance(group, ConsumerGroup):
         return lambda offset: offset.commit_timestamp_ms
     if not isinstance(group, LiveClassicGroup):
