@@ -212,9 +212,9 @@ def offset_tombstones(shard: Shard, group_id: str) -> list[NewRecord]:
 
 
 def load_group(shard: Shard, group_id: str) -> None:
-    """Start a classic group of a loaded partition.
+    """Start the heartbeat timers of a classic group after its log partition was loaded.
 
-    Heartbeat timers start, and a group over the size limit rebalances.
+    If the group has more members than ``group.max.size``, start a rebalance.
     """
     live = shard.group(group_id)
     if not isinstance(live, LiveClassicGroup):

@@ -39,7 +39,7 @@ class Measures:
         ranges: lowest and highest value of each measure that has a range, by field. Numbers of rebalances by cause have
             ranges by the name of the cause. Empty if nothing has a range.
         is_predictable: whether the number of rebalances can be predicted: the largest number of all variants is less
-            than twice the smallest. Numbers below ``FEW`` count as ``FEW``.
+            than twice the smallest. A smallest number below ``FEW`` counts as ``FEW``.
         variants_left_out: number of variants that the record allows and that were not simulated. If it is not 0, ranges
             may be too narrow, and a value without a range may have one.
     """

@@ -68,7 +68,7 @@ class RecordedOperation(NamedTuple):
 
 
 def operations_of(group_id: str, records: Iterable[Record]) -> list[RecordedOperation]:
-    """Return every operation of a group with events, in order.
+    """Return every operation of a group that has events, in order.
 
     Operations before the first record with a time get that time, which is the latest possible.
 

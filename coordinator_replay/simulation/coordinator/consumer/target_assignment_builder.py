@@ -160,7 +160,7 @@ def _names_in_order(group: ConsumerGroup, subscription: Subscription, named_topi
 def _computed(
     update: GroupUpdate, old: Member, new: Member, *, homogeneous: bool
 ) -> tuple[Mapping[str, Assignment], list[str]]:
-    """Return targets by member, and the members in the order of Kafka's table."""
+    """Compute the targets of all members. Return them by member id, and the ids in the order of Kafka's table."""
     shard, group = update.shard, update.group
     members: HashOrder[str, MemberSpec] = HashOrder(string_hash)
     ids_by_subscription: dict[tuple[object, object], tuple[tuple[str, ...], int]] = {}
