@@ -130,7 +130,7 @@ class Witness:
                 self._remember(over["group"], [member], instance)
 
     def _came_back(self, group: str, one: _Classic, at_ms: int) -> _Classic:
-        """Return a rebalance. If a client left and joined again in it, a restart becomes its cause."""
+        """Return a rebalance. If a client left and joined again during the rebalance, its cause is a restart."""
         joining = {instance or self.clients.get(member, member) for member, instance in self._joining.get(group, [])}
         left = {client for member, client in self.clients.items() if member in one.text and client in joining}
         if one.cause is not Cause.MEMBER_LEAVE or not left:
