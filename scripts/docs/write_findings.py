@@ -18,43 +18,43 @@ SAMPLES = ROOT / "tests" / "data"
 
 _HEAD = """# Findings
 
-Every audit looks for problems and keeps them in the table `findings`. `coordinator-replay findings` shows them, the
-most severe first. `audit --fail-on warning` ends with code 3 if there is a new warning or error. This page is
+Every audit looks for problems and stores them in the table `findings`. `coordinator-replay findings` shows them, the
+most severe first. `audit --fail-on warning` ends with exit code 3 if there is a new warning or error. This page is
 written by `scripts/document-findings`.
 
 | column | meaning |
 |---|---|
-| `finding_id` | the same in every audit that finds it |
-| `first_seen`, `last_seen`, `occurrences` | sum up all occurrences of one finding |
-| `ended_at` | null while it goes on at the end of the log. A group stuck yesterday has a finding with its end |
-| `is_begin_open` | true: earlier records are missing, so it may have begun earlier, and is not new |
-| `is_end_open` | true: records begin to be missing while it goes on, so it may have lasted longer |
-| `is_at_least` | true: records of its time are missing, so its numbers may be higher |
-| `detail` | the numbers of the sentence, as JSON |
-| `log_partition`, `log_offset` | the record that shows it best |
+| `finding_id` | id of the finding. Every audit that finds the same problem gives it the same id |
+| `first_seen`, `last_seen`, `occurrences` | times of the first and the last occurrence, and the number of occurrences |
+| `ended_at` | when the problem ended. Null if it has not ended at the end of the log |
+| `is_begin_open` | true: earlier records are missing. The problem may have begun earlier, so the finding is not new |
+| `is_end_open` | true: records after `ended_at` are missing, so the problem may have lasted longer |
+| `is_at_least` | true: records of the time of the finding are missing, so its numbers may be higher |
+| `detail` | the numbers and names in the message, as JSON |
+| `log_partition`, `log_offset` | position of the record that shows the problem best |
 
-- **One fact is one finding**, also if it concerns several partitions. Examples are offsets of a topic that were rewound
-  or reset within ten minutes of each other, and commits of one owner that stopped.
-- **Findings about missing records** (`silent_group`, `commit_stall`, `never_committed`, `abandoned_topic`,
-  `offset_expiring`, `offset_due`) end with the record that was missing: a commit, a new owner, a subscription, a
-  deletion. Offsets that expired are `offset_lost`, and no longer due.
-- **One audit of the whole log** finds the same as one audit each night.
+- **One event is one finding**, even if it concerns several partitions. Examples: offsets of a topic were rewound
+  or reset within ten minutes of each other, or all commits of an owner stopped.
+- **Some findings say that nothing was written** (`silent_group`, `commit_stall`, `never_committed`, `abandoned_topic`,
+  `offset_expiring`, `offset_due`). They end when the missing record is written: a commit, a new owner, a subscription,
+  a deletion. When an offset has expired, `offset_due` ends, and `offset_lost` begins.
+- **Nights don't matter**: one audit of the whole log has the same findings as one audit each night.
 - **Durations** are measured up to the last record of the whole dump. If the partitions of `__consumer_offsets` were
   copied at very different times, groups of the earlier copies seem silent. The audit that reads the records in
   between removes such a finding, because it was never true.
 
-Two rules compare a silence with the usual time between commits:
+Two rules compare a time without commits with the usual time between commits:
 
-- `silent_group` takes the mean time up to the silence. Later commits don't change it. If a group had more than a
-  hundred unusual silences, the longest hundred are kept.
-- `commit_stall` takes the mean of all commits of the partition on record. If the partition is committed more rarely
-  later, an earlier pause may become usual, and its finding is then gone.
+- `silent_group` compares with the mean time between the commits before the silence. So later commits don't change the
+  finding. If a group had more than a hundred unusual silences, the longest hundred are kept.
+- `commit_stall` compares with the mean time between all commits of the partition on record. If commits of the partition
+  become rarer later, an earlier pause may become usual. The next audit then removes its finding.
 """
 
 _THRESHOLDS = """## Thresholds
 
-Give them as `--threshold stuck=15m` or in the configuration file. After a change the next audit evaluates every group
-again.
+Set a threshold with `audit --threshold stuck=15m`, or in the configuration file. After a change, the next audit
+evaluates every group again.
 
 | threshold | default | meaning |
 |---|---|---|
@@ -62,8 +62,9 @@ again.
 
 _SAMPLES = """## What is found in the recorded samples
 
-These are all findings with default thresholds; a test compares the tables with this list. The samples last minutes, so
-rules with thresholds of ten minutes or an hour find nothing there. Tests of those rules use generated groups.
+The recorded samples (`tests/data`) have exactly these findings with default thresholds: a test checks it. The column
+*why* says what was done in the recording. The samples last minutes, so rules with thresholds of ten minutes or an hour
+find nothing there. Tests of those rules use generated groups.
 
 """
 
