@@ -1,8 +1,8 @@
-"""A large dump made by rule: the same arguments give the same bytes, and the mix of records is that of a busy cluster.
+"""A large dump made by rule: the same arguments give the same bytes. The mix of records is like a busy cluster's.
 
 * About 95 % of the records are offset commits. Their offsets grow with time.
 * Groups follow Zipf's law, so that a few groups commit most.
-* The other records are those of classic and KIP-848 groups.
+* Classic and KIP-848 groups wrote the other records.
 * Batches have 1 to 50 records. Most are small, as the coordinator's linger makes them.
 * A tenth of the committed partitions are given up at some time. Retention is shorter than the log, and removes their
   offsets.

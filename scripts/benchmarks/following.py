@@ -1,6 +1,6 @@
 """The time until questions see a commit, and the files of the tables, while a topic is followed for half an hour.
 
-The run is four times as fast as usual: the export writes a folder every 15 seconds, not every minute, and the audit
+The run is four times as fast as usual. The export writes a folder every 15 seconds, not every minute. The audit
 maintains the tables every quarter of an hour, not every hour. So half an hour has the audits of two hours. Meanwhile
 members join and leave, the cleaner works, and the broker is restarted once.
 """
