@@ -33,7 +33,7 @@ def positive_hash(text: str) -> int:
     """Return ``Utils.abs`` of a text's ``hashCode``: 0 for the smallest integer, which has no positive counterpart.
 
     >>> positive_hash("payments") % 50, positive_hash("polygenelubricants")
-    (42, 0)
+    (13, 0)
     """
     hashed = string_hash(text)
     return 0 if hashed == -(1 << 31) else abs(hashed)

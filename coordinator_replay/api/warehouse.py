@@ -286,7 +286,7 @@ class Warehouse:
 
         Args:
             group: only rebalances of this group; None for all groups.
-            at: only the rebalance in progress at this time. If none was in progress, the last rebalance before this
+            at: only the rebalances in progress at this time. If none was in progress, the last rebalance before this
                 time. The next rebalance is returned, too, if it may have begun by this time: the beginning of a classic
                 rebalance leaves no record.
             start: leave out rebalances that were over before this time; None leaves out none.

@@ -69,8 +69,9 @@ def _is_folder(out: str, path: Path, *, is_fleet: bool) -> bool:
 def why(common: Common, **asked: Any) -> None:
     """Explain each rebalance of GROUP, or of all groups: its cause, how sure that is, and the evidence for it.
 
-    With --at, it explains only the rebalance in progress at that time, or else the last one before it. A classic
-    rebalance that may have begun by then is explained as well: its join phase leaves no record. If there are more than
+    With --at, it explains only the rebalance in progress at that time, or else the last one before it. Without GROUP,
+    it explains all rebalances in progress. With GROUP, a classic rebalance that may have begun by then is explained as
+    well: its join phase leaves no record. If there are more than
     five rebalances, a summary comes first. A terminal shows the latest that fit; --wide shows all. With --output json
     and csv, it prints the same as rebalances.
     """

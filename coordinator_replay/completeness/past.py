@@ -248,8 +248,8 @@ def shown_since(since: datetime, log_end: datetime | None) -> str:
 def shown_second(moment: datetime, *, is_rounded_up: bool = False) -> str:
     """Return a time as text, without fractions of a second.
 
-    >>> shown_second(LATEST, is_rounded_up=True)
-    '9999-12-31T23:59:59Z'
+    >>> shown_second(moment_of_us(1), is_rounded_up=True)
+    '1970-01-01T00:00:01Z'
     """
     if is_rounded_up and moment.microsecond:
         moment = later(moment, 1000)

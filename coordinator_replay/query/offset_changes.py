@@ -1,5 +1,6 @@
 """The committed offsets of one topic or partition over time, commit by commit."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -57,7 +58,8 @@ class OffsetChange:
 _CHANGES = f"""
     SELECT {select_list(OffsetChange)}
     FROM offset_history
-    WHERE cluster = $cluster AND group_id = $group AND topic = $topic AND coalesce(partition = $partition, true)
+    WHERE cluster = $cluster AND group_id = $group AND topic = $topic
+      AND (len($partitions::INTEGER[]) = 0 OR list_contains($partitions::INTEGER[], partition))
       AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
     ORDER BY {in_log_order("offset_history")} DESC, partition DESC
     LIMIT $most + 1
@@ -68,11 +70,11 @@ def offset_changes(
     warehouse: Tables,
     group: str,
     topic: str,
-    partition: int | None = None,
+    partitions: Sequence[int] = (),
     start: datetime | None = None,
     end: datetime | None = None,
 ) -> list[OffsetChange]:
-    """Return the committed offsets of a topic or partition in force during a time range, in log order.
+    """Return the committed offsets of a topic or of partitions in force during a time range, in log order.
 
     The answer has at most the latest ``MOST_CHANGES``. If there are more, a note of the warehouse says so.
 
@@ -80,7 +82,7 @@ def offset_changes(
         warehouse: the tables to read.
         group: id of the group.
         topic: name of the topic.
-        partition: only this partition; None for all partitions of the topic.
+        partitions: only these partitions; empty for all partitions of the topic.
         start: leave out offsets that had ended by this time; None leaves out none.
         end: leave out offsets that were committed at this time or later; None leaves out none.
 
@@ -90,12 +92,12 @@ def offset_changes(
     """
     warehouse.check_range(start, end)
     rows = warehouse.rows(
-        _CHANGES, group=group, topic=topic, partition=partition, start=start, end=end, most=MOST_CHANGES
+        _CHANGES, group=group, topic=topic, partitions=list(partitions), start=start, end=end, most=MOST_CHANGES
     )
     if not rows:
         check_group(warehouse, group)
         check_topics(warehouse, [topic], group)
-        if partition is not None:
+        for partition in partitions:
             check_partition(warehouse, topic, partition, group)
     if len(rows) > MOST_CHANGES:
         warehouse.notes.append(f"Only the latest {MOST_CHANGES:,} commits are shown: narrow the time range")

@@ -131,6 +131,13 @@ class Rebalance:
         is_bound = self.duration_ms_max is not None and self.duration_ms_max < _MAX_POLL_INTERVAL_MS
         return self.duration_ms_max if is_bound else None
 
+    def goes_on_after(self, time: datetime) -> bool:
+        """Return whether the records show no end of the rebalance up to a point in time.
+
+        A rebalance whose end may be missing from the log does not count.
+        """
+        return self.completed_at > time if self.completed_at is not None else not (self.is_over or self.is_end_missing)
+
     def match(self, causes: Sequence[str]) -> str | None:
         """Return ``cause`` if the cause is one of the given causes, ``alternative`` if an alternative is, else None."""
         wanted = {cause_name(cause) for cause in causes}
@@ -193,7 +200,7 @@ def rebalances_of(
 
 
 def rebalances_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequence[str] = ()) -> list[Rebalance]:
-    """Return the rebalance in progress at a point in time.
+    """Return the rebalances in progress at a point in time.
 
     If no rebalance was in progress, return the last rebalance before that time.
 
@@ -203,7 +210,7 @@ def rebalances_at(warehouse: Tables, group: str | None, at: datetime, *, causes:
     Args:
         warehouse: the tables to read.
         group: only rebalances of this group. None for all groups; then only rebalances that had certainly begun are
-            returned.
+            returned, those of several groups in the order in which they began.
         at: the point in time.
         causes: see ``rebalances_of``.
 
@@ -213,7 +220,7 @@ def rebalances_at(warehouse: Tables, group: str | None, at: datetime, *, causes:
     rebalances = rebalances_of(warehouse, group, causes=causes)
     begun = [rebalance for rebalance in rebalances if (by := rebalance.began_by) is None or by <= at]
     if group is None:
-        return begun[-1:]
+        return [rebalance for rebalance in begun if rebalance.goes_on_after(at)] or begun[-1:]
     later = (rebalance for rebalance in rebalances if rebalance.began_by is not None and rebalance.began_by > at)
     perhaps = [rebalance for rebalance in later if (after := rebalance.began_after) is not None and after <= at]
     return [*begun[-1:], *perhaps[:1]]

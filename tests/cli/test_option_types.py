@@ -1,6 +1,5 @@
 """Option types that a function reads."""
 
-import doctest
 import re
 
 import click
@@ -33,10 +32,6 @@ def test_what_the_function_refuses_is_an_error_of_the_option():
     refused = CliRunner().invoke(shown, ["--number", "5"])
     assert refused.exit_code == 2
     assert "Invalid value for '--number': 5 is odd" in refused.output
-
-
-def test_examples_in_the_documentation_are_right():
-    assert doctest.testmod(offsets).failed == 0
 
 
 @pytest.mark.parametrize("text", ["", ":3", "orders:", "orders:x", "orders:-1"])

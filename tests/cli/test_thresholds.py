@@ -1,20 +1,11 @@
 """Thresholds as they are typed."""
 
-import doctest
-
 import pytest
 from click.testing import CliRunner
 
-from coordinator_replay.analysis.findings import observation
-from coordinator_replay.cli import thresholds
 from coordinator_replay.cli.main import main
 from coordinator_replay.cli.thresholds import parse_threshold
 from coordinator_replay.errors import UsageError
-
-
-@pytest.mark.parametrize("module", [observation, thresholds])
-def test_examples_in_the_documentation_are_right(module):
-    assert doctest.testmod(module).failed == 0
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from coordinator_replay.query.hold_ups import hold_ups
 from coordinator_replay.query.offsets import offsets_at, with_lag, write_reset_file
 from coordinator_replay.query.owner import owners_at
 from coordinator_replay.query.partitions import topic_partitions
-from coordinator_replay.query.rebalances import rebalances_of
+from coordinator_replay.query.rebalances import rebalances_at, rebalances_of
 from coordinator_replay.query.removed import deleted_groups, removed_offsets
 from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.tables import Tables
@@ -359,6 +359,42 @@ def test_history_of_offsets_is_bounded_and_says_so(tmp_path: Path, monkeypatch: 
     told = offset_changes.offset_changes(warehouse, "payments", "orders")
     assert [(one.partition, one.committed_offset) for one in told] == [(0, 150), (1, 200)]
     assert warehouse.notes == ["Only the latest 2 commits are shown: narrow the time range"]
+
+
+@pytest.mark.parametrize(("topic", "partitions"), [("orders:0,1", [0, 1]), ("orders:1", [1]), ("orders", [0, 1, 2])])
+def test_history_has_the_partitions_that_the_topic_names(tmp_path: Path, topic: str, partitions: list[int]):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "offset_history", [offset("orders", 2, 7, "02:06")])
+    told = Warehouse(folder).offset_history("payments", topic)
+    assert sorted({row.partition for row in told}) == partitions
+
+
+def test_history_refuses_a_partition_without_commits(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    with pytest.raises(UsageError, match="orders"):
+        Warehouse(folder).offset_history("payments", "orders:8,9")
+
+
+def test_a_time_without_a_group_has_all_rebalances_in_progress_or_the_last_before(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    shared = {"cluster": "default", "group_type": "consumer", "epoch": 9, "is_exact": True}
+    write_rows(folder, "rebalances", [
+        {"rebalance_id": "long", "group_id": "slow", "started_at": at("02:11"), "completed_at": at("02:14"), **shared},
+        {"rebalance_id": "open", "group_id": "stuck", "started_at": at("02:12"), **shared},
+        {"rebalance_id": "unseen", "group_id": "cut", "started_at": at("02:12"), **shared, "is_exact": False},
+        {"rebalance_id": "short", "group_id": "quick", "started_at": at("02:12:30"), "completed_at": at("02:12:31"),
+         **shared},
+    ])  # fmt: skip
+    warehouse = Tables(str(folder))
+    asked = {time: [row.rebalance_id for row in rebalances_at(warehouse, None, at(time))] for time in
+             ("02:11:30", "02:12:30", "02:13", "02:14", "02:02:30")}  # fmt: skip
+    assert asked == {
+        "02:11:30": ["long"],
+        "02:12:30": ["long", "open", "short"],
+        "02:13": ["long", "open"],
+        "02:14": ["open"],
+        "02:02:30": ["r3"],
+    }
 
 
 def expiring(folder: Path) -> list[tuple[str, str, int, str | None, object]]:

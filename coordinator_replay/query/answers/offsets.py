@@ -118,15 +118,15 @@ def offset_history(
     Args:
         warehouse: the tables to read.
         group: id of the group.
-        topic: name of the topic, or a topic with one partition (``orders-4``).
-        partition: only this partition; None for all partitions of the topic.
+        topic: name of the topic, or a topic with partitions (``orders-4``, ``orders:0,1``).
+        partition: only this partition; None for all partitions that ``topic`` names.
         start: leave out offsets that had ended by this time; None leaves out none.
         end: leave out offsets that were committed at this time or later; None leaves out none.
     """
+    partitions: Sequence[int] = () if partition is None else (partition,)
     if partition is None:
-        topic, numbers = partitions_asked(topic, committed_topics(warehouse, group))
-        partition = numbers[0] if len(numbers) == 1 else None
-    changes = offset_changes(warehouse, group, topic, partition, start, end)
+        topic, partitions = partitions_asked(topic, committed_topics(warehouse, group))
+    changes = offset_changes(warehouse, group, topic, partitions, start, end)
     return Rows(
         content=changes,
         row_type=OffsetChange,

@@ -82,14 +82,14 @@ def why(
 
 
 def why_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequence[str], who: Who) -> Answered[Reasons]:
-    """Return the rebalance that each group had in progress at a point in time, with explanations.
+    """Return the rebalances in progress at a point in time, with explanations.
 
     For a group without a rebalance in progress, return its last rebalance before that time.
 
     Args:
         warehouse: the tables to read.
-        group: only rebalances of this group; None for the groups that meet ``who``. If there are no conditions, only
-            the rebalance that began last is returned, of whichever group it is.
+        group: only rebalances of this group; None for each of the groups that meet ``who``. Without a group and without
+            conditions, all rebalances in progress are returned; if there is none, the one that began last.
         at: the point in time.
         causes: only rebalances whose cause or alternatives include one of these causes; empty for all rebalances.
         who: conditions on groups.
