@@ -31,7 +31,6 @@ from coordinator_replay.pipeline.offsets.intervals import (
 )
 from coordinator_replay.pipeline.offsets.lookups import Context
 
-_ENDED_BY = {End.COMMIT: "COMMIT", End.TOMBSTONE: "TOMBSTONE"}
 _ENDED_BY = {how: how.name for how in End if how not in (End.OPEN, End.LOST)}
 _NEVER = str(ExpiryRule.NEVER_WHILE_ACTIVE)
 _EMPTY = "Empty"
