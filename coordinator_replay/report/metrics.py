@@ -270,5 +270,5 @@ def _first_expiries(warehouse: Tables) -> list[tuple[str, datetime]]:
 
 
 def _state(group: Group) -> str:
-    """Return the state that the log proves."""
+    """Return the state of a group; ``UNKNOWN`` if missing records leave it open."""
     return group.state if group.is_exact else UNKNOWN
