@@ -110,7 +110,7 @@ class SegmentCoverage:
         self.last_offset = max(int(lasts.max()), int(lasts[0]) if self.last_offset is None else self.last_offset)
 
     def see_epochs(self, epochs: np.ndarray, firsts: np.ndarray, lasts: np.ndarray) -> None:
-        """Take note of the leader epochs of some batches, before ``see`` takes note of their offsets."""
+        """Take note of the leader epochs of some batches. Must be called before ``see`` for these batches."""
         last_epoch = self._epochs[-1].leader_epoch if self._epochs else _NO_EPOCH
         changes = np.flatnonzero(np.diff(epochs, prepend=last_epoch))
         if len(changes) <= _MOST_EPOCHS - len(self._epochs):
