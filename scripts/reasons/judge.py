@@ -127,9 +127,10 @@ def document(verdicts: Sequence[Verdict], with_log: Sequence[Verdict], simulated
     lines = [
         "# Causes, compared with the brokers' logs",
         "",
-        "Written by `scripts/judge-reasons`; a test keeps it up to date. The recorded samples include the",
-        "logs of their brokers, and a journal of what was done to the clients. An audit reads neither, unless it is",
-        "given the logs with `--broker-log`: see [with the brokers' logs](#with-the-brokers-logs).",
+        "This page shows how often the causes of rebalances are right. `scripts/judge-reasons` writes it, and a test",
+        "checks it. The recorded samples (`tests/data`) include the logs of their brokers, and a journal of all that",
+        "was done to the clients. The first numbers are for an audit that reads neither. Below are the numbers for an",
+        "audit that [reads the logs](#with-the-brokers-logs) with `--broker-log`.",
         "",
         f"- rebalances that the brokers logged and the audit found: {_share(len(both), logged)}",
         f"- rebalances that the audit found and no broker logged: {sum(one.truth is None for one in told)}",
@@ -187,7 +188,8 @@ def _compacted(verdicts: Sequence[Verdict]) -> list[str]:
     certain = [one for one in told if one.row is not None and one.row["confidence"] == "certain"]
     logged = sum(one.truth is not None for one in cut)
     return [
-        f"From the compacted sample, {len(rows)} of {logged} rebalances are still found. {len(told)} of them have a",
+        f"In the compacted sample, records are missing. There, {len(rows)} of {logged} rebalances are still found. "
+        f"{len(told)} of them have a",
         f"cause, and {_right_of(told)} right. The other {len(rows) - len(told)} are `UNKNOWN`.",
         _certain_causes(certain),
     ]
@@ -209,8 +211,10 @@ def _by_protocol(verdicts: Sequence[Verdict]) -> list[str]:
     lines = [
         "## By protocol and broker version",
         "",
-        "Shared: `possible`, with the right cause among the alternatives. Unknown: the cause is UNKNOWN. Missing:",
-        "logged by the broker, and not found. Invented: found, and not logged.",
+        "- *Shared*: the cause is `possible`, and the right cause is among the alternatives.",
+        "- *Unknown*: the cause is UNKNOWN.",
+        "- *Missing*: the broker logged the rebalance, and the audit did not find it.",
+        "- *Invented*: the audit found the rebalance, and the broker did not log it.",
         "",
         "| protocol | broker | logged | right | shared | unknown | wrong | missing | invented |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -238,9 +242,9 @@ def _by_cause(both: Sequence[Verdict]) -> list[str]:
     lines = [
         "## Precision and recall",
         "",
-        "Right: the row has the cause that the broker logged. Precision: right rows, of all rows with this cause.",
-        "Recall: right rows, of all rebalances that the broker logged with this cause. In brackets: shared rows count",
-        "as right.",
+        "A row is *right* if it has the cause that the broker logged. *Precision* is the share of right rows among all",
+        "rows with this cause. *Recall* is the share of right rows among all rebalances that the broker logged with",
+        "this cause. In brackets: the share if shared rows (see above) count as right.",
         "",
         "| cause | precision | recall |",
         "|---|---|---|",

@@ -110,9 +110,9 @@ HEAD = "## Removed offsets, compared with the simulated coordinator"
 PAGE = f"""{HEAD}
 
 The simulated coordinator also knows which request, timer or deleted topic removed each offset. The lives come from the
-same mixes, with seeds that are held out, too. At the end of each life all consumers crash, and time passes until their
-offsets have expired. The audit knows offsets.retention.minutes. It reads the records and a list of topics, nothing
-else.
+same mixes, and nobody looked at them while the rules were changed. At the end of each life, all consumers crash, and
+time passes until their offsets have expired. The audit gets the value of offsets.retention.minutes, the records and a
+list of topics, and nothing else.
 """
 PAGE_LIVES = range(1_000_000, 1_000_008)
 

@@ -16,11 +16,20 @@ PARTS = ("Footprint", "Confidence", "Look-alikes")
 
 FACTS_HEAD = """## Facts
 
-What the sentences of `evidence` state, as `facts` of `rebalances` has it: the kinds, and their words. `who` is
-`members`, `others` has its own column. `at` is the record at `log_offset`, `since` the one at `since_offset`, `ago` is
-`elapsed_ms`, `limit` is `limit_ms`. `timeouts` are `session_timeout_ms` and `rebalance_timeout_ms`, as far as they
-count and are on record. `names` are topics, or partitions by topic, `moment` is `at_ms`, and all other words in braces
-are `count`, `old` or `new`. UNDECIDED is in no row: `alternatives` say it.
+Each sentence of the evidence states one or more facts. The column `facts` of `rebalances` has them in a form that
+programs can read. The table below has each kind of fact and its words in a sentence. A word in braces is replaced by
+the value of a field:
+
+| in braces | field of the fact |
+|---|---|
+| `who`, `others` | `members`, `others` |
+| `at`, `since` | the record at `log_offset`, the record at `since_offset` |
+| `ago`, `limit`, `moment` | `elapsed_ms`, `limit_ms`, `at_ms` |
+| `timeouts` | `session_timeout_ms` and `rebalance_timeout_ms`, if they matter and are on record |
+| `names` | topics, or partitions by topic |
+| any other word | `count`, `old` or `new` |
+
+UNDECIDED is in no row of `rebalances`: there, `alternatives` have the causes.
 
 | kind | words |
 |---|---|""".splitlines()
@@ -42,9 +51,13 @@ def draw() -> str:
     lines = [
         "# Decision table",
         "",
-        "Drawn by `scripts/judge-reasons` from the rules in `coordinator_replay/analysis/reasons/`; a test checks",
-        "that both agree. The first row whose footprint is found names the cause. How to read it:",
-        "[reasons](reasons.md).",
+        "An audit infers the cause of a rebalance with these rules. It compares the records with the *footprint* of",
+        "each row: the records that the cause leaves. The first row whose footprint is found gives the cause.",
+        "*Look-alikes* are causes that leave the same records. [How to read a rebalance](reasons.md) explains the",
+        "other words.",
+        "",
+        "`scripts/judge-reasons` makes this page from the rules in `coordinator_replay/analysis/reasons/`; a test",
+        "checks that both agree.",
         "",
         "| rank | cause | groups | footprint | confidence | look-alikes |",
         "|---|---|---|---|---|---|",

@@ -77,9 +77,10 @@ _INTRODUCTION = """\
 Made by `scripts/judge-what-if`; a test checks that both agree. Every prediction is in
 [all predictions](judged/what-if-lives.md).
 
-How good are the predictions of [`what-if`](what-if.md)? A real broker (4.3.1) recorded the same life, step by step, in
-six groups with six settings. Each recording is predicted from each other one and compared with what the broker wrote.
-A prediction is within the bounds if it differs from the record by no more than this:
+How good are the predictions of [`what-if`](what-if.md)? A *life* is a list of steps: clients start, close or crash, and
+topics get partitions. On a real broker (4.3.1), six groups with different settings went through the same life, and were
+recorded. From each of the six recordings, the other five are predicted and compared with the broker's records.
+A prediction is *within the bounds* if it differs from the record by no more than this:
 
 - rebalances: 1 or 10 %
 - partitions reassigned: 20 %
@@ -87,14 +88,14 @@ A prediction is within the bounds if it differs from the record by no more than 
 
 Each prediction is made three times:
 
-1. **Nothing given**: the alternative's protocol, assignor, instance ids and session timeout, as the recording
-   documents them. All else is measured from the one recording that it starts from, or is Kafka's default. These
-   predictions are blind.
+1. **Nothing given**: only the protocol, assignor, instance ids and session timeout of the predicted group are given.
+   All other settings are measured from the recording that the prediction starts from, or are Kafka's defaults. These
+   predictions are blind: they use nothing from the recording that they predict.
 2. **Intervals given**: also {intervals}.
-   A user knows these settings, but nobody wrote them down for this recording. They were read from the records of all
+   A user knows these settings, but nobody wrote them down for this recording. We inferred them from the records of all
    six groups, so the times of these predictions are not blind.
-3. **Intervals given, after the start**: the same, from the time at which all six groups were stable, because the six
-   recordings did not start alike (below).
+3. **Intervals given, after the start**: as before, but only from the time at which all six groups were Stable, because
+   the six recordings started differently (see below).
 """
 
 _PREDICTIONS_INTRODUCTION = """\
@@ -102,19 +103,19 @@ _PREDICTIONS_INTRODUCTION = """\
 
 Made by `scripts/judge-what-if`; a test checks that both agree. [What-if, judged](../what-if-judged.md) is the summary.
 
-A cell has the prediction, its range in parentheses, and after the colon what the broker recorded. **Bold** cells are
-outside: neither the value nor the range holds what was recorded.
+A cell has the predicted value, its range in parentheses, and after the colon the value that the broker recorded. In a
+**bold** cell, the prediction is wrong: neither the predicted value nor the range agrees with the recorded value.
 """
 
 _WHY_PREDICTIONS_MISS = """\
-*12 + 3 of 15*: in 12 the likeliest value is within the bounds, in 3 others the range holds what was
-recorded. With nothing given, a range reaches from Kafka's default to the shortest interval, because the record
-does not show more.
+*12 + 3 of 15* means: in 12 of 15 predictions, the likeliest value is within the bounds. In 3 others, the range contains
+the recorded value. With nothing given, a range covers all intervals from the shortest one to Kafka's default, because
+the record does not show the true interval.
 
-Predictions miss because of **the start**. In shop-v-dynamic and shop-v-static the third client sent its first request
-0.7 and 0.8 s after the second one, and so caused a generation of its own. In the other four groups it came within
-0.3 s. So the two kinds of recordings differ by one rebalance and three partitions, and neither kind shows how the other
-one started. Ranges have arrivals up to a second later.
+The misses come from **the start** of the recordings. In shop-v-dynamic and shop-v-static, the third client sent its
+first request 0.7 and 0.8 s after the second client. This caused one more generation. In the other four groups, the
+third client came within 0.3 s. So these two kinds of recordings differ by one rebalance and three partitions, and no
+recording of one kind shows the start of the other kind. Ranges only cover arrivals up to a second later.
 """
 
 
@@ -209,7 +210,10 @@ def _summary(tallies: Mapping[str, Tally]) -> Iterable[str]:
     yield ""
     for kind in ("dynamic", "static"):
         held, missed = (sum(tally.ranges[kind, holds] for tally in tallies.values()) for holds in (True, False))
-        yield f"Of {held + missed} ranges from lives with {kind} members {held} hold what was recorded."
+        yield (
+            f"Predictions from lives with {kind} members have {held + missed} ranges. {held} of them contain the "
+            "recorded value."
+        )
     yield ""
     yield from _WHY_PREDICTIONS_MISS.splitlines()
 
@@ -257,10 +261,13 @@ def _ranking(predicted: Mapping[str, Measures], recorded: Mapping[str, Measures]
         return f"The ranking by rebalances is wrong for {', '.join(unlike)}."
     if not open_count:
         return "The ranking by rebalances is right."
-    told = f"The ranking by rebalances is right where it is told: {open_count} of {pairs} pairs are open, since ranges"
+    told = (
+        "The ranking by rebalances is right for all pairs whose ranges don't overlap. The ranges of "
+        f"{open_count} of {pairs} pairs overlap"
+    )
     if not reversed_:
-        return f"{told} overlap; the likeliest values rank these right, too."
-    return f"{told} overlap. By the likeliest values it is the other way round for {', '.join(reversed_)}."
+        return f"{told}. The likeliest values rank these pairs right, too."
+    return f"{told}. The likeliest values rank some of them wrong: {', '.join(reversed_)}."
 
 
 def _reach(one: Measures) -> tuple[int, int]:

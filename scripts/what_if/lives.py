@@ -137,35 +137,39 @@ def _described(life: dict[str, Any]) -> str:
 _LIVES_INTRODUCTION = """\
 ## Random lives
 
-Lives are drawn from a seed (`scripts/lab/random_life.py`). A broker (4.3.1) recorded each of them in six groups at
-once, with clients of librdkafka and Java. Each group is predicted from each other one, with intervals given.
+More lives were made at random, each from a number, the seed (`scripts/lab/random_life.py`). For each life, six groups
+with clients of librdkafka and Java were recorded at the same time on a broker (4.3.1). Each group is predicted from
+each of the other five, with intervals given.
 
-- *Looked at* are lives that were used to build the ranges. They also measured how much wider ranges must be than the
-  simulations. *Only judged* are lives that nothing was changed for.
-- The *width* of a range is the median of (most - least) / value.
-- A prediction is *refused* if the record isn't reproduced, or if the variant with most rebalances has at least twice
-  as many as the variant with fewest. Refused predictions are in no other column.
-- A Java consumer that is still closing starts again when it has closed. In lives up to 145 it did so at once.
+- *Looked at*: these lives were used to build the ranges, and to measure how much wider ranges must be than the
+  simulated values. *Only judged*: nothing was changed because of these lives.
+- *Width* is the median of (upper bound - lower bound) / value over all ranges.
+- A prediction is *refused* if the simulation does not reproduce the record, or if the variant with most rebalances has
+  at least twice as many as the variant with fewest. The other columns don't count refused predictions.
+- If a Java consumer is restarted while it is still closing, it starts again when it has closed. In lives up to 145 it
+  started again at once.
 """
 
 _REPEATED = """\
 ### Recordings that were repeated or left out
 
-The lab calls a recording of a judging life bad in two cases: clients acted more than a second late, or a group had no
-member yet when the first client ended or paused.
+The program that records lives (`scripts/lab`) calls a recording *bad* in two cases: clients acted more than a second
+late, or a group had no member yet when the first client ended or paused. The following is about the *only judged*
+lives.
 
-- 180, 186 and 189 were late and are left out.
-- When 190 to 203 were recorded first, the machine was busy, and six were bad.
-    - In 191, 193, 198 and 201 clients acted up to 1.9 s late. They were left out before anybody saw their results.
-      Predicted later, 97 of 114 of their rebalances were in range.
-    - In 192 and 199 Java's clients joined 13 to 19 s after they had been started, and the first was closed after 14 s.
-      In the other judging lives, clients joined after at most 7 s. The lab did not measure this time yet. It was seen
-      only after the two had judged: 12 of 26 and 14 of 29 rebalances were in range. With these two, 423 of 474
-      rebalances (89%) of the judging lives were in range.
-- The six were recorded again from the same seeds on a quieter machine, until the lab called a recording good. It took
-  one attempt for 192, 193 and 201, three for 191, and four for 199. 198 was late in three more and is left out.
-- Only good recordings were predicted, each once, by the model that had predicted the first ones. The machine need not
-  be the only reason: a client that takes long to end may start late again.
+- The recordings of 180, 186 and 189 were late. These lives are left out.
+- When 190 to 203 were recorded for the first time, the machine was busy, and six recordings were bad.
+    - In 191, 193, 198 and 201, clients acted up to 1.9 s late. These recordings were left out before anybody saw their
+      results. We predicted them later: 97 of 114 of their rebalances were in range.
+    - In 192 and 199, Java's clients joined 13 to 19 s after their start, and the first client was closed after 14 s.
+      In the other lives, clients joined after at most 7 s. The lab did not measure this time then, so these two were
+      predicted first: 12 of 26 and 14 of 29 rebalances were in range. With these two recordings, 423 of 474
+      rebalances (89%) of the lives were in range.
+- The six lives were recorded again from the same seeds on a quieter machine, until the lab called a recording good.
+  This took one attempt for 192, 193 and 201, three for 191, and four for 199. The recordings of 198 were late in three
+  more attempts, so 198 is left out.
+- Only good recordings were predicted, each of them once, by the model that had also predicted the first recordings.
+  The busy machine may not be the only reason for bad recordings: a client that takes long to end may be late again.
 """
 
 
@@ -193,7 +197,7 @@ def lives_summary(judged: Sequence[JudgedLife]) -> Iterable[str]:
         yield f"| {label}: {names} | {' | '.join(cells)} | {refused} of {asked} |"
     yield ""
     yield f"Ranges of rebalances no wider than a quarter of the value, or 1: {', '.join(narrow)}."
-    yield f"Values without a range that are what was recorded: {', '.join(single)}."
+    yield f"Values without a range that agree with the record: {', '.join(single)}."
     yield ""
     yield from _REPEATED.splitlines()
 
