@@ -4,7 +4,13 @@ import transitions
 from transitions import Transitions
 
 from coordinator_replay.engine import consumer_group
-from coordinator_replay.simulation.coordinator.config import CLIENT_ASSIGNORS, GROUP_NUMBERS, NUMBERS
+from coordinator_replay.simulation.coordinator.config import (
+    CLIENT_ASSIGNORS,
+    FAULTS,
+    GROUP_NUMBERS,
+    NUMBERS,
+    BrokerFault,
+)
 from coordinator_replay.simulation.coordinator.consumer.heartbeat import CHECKS
 from coordinator_replay.simulation.coordinator.coordinator import HANDLERS
 from coordinator_replay.simulation.coordinator.errors import CODES
@@ -210,7 +216,8 @@ def _settings() -> str:
         f"## Settings\n\n| setting | default |\n|---|---|\n{rows}\n"
         "| `group.consumer.assignors` | uniform, range |\n"
         "| `group.consumer.migration.policy` | bidirectional |\n"
-        f"| `{CLIENT_ASSIGNORS}` | false (not in Kafka, see [below](#the-drafts-assignment-on-the-clients-side)) |\n\n"
+        f"| `{CLIENT_ASSIGNORS}` | false; an assignment on the client's side, which only KIP-848's draft has |\n"
+        f"| `{FAULTS}` | none; faults of earlier releases: {', '.join(BrokerFault)} |\n\n"
         f"Settings of a single group: {groups}. As in Kafka, a value below the broker's `min` counts as `min`, "
         "and a value above `max` counts as `max`. "
         "Settings that do not matter to the simulation (threads and buffers of the coordinator, share and streams "

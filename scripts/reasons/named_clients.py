@@ -1,39 +1,68 @@
-"""Compares the clients that findings name as causes with the clients' requests in a random life."""
+"""Holds the clients and members that findings name against what these clients did in a random life."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from coordinator_replay.engine.model import Record
+from coordinator_replay.records.blobs import BlobError, read_subscription
 from coordinator_replay.simulation.coordinator.truth import EpochBumped, MemberRemoved, RebalanceStarted
 from coordinator_replay.times import milliseconds
-from scripts.world.consumers import Consumer
-from scripts.world.life import Life
+from scripts.world.consumers import ClassicConsumer, Consumer
+from scripts.world.life import Life, Sent
 
 Finding = Mapping[str, Any]
+Detail = Mapping[str, Any]
+Times = tuple[int, int]
 
-ACTS = frozenset({"JoinGroup", "LeaveGroup", "ConsumerGroupHeartbeat"})
+JOINS = frozenset({"JoinGroup", "ConsumerGroupHeartbeat"})
+"""Requests by which a client becomes a member, or stays one."""
+
+ACTS = JOINS | {"LeaveGroup"}
 """Requests by which a member joins, leaves or changes."""
 
 
-NAMING = frozenset({"rebalance_storm", "static_member_flapping"})
-"""Rules whose findings say which clients joined, left or changed."""
+def names_anybody(finding: Finding) -> bool:
+    """Return whether a finding names clients or members."""
+    return finding["rule"] in CLIENTS or bool(_member_ids(finding))
 
 
 def falsely_named(life: Life, finding: Finding) -> list[str]:
-    """Return the clients that a finding falsely names: they set off no rebalance in the time of the finding."""
-    times = _span(life, finding)
-    return [name for name in _named(finding) if not any(_acted(life, consumer, times) for consumer in _of(life, name))]
+    """Return the clients and members of which a finding says what is not true.
+
+    A client that set off rebalances must have done something of the kind in the time of the finding. A member must have
+    been one then, and must have done, or left undone, what the finding says.
+    """
+    times, detail = _span(life, finding), _detail(finding)
+    check = CLIENTS.get(finding["rule"])
+    clients = [name for name in check[0](detail) if not check[1](life, finding, name, times)] if check else []
+    says = MEMBERS.get(finding["rule"], _is_member)
+    return clients + [
+        member_id
+        for member_id in _member_ids(finding)
+        if not (_was_member(life, member_id, times) and says(life, finding, member_id, times))
+    ]
 
 
-def _named(finding: Finding) -> list[str]:
-    """Return names as findings show them: the instance id, or the client id and the host."""
-    detail = json.loads(finding["detail"])
-    return list(detail["members"]) if finding["rule"] == "rebalance_storm" else [detail["instance_id"]]
+def _detail(finding: Finding) -> Detail:
+    detail: Detail = json.loads(finding["detail"] or "{}")
+    return detail
 
 
-def _span(life: Life, finding: Finding) -> tuple[int, int]:
-    """Return the time range in which the named clients must have acted.
+def _member_ids(finding: Finding) -> list[str]:
+    """Return the member ids that a finding names."""
+    detail = _detail(finding)
+    found = [finding.get("member_id"), detail.get("owner_member_id")]
+    for name in ("waiting_for", "classic_members", "without_assignment"):
+        found += detail.get(name) or ()
+    if finding["rule"] == "empty_assignment":
+        found += detail["members"]
+    found += [detail[name]["member_id"] for name in ("most", "least") if name in detail]
+    return list(dict.fromkeys(filter(None, found)))
+
+
+def _span(life: Life, finding: Finding) -> Times:
+    """Return the time that a finding speaks of.
 
     The record of a classic rebalance is written at its end. So the range begins at the record of the rebalance before.
     """
@@ -69,10 +98,41 @@ def _members(record: Record) -> Iterator[tuple[str, set[str]]]:
         yield member_id, {client if instance_id is None else instance_id}
 
 
-def _acted(life: Life, consumer: Consumer, times: tuple[int, int]) -> bool:
-    """Return whether a consumer joined, left, changed, began a rebalance or was removed in a time range."""
+# -- clients ---------------------------------------------------------------------------------------------------------
+
+
+def _acted(life: Life, _: Finding, name: str, times: Times) -> bool:
+    """Return whether a client joined, left, changed or began a rebalance in a time, or was removed."""
     first_ms, last_ms = times
-    return any(first_ms <= at_ms <= last_ms for at_ms in (*_changes(life, consumer), *_effects(life, consumer)))
+    return any(
+        first_ms <= at_ms <= last_ms
+        for consumer in _of(life, name)
+        for at_ms in (*_changes(life, consumer), *_effects(life, consumer))
+    )
+
+
+def _subscribed(life: Life, finding: Finding, name: str, times: Times) -> bool:
+    """Return whether a client had said by then that it wants the topic of a finding, or one of its part."""
+    topics = {finding["topic"]} - {None}
+    for part in _detail(finding).get("parts", ()):
+        topics |= set(part["topics"]) if name in part["clients"] else set()
+    return any(
+        sent.at_ms <= times[1] and (sent.consumer.client_id == name or sent.consumer.instance_id == name)
+        for sent in life.sent
+        if sent.api in JOINS and (sent.body.get("subscribedTopicRegex") or not topics.isdisjoint(sent.topics))
+    )
+
+
+CLIENTS: Mapping[str, tuple[Callable[[Detail], list[str]], Callable[[Life, Finding, str, Times], bool]]] = {
+    "rebalance_storm": (lambda detail: list(detail["members"]), _acted),
+    "static_member_flapping": (lambda detail: [detail["instance_id"]], _acted),
+    "topic_unowned": (lambda detail: detail["subscribers"], _subscribed),
+    "disjoint_subscriptions": (
+        lambda detail: [name for part in detail["parts"] for name in part["clients"]],
+        _subscribed,
+    ),
+}
+"""Rules whose findings name clients: the names, and what must be true of each."""
 
 
 def _changes(life: Life, consumer: Consumer) -> Iterator[int]:
@@ -103,3 +163,79 @@ def _effects(life: Life, consumer: Consumer) -> Iterator[int]:
             sender = life.senders.get(number)
             if sender is not None and sender.consumer is consumer:
                 yield event.at_ms
+
+
+# -- members ---------------------------------------------------------------------------------------------------------
+
+
+def _was_member(life: Life, member_id: str, times: Times) -> bool:
+    """Return whether a member was one in a time, at least in a part of it."""
+    first_ms, last_ms = times
+    consumer = life.owner_of.get(member_id)
+    joins = [sent for sent in life.sent if sent.consumer is consumer and sent.api in JOINS and sent.at_ms <= last_ms]
+    gone_ms = max(
+        (
+            event.at_ms
+            for event in life.truth
+            if isinstance(event, MemberRemoved) and event.member_id == member_id and event.at_ms < first_ms
+        ),
+        default=None,
+    )
+    if gone_ms is None:
+        return bool(joins)
+    return any(sent.member_id == member_id and sent.at_ms > gone_ms for sent in joins)
+
+
+def _is_member(*_: object) -> bool:
+    """Return True: the finding says no more than that it was a member."""
+    return True
+
+
+def _is_classic(life: Life, _: Finding, member_id: str, __: Times) -> bool:
+    return isinstance(life.owner_of[member_id], ClassicConsumer)
+
+
+def _was_left_out(life: Life, _: Finding, member_id: str, times: Times) -> bool:
+    """Return whether the leader's last SyncGroup gave a member no assignment."""
+    named = [
+        {entry["memberId"] for entry in sent.body["assignments"]}
+        for sent in life.sent
+        if sent.api == "SyncGroup" and sent.body["assignments"] and sent.at_ms <= times[1]
+    ]
+    return not named or member_id not in named[-1]
+
+
+def _kept_them(life: Life, finding: Finding, member_id: str, times: Times) -> bool:
+    """Return whether a member had not said in the time that it had given up all partitions that it had to."""
+    kept = set(_detail(finding)["partitions"])
+    return all(
+        kept & owned
+        for sent in life.sent
+        if sent.member_id == member_id and times[0] < sent.at_ms < times[1]
+        if (owned := _owned(life, sent)) is not None
+    )
+
+
+def _owned(life: Life, sent: Sent) -> set[str] | None:
+    """Return the partitions that a member says it owns; None if it says nothing about that."""
+    if sent.api == "JoinGroup":
+        try:
+            owned = read_subscription(sent.body["protocols"][0]["metadata"]).owned
+        except BlobError:
+            return None
+        return {f"{topic}-{number}" for topic, numbers in owned for number in numbers}
+    if sent.api != "ConsumerGroupHeartbeat" or sent.body.get("topicPartitions") is None:
+        return None
+    return {
+        f"{life.names.get(topic['topicId'], topic['topicId'])}-{number}"
+        for topic in sent.body["topicPartitions"]
+        for number in topic["partitions"]
+    }
+
+
+MEMBERS: Mapping[str, Callable[[Life, Finding, str, Times], bool]] = {
+    "mixed_protocols": _is_classic,
+    "empty_assignment": _was_left_out,
+    "unrevoked_partitions": _kept_them,
+}
+"""Rules whose findings say of members more than that they were members: what must be true of each."""

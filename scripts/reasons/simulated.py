@@ -8,6 +8,7 @@ from coordinator_replay.analysis.reasons.signs import DEPARTURES, SIGNS_WITHIN_M
 from coordinator_replay.analysis.reasons.topic_changes import NO_CHANGES
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence
 from coordinator_replay.engine.model import Marker
+from coordinator_replay.garbage import few_collections
 from coordinator_replay.records.blobs import open_blobs
 from scripts.reasons.true_causes import TrueCause, Truths, true_causes
 from scripts.reasons.true_facts import Witness
@@ -123,8 +124,9 @@ def judge_lives(seeds: Iterable[int], mix: Mix, most: int) -> Iterator[Verdict]:
     """Judge whole lives until there are ``most`` rebalances or more."""
     total = 0
     for seed in seeds:
-        for verdict in judge(seed, mix):
-            total += 1
-            yield verdict
+        with few_collections():
+            verdicts = list(judge(seed, mix))
+        total += len(verdicts)
+        yield from verdicts
         if total >= most:
             break

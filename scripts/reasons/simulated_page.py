@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence
 from scripts.reasons.simulated import judge_lives
-from scripts.reasons.tally import Rated, Tally
+from scripts.reasons.tally import OFTEN, Rated, Tally
 from scripts.world.mixes import HELD_OUT, MIXES, Mix
 
 PAGE_REBALANCES = 400
@@ -100,17 +101,29 @@ def _wrong(tally: Tally) -> list[str]:
 
 
 def by_rule(tally: Tally) -> list[str]:
-    """Return a table of ``likely`` causes, by cause and protocol and by kinds of facts in the evidence, as lines."""
-    lines = ["| likely | protocol | facts of the evidence | right |", "|---|---|---|---|"]
+    """Return a table of what is ``likely``, by cause and protocol and by the facts that a rule states, as lines."""
+    lines = [f"| likely | protocol | facts of the evidence | right | {_OFTEN} |", "|---|---|---|---|---|"]
     likely = [rated for rated in tally.rows if rated.confidence is Confidence.LIKELY]
     for cause, group_type in sorted({(rated.cause, rated.group_type) for rated in likely}):
-        right, of = tally.share(tally.right, cause=cause, group_type=group_type, confidence=Confidence.LIKELY)
-        lines.append(f"| {cause} | {group_type} | all | {_share(right, of)} |")
+        cells = _rated(tally, cause=cause, group_type=group_type, confidence=Confidence.LIKELY)
+        lines.append(f"| {cause} | {group_type} | all | {cells} |")
     for rated in sorted(likely):
         if tally.rows[rated] >= MANY:
-            share = _share(tally.right[rated], tally.rows[rated])
-            lines.append(f"| {rated.cause} | {rated.group_type} | {', '.join(rated.facts)} | {share} |")
+            cells = _rated(tally, **rated._asdict())
+            lines.append(f"| {rated.cause} | {rated.group_type} | {', '.join(rated.facts)} | {cells} |")
     return lines
+
+
+_OFTEN = f"right if one true cause is {OFTEN} times as frequent or as rare"
+
+
+def _rated(tally: Tally, **fields: Any) -> str:
+    """Return the share of right rows with some values, and the lowest share with other weights, as cells."""
+    right, of = tally.share(tally.right, **fields)
+    least = tally.least(**fields)
+    weight = f"{OFTEN} times as {'frequent' if least.factor > 1 else 'rare'}"
+    beside = "" if least.share == right / of else f" ({least.truth} {weight})"
+    return f"{_share(right, of)} | {100 * least.share:.1f} %{beside}"
 
 
 def _share(part: int, of: int) -> str:

@@ -24,6 +24,24 @@ class Rated(NamedTuple):
     facts: tuple[str, ...]
 
 
+OFTEN = 3
+"""The number of times that a true cause is tried more often, and more rarely."""
+
+
+class Least(NamedTuple):
+    """The lowest share of right rows if one true cause were more frequent, or rarer.
+
+    Attributes:
+        share: the share, from 0 to 1.
+        truth: the true cause that is more frequent or rarer; "nothing" where nothing set rebalances off.
+        factor: how much more frequent it is.
+    """
+
+    share: float
+    truth: str
+    factor: float
+
+
 class Tally:
     """Counts of judged rebalances of a mix.
 
@@ -31,7 +49,8 @@ class Tally:
         seeds: the first and the last seed.
         rows: number of rows.
         right: number of rows that name the truth.
-        named: number of rows that have the truth as cause or alternative, or are UNKNOWN.
+        named: number of rows that have it among cause and alternatives, or are UNKNOWN.
+        truths: number of rows by their true cause and by whether they are right.
         wrong: number of rows that claim too much, by confidence, protocol, cause and truth.
         faults: lines about each row that is certain and wrong, does not name the truth, or has a false fact.
         alternatives: number of alternatives of all rows.
@@ -42,6 +61,7 @@ class Tally:
     def __init__(self, verdicts: Iterable[Verdict] = ()) -> None:
         self.seeds: tuple[int, int] | None = None
         self.rows, self.right, self.named = Counter[Rated](), Counter[Rated](), Counter[Rated]()
+        self.truths = Counter[tuple[Rated, str, bool]]()
         self.wrong = Counter[tuple[str, str, str, str]]()
         self.faults: list[str] = []
         self.alternatives = self.facts = self.false = 0
@@ -62,19 +82,44 @@ class Tally:
         self.rows[rated] += 1
         self.right[rated] += verdict.is_right
         self.named[rated] += verdict.is_among
+        truth = str(verdict.truth or "nothing")
+        self.truths[rated, truth, verdict.is_right] += 1
         self.alternatives += len(row["alternatives"])
         self.facts += len(row["facts"])
         self.false += len(verdict.false)
         if verdict.claims_too_much:
-            truth = str(verdict.truth or "nothing")
             self.wrong[rated.confidence, rated.group_type, rated.cause, truth] += 1
         if faults := verdict.faults:
             self.faults.append(f"{verdict.seed}: {'; '.join(faults)}: {_told(verdict)}")
 
     def share(self, counts: Counter[Rated], **fields: Any) -> tuple[int, int]:
-        """Return the counted rows with the given values, and all rows with these values, as numbers."""
-        rated = [rated for rated in self.rows if all(getattr(rated, name) == value for name, value in fields.items())]
+        """Return how many of the rows with some values are among the counted ones, and how many such rows there are."""
+        rated = [rated for rated in self.rows if _has(rated, fields)]
         return sum(counts[one] for one in rated), sum(self.rows[one] for one in rated)
+
+    def least(self, **fields: Any) -> Least:
+        """Return the lowest share of right rows with some values, if a true cause has another weight.
+
+        A rebalance counts as often as the weight of its true cause says, so no other lives are needed.
+        """
+        right, rows = Counter[str](), Counter[str]()
+        for (rated, truth, is_right), count in self.truths.items():
+            if _has(rated, fields):
+                rows[truth] += count
+                right[truth] += count * is_right
+        return min(
+            Least(
+                (right.total() + (factor - 1) * right[truth]) / (rows.total() + (factor - 1) * rows[truth]),
+                truth,
+                factor,
+            )
+            for truth in rows
+            for factor in (OFTEN, 1 / OFTEN)
+        )
+
+
+def _has(rated: Rated, fields: Mapping[str, Any]) -> bool:
+    return all(getattr(rated, name) == value for name, value in fields.items())
 
 
 def _told(verdict: Verdict) -> str:

@@ -26,7 +26,8 @@ from coordinator_replay.simulation.coordinator import (
     Topic,
 )
 from coordinator_replay.simulation.coordinator.assignor.client import Partition
-from scripts.world.client_bytes import JAVA, LIBRARIES
+from coordinator_replay.simulation.coordinator.config import FAULTS, BrokerFault
+from scripts.world.client_bytes import JAVA, LIBRARIES, OLD_JAVA
 from scripts.world.consumers import ClassicConsumer, Consumer, ModernConsumer
 from scripts.world.mixes import Mix
 
@@ -115,10 +116,13 @@ class Life:
         self.is_modern = self._chance(mix.modern_share)
         for name in ("orders", "payments", "clicks")[: self.random.randint(1, 3)]:
             self._topics[name] = self._new_topic(name)
-        config = self._config()
+        fault = self._fault(seed)
+        config = self._config() | _settings(fault)
         self.retention_minutes = int(config["offsets.retention.minutes"])
         self.coordinator = Coordinator(Config(config), self._topics.values(), now_ms=START_MS, observer=self._observe)
         self._choose_habits()
+        if fault is not None:
+            self._suit(fault)
 
     def _observe(self, event: Event) -> None:
         self.truth.append(event)
@@ -171,6 +175,7 @@ class Life:
         self._commit_ms = choice([0, 1000, 5000, 5000, 60_000])
         self._traffic = choice([0.02, 0.5, 1.0])
         self._is_static = self._chance(0.3)
+        self._may_migrate = self._protocol_type == "consumer"
         self._regex = self.random.choice(["orders|pay.*", ".*s"]) if self._chance(0.2) else None
         self._same_client = self._chance(0.3)
         self._same_host = self._chance(0.2)
@@ -178,6 +183,21 @@ class Life:
         self._join_version = choice(self._library.join_versions)
         if self._is_static:
             self._join_version = max(5, self._join_version)
+
+    def _fault(self, seed: int) -> BrokerFault | None:
+        """Draw a fault of the broker. All other draws stay those of a life without it."""
+        random = Random(f"{self.mix.name}-{seed}-fault")  # noqa: S311
+        return random.choice(list(BrokerFault)) if random.random() < self.mix.fault_share else None
+
+    def _suit(self, fault: BrokerFault) -> None:
+        """Give the group clients of the time in which brokers had a fault, of the kind that it meets."""
+        self.is_modern, self._may_migrate = False, False
+        if fault is BrokerFault.JOIN_WITHOUT_TIMEOUT:
+            self._library, self._join_version, self._is_static = OLD_JAVA, 0, False
+            self._assignors = OLD_JAVA.assignors[0]
+        elif fault is BrokerFault.STATIC_JOIN_BEFORE_SYNC:
+            self._library, self._join_version, self._is_static = JAVA, 5, True
+            self._assignors = JAVA.assignors[1]
 
     # -- time --------------------------------------------------------------------------------------------------------
 
@@ -539,7 +559,7 @@ class Life:
         self._migrate(is_modern=False)
 
     def _migrate(self, *, is_modern: bool) -> None:
-        if self._protocol_type != "consumer":
+        if not self._may_migrate:
             return
         self.is_modern = is_modern
         for old in list(self._on):
@@ -655,6 +675,14 @@ class Life:
             self.pass_time(self.random.choice([0, 100, 40_000]))
             self._topics[topic.name] = self._new_topic(topic.name)
             self._topics_changed(topic.name)
+
+
+def _settings(fault: BrokerFault | None) -> dict[str, Any]:
+    """Return the settings of a broker with a fault; offsets are looked at often, so that a rebalance is met."""
+    if fault is None:
+        return {}
+    often = {"offsets.retention.check.interval.ms": 5000} if fault is BrokerFault.EXPIRY_IN_REBALANCE else {}
+    return {FAULTS: [fault], **often}
 
 
 def _members_of(records: Sequence[Record]) -> Iterator[str]:

@@ -24,9 +24,10 @@ class Mix(NamedTuple):
         name: name of the mix.
         weights: weight of each trigger.
         modern_share: share of groups that begin with the consumer group protocol.
-        odd_share: share of groups with settings that are allowed, but rare.
-        sizes: possible numbers of consumers at the beginning, all equally likely.
-        overlap_share: share of triggers after which the next one does not wait until the group is at rest.
+        odd_share: share of groups with settings that are lawful and rare.
+        sizes: numbers of consumers at the beginning, each as likely.
+        overlap_share: share of triggers that do not wait until the group has come to rest.
+        fault_share: share of lives on a broker with a fault of an earlier release.
     """
 
     name: str
@@ -35,13 +36,14 @@ class Mix(NamedTuple):
     odd_share: float
     sizes: tuple[int, ...]
     overlap_share: float
+    fault_share: float
 
     def scaled(self, trigger: str, factor: float) -> "Mix":
         """Return the mix with a trigger more or less frequent."""
         return self._replace(weights={**self.weights, trigger: self.weights[trigger] * factor})
 
 
-UNIFORM = Mix("uniform", dict.fromkeys(TRIGGERS, 1.0), 0.5, 0.5, (1, 2, 3, 4), 0.4)
+UNIFORM = Mix("uniform", dict.fromkeys(TRIGGERS, 1.0), 0.5, 0.5, (1, 2, 3, 4), 0.4, 0.05)
 
 FLEET = Mix(
     "fleet",
@@ -58,7 +60,7 @@ FLEET = Mix(
         # Offsets, and groups that end (a guess).
         "delete_offsets": 0.5, "all_leave": 2, "delete_group": 0.5, "transaction": 1, "quiet": 6,
     },
-    0.25, 0.05, (1, 2, 3, 4, 6), 0.15,
+    0.25, 0.05, (1, 2, 3, 4, 6), 0.15, 0.01,
 )  # fmt: skip
 
 MIXES: Mapping[str, Mix] = {mix.name: mix for mix in (UNIFORM, FLEET)}

@@ -19,7 +19,7 @@ from coordinator_replay.pipeline.audit import Summary
 from coordinator_replay.pipeline.options import ExpiryOptions
 from coordinator_replay.simulation.simulated_log import TOPICS
 from coordinator_replay.times import milliseconds
-from scripts.reasons.named_clients import NAMING, falsely_named
+from scripts.reasons.named_clients import falsely_named, names_anybody
 from scripts.reasons.removed import removals
 from scripts.reasons.simulated import Row, judge_rows, rebalances
 from scripts.world.cluster import Cluster, clusters
@@ -28,7 +28,11 @@ from scripts.world.mixes import Mix
 from tests.cleaner.lives import recorded_life
 from tests.completeness.random_lives import dumps_of
 
-FEW = DEFAULTS.with_changes({"storm_rebalances": 3, "flapping_returns": 2, "stuck_ms": 1, "unrevoked_ms": 1})
+FEW = DEFAULTS.with_changes(
+    {"storm_rebalances": 3, "flapping_returns": 2}
+    | dict.fromkeys(("stuck_ms", "unrevoked_ms", "unowned_ms", "mixed_protocols_ms", "disjoint_ms"), 1)
+    | dict.fromkeys(("unbalanced_ms", "stall_ms", "patience"), 1)
+)
 """So small that most lives have findings that name clients."""
 
 SAME = (
@@ -78,9 +82,9 @@ def _hold(cluster: Cluster, warehouse: Path, held: Held) -> None:
     findings = _rows(warehouse, "findings")
     for seed, life in cluster.lives.items():
         hold_rebalances(seed, life, [row for row in found if row["group_id"] == life.group], held)
-        for finding in (row for row in findings if row["group_id"] == life.group and row["rule"] in NAMING):
+        for finding in (row for row in findings if row["group_id"] == life.group and names_anybody(row)):
             named = falsely_named(life, finding)
-            held.hold(f"clients of {finding['rule']}", (seed, finding["message"], named), is_true=not named)
+            held.hold(f"named by {finding['rule']}", (seed, finding["message"], named), is_true=not named)
     for removal in removals(cluster, warehouse):
         told = (removal.seed, removal.row["to_offset"], removal.row["ended_by"], removal.trigger)
         if removal.row["ended_confidence"] == "certain":

@@ -5,6 +5,7 @@ are accepted: threads, buffers, replication, share and streams groups.
 """
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from coordinator_replay.errors import UsageError
@@ -14,6 +15,19 @@ MIGRATION_POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
 SERVER_ASSIGNORS = ("uniform", "range")
 CLIENT_ASSIGNORS = "group.consumer.client.assignors"
 """Our own setting: the client-side assignment of KIP-848's draft, which no release of Kafka has."""
+FAULTS = "coordinator.faults"
+"""Our own setting: faults of earlier releases that the coordinator has."""
+
+
+class BrokerFault(StrEnum):
+    """A fault of earlier releases, which Kafka 4.3 does not have."""
+
+    JOIN_WITHOUT_TIMEOUT = "KAFKA-8653"
+    """Kafka 2.3.0: version 0 of JoinGroup has a rebalance timeout of -1, which counts as 0."""
+    STATIC_JOIN_BEFORE_SYNC = "KAFKA-9801"
+    """Kafka 2.3.0 to 2.4.1: a static member that comes back while the leader assigns begins no rebalance."""
+    EXPIRY_IN_REBALANCE = "KAFKA-13636"
+    """Kafka 2.4.0 to 3.1.0: offsets expire by the topics of a generation that is not Stable."""
 
 
 class NumberConfig(NamedTuple):
@@ -59,7 +73,7 @@ WITHOUT_EFFECT = ("group.coordinator.", "group.share.", "group.streams.", "share
 class Config:
     """The settings of one coordinator and of its groups."""
 
-    __slots__ = ("_groups", "_numbers", "assignors", "client_assignors", "migration_policy")
+    __slots__ = ("_groups", "_numbers", "assignors", "client_assignors", "faults", "migration_policy")
 
     def __init__(self, settings: Mapping[str, Any] | None = None) -> None:
         """Take settings by name.
@@ -74,6 +88,7 @@ class Config:
         self.assignors: tuple[str, ...] = SERVER_ASSIGNORS
         self.migration_policy = MIGRATION_POLICIES[0]
         self.client_assignors = False
+        self.faults: frozenset[BrokerFault] = frozenset()
         for name, value in (settings or {}).items():
             self._set(name, value)
         self._check_bounds()
@@ -129,6 +144,8 @@ class Config:
             self.migration_policy = policy
         elif name == CLIENT_ASSIGNORS:
             self.client_assignors = value is True or str(value).lower() == "true"
+        elif name == FAULTS:
+            self.faults = _faults(value)
         elif not name.startswith(WITHOUT_EFFECT):
             raise UsageError(f"unknown setting {name!r}")
 
@@ -137,6 +154,11 @@ class Config:
             low, value, high = (self._numbers[f"group.consumer.{end}{name}"] for end in ("min.", "", "max."))
             if not low <= value <= high:
                 raise UsageError(f"group.consumer.{name} is {value}; it must be between {low} and {high}")
+
+    @property
+    def has_sync_timer(self) -> bool:
+        """Return whether members that send no SyncGroup are removed, which brokers do since Kafka 2.8.1."""
+        return self.faults.isdisjoint({BrokerFault.JOIN_WITHOUT_TIMEOUT, BrokerFault.STATIC_JOIN_BEFORE_SYNC})
 
     @property
     def allows_upgrade(self) -> bool:
@@ -158,8 +180,19 @@ def _number(name: str, value: Any) -> int:
         raise UsageError(f"{name} is {value!r}; it must be a whole number") from None
 
 
+def _listed(value: str | Sequence[str]) -> tuple[str, ...]:
+    return tuple(value.split(",")) if isinstance(value, str) else tuple(value)
+
+
+def _faults(value: str | Sequence[str]) -> frozenset[BrokerFault]:
+    names = [name for name in _listed(value) if name]
+    if unknown := [name for name in names if name not in set(BrokerFault)]:
+        raise UsageError(f"{FAULTS} has {', '.join(unknown)}; there are {', '.join(BrokerFault)}")
+    return frozenset(map(BrokerFault, names))
+
+
 def _assignors(value: str | Sequence[str]) -> tuple[str, ...]:
-    names = tuple(value.split(",")) if isinstance(value, str) else tuple(value)
+    names = _listed(value)
     unknown = [name for name in names if name not in SERVER_ASSIGNORS]
     if unknown or not names or len(set(names)) != len(names):
         raise UsageError(

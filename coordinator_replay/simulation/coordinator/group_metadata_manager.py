@@ -15,6 +15,7 @@ from coordinator_replay.simulation.coordinator import record_helpers
 from coordinator_replay.simulation.coordinator.classic import members as classic_members
 from coordinator_replay.simulation.coordinator.classic import rebalance
 from coordinator_replay.simulation.coordinator.classic.join import Join
+from coordinator_replay.simulation.coordinator.config import BrokerFault
 from coordinator_replay.simulation.coordinator.consumer import classic_members as consumer_classic_members
 from coordinator_replay.simulation.coordinator.consumer.members import consumer_group_tombstones
 from coordinator_replay.simulation.coordinator.errors import RequestError
@@ -40,7 +41,7 @@ def join_group(shard: Shard, request: Request, reply: Reply) -> Outcome:
     lowest, highest = (shard.config.number(f"group.{end}.session.timeout.ms") for end in ("min", "max"))
     if not lowest <= body["sessionTimeoutMs"] <= highest:
         raise RequestError("INVALID_SESSION_TIMEOUT")
-    if request.version == 0:
+    if request.version == 0 and BrokerFault.JOIN_WITHOUT_TIMEOUT not in shard.config.faults:
         request = request._replace(body={**body, "rebalanceTimeoutMs": body["sessionTimeoutMs"]})
     group = shard.group(body["groupId"])
     if group is not None and not isinstance(group, ClassicGroup | ConsumerGroup):

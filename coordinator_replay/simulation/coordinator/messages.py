@@ -16,6 +16,7 @@ from coordinator_replay.records.definition import INTEGER_SIZES, Field, Struct, 
 from coordinator_replay.schemas_folder import schema_files
 
 Body = dict[str, Any]
+Check = Callable[[Any], bool]
 
 ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
 NATURAL_DEFAULTS: Mapping[str, Any] = {"string": "", "bytes": "", "bool": False, "uuid": ZERO_UUID}
@@ -97,16 +98,25 @@ def _filled(fields: tuple[Field, ...], body: Any, where: str) -> Body:
     defaults, by_name = _blank(fields)
     filled = dict(defaults)
     for name, value in body.items():
-        field = by_name.get(name)
-        if field is None:
+        if name not in by_name:
             raise UsageError(f"{where}: unknown field {name!r}")
-        filled[name] = _checked(field, value, f"{where}.{name}")
+        field, is_plain = by_name[name]
+        filled[name] = value if is_plain(value) else _checked(field, value, f"{where}.{name}")
     return filled
 
 
 @cache
-def _blank(fields: tuple[Field, ...]) -> tuple[Body, Mapping[str, Field]]:
-    return {field.name: _default(field) for field in fields}, {field.name: field for field in fields}
+def _blank(fields: tuple[Field, ...]) -> tuple[Body, Mapping[str, tuple[Field, Check]]]:
+    """Return the defaults of fields, and by name each field with a check for values that need no further look."""
+    return {field.name: _default(field) for field in fields}, {field.name: (field, _plain(field)) for field in fields}
+
+
+def _plain(field: Field) -> Check:
+    return _is_never if field.is_array or field.type == "struct" else CHECKS[field.type]
+
+
+def _is_never(_: Any) -> bool:
+    return False
 
 
 def _default(field: Field) -> Any:
@@ -141,7 +151,7 @@ def _checked_one(field: Field, value: Any, where: str) -> Any:
     return value
 
 
-def _integer_check(bits: int) -> Callable[[Any], bool]:
+def _integer_check(bits: int) -> Check:
     limit = 1 << (bits - 1)
     return lambda value: type(value) is int and -limit <= value < limit
 
@@ -151,7 +161,7 @@ BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3
 UUID = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
 """An id as Kafka prints it; its last character holds two bits."""
 
-CHECKS: Mapping[str, Callable[[Any], bool]] = {
+CHECKS: Mapping[str, Check] = {
     "string": lambda value: isinstance(value, str),
     "bytes": lambda value: isinstance(value, str) and BASE64.fullmatch(value) is not None,
     "bool": lambda value: isinstance(value, bool),
@@ -162,16 +172,20 @@ CHECKS: Mapping[str, Callable[[Any], bool]] = {
 
 
 def _trimmed(fields: tuple[Field, ...], version: int, body: Mapping[str, Any]) -> Body:
-    defaults, _ = _blank(fields)
     trimmed = {}
-    for field in fields:
-        if version in field.versions:
-            value = body.get(field.name, defaults[field.name])
-            if field.fields and value is not None:
-                value = (
-                    [_trimmed(field.fields, version, element) for element in value]
-                    if field.is_array
-                    else _trimmed(field.fields, version, value)
-                )
-            trimmed[field.name] = value
+    for field, default in _of_version(fields, version):
+        value = body.get(field.name, default)
+        if field.fields and value is not None:
+            value = (
+                [_trimmed(field.fields, version, element) for element in value]
+                if field.is_array
+                else _trimmed(field.fields, version, value)
+            )
+        trimmed[field.name] = value
     return trimmed
+
+
+@cache
+def _of_version(fields: tuple[Field, ...], version: int) -> tuple[tuple[Field, Any], ...]:
+    """Return the fields that a version has, each with its default."""
+    return tuple((field, _default(field)) for field in fields if version in field.versions)

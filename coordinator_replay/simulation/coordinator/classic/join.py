@@ -10,6 +10,7 @@ from typing import Any
 from coordinator_replay.engine.model import Current, GroupState, Member, Protocol, Subscription
 from coordinator_replay.simulation.coordinator.classic import rebalance
 from coordinator_replay.simulation.coordinator.classic.rebalance import Records, join_body
+from coordinator_replay.simulation.coordinator.config import BrokerFault
 from coordinator_replay.simulation.coordinator.errors import MemberSideError, RequestError
 from coordinator_replay.simulation.coordinator.live_groups.classic_group import LiveClassicGroup
 from coordinator_replay.simulation.coordinator.messages import Request
@@ -133,6 +134,9 @@ class Join:
                     f"Group's selectedProtocol will change because static member {member_id} with instance id "
                     f"{instance_id} joined with change of protocol"
                 )
+            case GroupState.COMPLETING_REBALANCE if BrokerFault.STATIC_JOIN_BEFORE_SYNC in self.shard.config.faults:
+                rebalance.note_sync(self.shard, live, old_member_id)
+                return Outcome(when_written=lambda: self._answer_replaced(member_id, old_leader))
             case GroupState.COMPLETING_REBALANCE:
                 return self._rebalance(
                     f"Updating metadata for static member {member_id} with instance id {instance_id}"

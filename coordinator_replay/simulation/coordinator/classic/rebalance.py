@@ -199,7 +199,8 @@ def complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
         live.new_members.discard(member_id)
         live.pending_syncs.add(member_id)
     timeout_ms, generation = live.rebalance_timeout_ms, live.generation
-    _schedule(shard, live, "sync", timeout_ms, lambda group: _expire_pending_syncs(shard, group, generation))
+    if shard.config.has_sync_timer:
+        _schedule(shard, live, "sync", timeout_ms, lambda group: _expire_pending_syncs(shard, group, generation))
     return NO_RECORDS
 
 

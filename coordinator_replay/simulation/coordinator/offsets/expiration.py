@@ -12,6 +12,7 @@ from coordinator_replay.engine.model import GroupState
 from coordinator_replay.engine.notes import Group
 from coordinator_replay.engine.offsets import StoredOffset
 from coordinator_replay.simulation.coordinator import record_helpers
+from coordinator_replay.simulation.coordinator.config import BrokerFault
 from coordinator_replay.simulation.coordinator.group_metadata_manager import group_tombstones
 from coordinator_replay.simulation.coordinator.live_groups.classic_group import LiveClassicGroup
 from coordinator_replay.simulation.coordinator.messages import ZERO_UUID
@@ -77,7 +78,7 @@ def _expired(shard: Shard, group_id: str, group: Group) -> tuple[list[NewRecord]
     offsets = shard.offsets(group_id)
     if not offsets.stored:
         return [], not offsets.pending
-    since = _since(group)
+    since = _since(shard, group)
     if since is None:
         return [], False
     retention_ms = shard.config.number("offsets.retention.minutes") * MINUTE_MS
@@ -95,11 +96,8 @@ def _expired(shard: Shard, group_id: str, group: Group) -> tuple[list[NewRecord]
     return records, len(records) == len(offsets.stored) and not offsets.pending
 
 
-def _since(group: Group) -> Since | None:
-    """Return a function that gives the time from which an offset's retention counts.
-
-    Return None if no offset of the group may expire now.
-    """
+def _since(shard: Shard, group: Group) -> Since | None:
+    """Return the time from which retention counts in a group; None if no offset expires."""
     if isinstance(group, ConsumerGroup):
         return lambda offset: offset.commit_timestamp_ms
     if not isinstance(group, LiveClassicGroup):
@@ -109,7 +107,8 @@ def _since(group: Group) -> Since | None:
         return lambda offset: offset.commit_timestamp_ms
     if group.state is GroupState.EMPTY:
         return lambda offset: emptied_ms if emptied_ms is not None else offset.commit_timestamp_ms
-    if group.state is GroupState.STABLE and group.protocol_type == CONSUMER_PROTOCOL_TYPE and group.topics is not None:
+    is_stable = group.state is GroupState.STABLE or BrokerFault.EXPIRY_IN_REBALANCE in shard.config.faults
+    if is_stable and group.protocol_type == CONSUMER_PROTOCOL_TYPE and group.topics is not None:
         return lambda offset: offset.commit_timestamp_ms
     return None
 
