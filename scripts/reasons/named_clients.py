@@ -15,6 +15,9 @@ Finding = Mapping[str, Any]
 Detail = Mapping[str, Any]
 Times = tuple[int, int]
 
+END_MS = 1 << 60
+"""A time after all lives."""
+
 JOINS = frozenset({"JoinGroup", "ConsumerGroupHeartbeat"})
 """Requests by which a client becomes a member, or stays one."""
 
@@ -33,7 +36,7 @@ def falsely_named(life: Life, finding: Finding) -> list[str]:
     A client that set off rebalances must have done something of the kind in the time of the finding. A member must have
     been one then, and must have done, or left undone, what the finding says.
     """
-    times, detail = _span(life, finding), _detail(finding)
+    times, detail = _span(finding), _detail(finding)
     check = CLIENTS.get(finding["rule"])
     clients = [name for name in check[0](detail) if not check[1](life, finding, name, times)] if check else []
     says = MEMBERS.get(finding["rule"], _is_member)
@@ -61,18 +64,23 @@ def _member_ids(finding: Finding) -> list[str]:
     return list(dict.fromkeys(filter(None, found)))
 
 
-def _span(life: Life, finding: Finding) -> Times:
-    """Return the time that a finding speaks of.
+def _span(finding: Finding) -> Times:
+    """Return the time that a finding speaks of; one without a beginning or an end on record speaks of any time."""
+    first, last = finding["first_seen"], finding["last_seen"]
+    return 0 if first is None else milliseconds(first), END_MS if last is None else milliseconds(last)
+
+
+def _since_record_before(life: Life, times: Times) -> Times:
+    """Return a time that begins with the classic generation before.
 
     The record of a classic rebalance is written at its end. So the range begins at the record of the rebalance before.
     """
-    first_ms, last_ms = (milliseconds(finding[name]) for name in ("first_seen", "last_seen"))
     before = [
         record.timestamp_ms or 0
         for record in life.written
-        if isinstance(record, Record) and record.kind == "GroupMetadata" and (record.timestamp_ms or 0) < first_ms
+        if isinstance(record, Record) and record.kind == "GroupMetadata" and (record.timestamp_ms or 0) < times[0]
     ]
-    return max(before, default=first_ms), last_ms
+    return max(before, default=times[0]), times[1]
 
 
 def _of(life: Life, name: str) -> Iterator[Consumer]:
@@ -103,7 +111,7 @@ def _members(record: Record) -> Iterator[tuple[str, set[str]]]:
 
 def _acted(life: Life, _: Finding, name: str, times: Times) -> bool:
     """Return whether a client joined, left, changed or began a rebalance in a time, or was removed."""
-    first_ms, last_ms = times
+    first_ms, last_ms = _since_record_before(life, times)
     return any(
         first_ms <= at_ms <= last_ms
         for consumer in _of(life, name)
