@@ -34,7 +34,7 @@ from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.times import latest_ms
 
-VERSION = 29
+VERSION = 30
 
 SNAPSHOT_VERSION = 1000 * VERSION + ENGINE_VERSION
 """Version of the stored snapshots of a group, made of two: of their own form, and of the engine's snapshot in them."""

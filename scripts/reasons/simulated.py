@@ -31,7 +31,8 @@ class Verdict(NamedTuple):
         truth: the true cause; None if nothing set the rebalance off.
         accepted: causes that count as right: the true cause, and causes that mean the same.
         why: Kafka's own reason.
-        false: facts of the row's evidence that are not true.
+        beside: causes that name the truth among the alternatives only.
+        false: facts of its evidence that are not true.
     """
 
     seed: int
@@ -39,6 +40,7 @@ class Verdict(NamedTuple):
     truth: Cause | None
     accepted: frozenset[Cause]
     why: str
+    beside: frozenset[Cause] = frozenset()
     false: tuple[Row, ...] = ()
 
     @property
@@ -53,8 +55,9 @@ class Verdict(NamedTuple):
 
     @property
     def is_among(self) -> bool:
-        """Return whether the row's cause or one of its alternatives is true. UNKNOWN also counts: it claims nothing."""
-        return self.is_right or self.is_open or not self.accepted.isdisjoint(map(Cause, self.row["alternatives"]))
+        """The cause is named, or among the alternatives; an open row claims nothing."""
+        named = self.accepted | self.beside
+        return self.is_right or self.is_open or not named.isdisjoint(map(Cause, self.row["alternatives"]))
 
     @property
     def claims_too_much(self) -> bool:
@@ -109,8 +112,9 @@ def judge_rows(seed: int, life: Life, rows: Iterable[Row]) -> Iterator[Verdict]:
     for row in rows:
         causes = _nearest(truths, row)
         accepted = frozenset[Cause]().union(*(cause.accepted for cause in causes))
+        beside = frozenset[Cause]().union(*(cause.beside for cause in causes))
         first = causes[0] if causes else TrueCause(None, accepted, "")
-        yield Verdict(seed, row, first.truth, accepted, first.why, tuple(witness.false_facts(row)))
+        yield Verdict(seed, row, first.truth, accepted, first.why, beside, tuple(witness.false_facts(row)))
 
 
 def _nearest(truths: Truths, row: Row) -> list[TrueCause]:

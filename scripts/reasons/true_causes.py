@@ -10,8 +10,9 @@ from coordinator_replay.analysis.reasons.vocabulary import Cause
 from coordinator_replay.engine.model import Record
 from coordinator_replay.records.blobs import BlobError, read_assignment, subscribed_topics
 from coordinator_replay.simulation.coordinator import BatchWritten, EpochBumped, RebalanceStarted
+from coordinator_replay.simulation.coordinator.classic.join import REQUIRES_MEMBER_ID_SINCE
 from coordinator_replay.simulation.coordinator.truth import TriggerKind
-from scripts.world.consumers import LEFT_BY_POLL_TIMEOUT
+from scripts.world.consumers import LEFT_BY_POLL_TIMEOUT, ClassicConsumer
 from scripts.world.life import Life, Sender
 
 FIRST_EPOCH = 2
@@ -19,6 +20,9 @@ FIRST_EPOCH = 2
 
 _MEMBER = re.compile(r"(?:Adding new member|Updating metadata for member|Leader) (?P<id>\S+) ")
 """The member that a coordinator's reason names."""
+
+_LEFT = re.compile(r"explicit `LeaveGroup` request for \((?P<ids>.*)\) members")
+"""The members that a coordinator's reason names, of a classic group."""
 
 
 class TrueCause(NamedTuple):
@@ -29,12 +33,14 @@ class TrueCause(NamedTuple):
         accepted: causes that count as right: the true cause, and causes that mean the same.
         why: Kafka's own reason.
         member_id: the member of a classic group that joined, or joined again.
+        beside: what names it among the alternatives, and is not right as the cause.
     """
 
     truth: Cause | None
     accepted: frozenset[Cause]
     why: str
     member_id: str | None = None
+    beside: frozenset[Cause] = frozenset()
 
     def accepting(self, *causes: Cause) -> "TrueCause":
         """Return a copy with more causes that count as right."""
@@ -56,7 +62,7 @@ def true_causes(life: Life) -> Truths:
     """Return the causes of each rebalance."""
     records = {record.offset: record for record in life.written if isinstance(record, Record)}
     found: Truths = defaultdict(list)
-    phases, epochs = _Phases(found), _Epochs(found)
+    phases, epochs = _Phases(found, _pending(life)), _Epochs(found)
     for number, event in enumerate(life.truth):
         if isinstance(event, RebalanceStarted):
             phases.started(event, life.senders.get(number))
@@ -69,24 +75,41 @@ def true_causes(life: Life) -> Truths:
     return found
 
 
+def _pending(life: Life) -> frozenset[str]:
+    """Return the member ids that were given out and never used to join (KIP-394)."""
+    joined = {sent.member_id for sent in life.sent if sent.api == "JoinGroup"}
+    return frozenset(
+        member_id
+        for member_id, consumer in life.owner_of.items()
+        if isinstance(consumer, ClassicConsumer)
+        if consumer.instance_id is None and consumer.join_version >= REQUIRES_MEMBER_ID_SINCE
+        if member_id not in joined
+    )
+
+
 class _Phases:
     """The join phases of a classic group.
 
     Attributes:
-        found: the causes of each generation.
-        waiting: the causes of the join phases since the last recorded generation.
-        last: the last recorded generation, as in its record.
+        found: what set off each generation.
+        pending: member ids that were given out and never used to join.
+        waiting: what set off the phases since the last recorded generation.
+        last: this generation, as its record has it.
     """
 
-    def __init__(self, found: Truths) -> None:
-        self.found = found
+    def __init__(self, found: Truths, pending: frozenset[str]) -> None:
+        self.found, self.pending = found, pending
         self.waiting: list[TrueCause] = []
         self.last: Mapping[str, Any] = {"members": []}
 
     def started(self, event: RebalanceStarted, sender: Sender | None) -> None:
         """Note that a phase began."""
-        member = _MEMBER.match(event.reason)
-        self.waiting.append(_cause(event, sender)._replace(member_id=member["id"] if member is not None else None))
+        member, left = _MEMBER.match(event.reason), _LEFT.match(event.reason)
+        cause = _cause(event, sender)._replace(member_id=member["id"] if member is not None else None)
+        if left is not None and self.pending.issuperset(left["ids"].split(", ")):
+            # A client that got a member id and never joined came and left.
+            cause = cause._replace(beside=frozenset({Cause.MEMBER_JOIN}))
+        self.waiting.append(cause)
 
     def written(self, batch: Sequence[Record], at_ms: int) -> None:
         """Note the generations of a batch."""

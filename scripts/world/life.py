@@ -90,6 +90,7 @@ class Life:
         topics: all topics that have existed.
         group: the group's id.
         retention_minutes: offsets.retention.minutes.
+        fault: the fault that its broker has.
     """
 
     def __init__(self, seed: int, mix: Mix, group: str = GROUP) -> None:
@@ -116,13 +117,13 @@ class Life:
         self.is_modern = self._chance(mix.modern_share)
         for name in ("orders", "payments", "clicks")[: self.random.randint(1, 3)]:
             self._topics[name] = self._new_topic(name)
-        fault = self._fault(seed)
-        config = self._config() | _settings(fault)
+        self.fault = self._fault(seed)
+        config = self._config() | _settings(self.fault)
         self.retention_minutes = int(config["offsets.retention.minutes"])
         self.coordinator = Coordinator(Config(config), self._topics.values(), now_ms=START_MS, observer=self._observe)
         self._choose_habits()
-        if fault is not None:
-            self._suit(fault)
+        if self.fault is not None:
+            self._suit(self.fault)
 
     def _observe(self, event: Event) -> None:
         self.truth.append(event)

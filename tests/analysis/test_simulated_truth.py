@@ -7,11 +7,12 @@ from collections.abc import Iterable
 
 import pytest
 
+from coordinator_replay.analysis.reasons.vocabulary import Cause
 from coordinator_replay.engine.model import Record
 from coordinator_replay.simulation.coordinator import RebalanceStarted
 from scripts.reasons import simulated_page
 from scripts.reasons.simulated import Verdict, judge, judge_lives, rebalances
-from scripts.reasons.simulated_page import judge_many, report
+from scripts.reasons.simulated_page import by_rule, judge_many, report
 from scripts.reasons.tally import Tally
 from scripts.reasons.true_facts import Witness
 from scripts.world import life as world
@@ -120,6 +121,31 @@ def test_lives_of_a_long_run_whose_truth_was_not_named_name_it(seed: int) -> Non
     assert all(verdict.is_among for verdict in judge(LONG_RUN[seed], UNIFORM))
 
 
+def test_a_client_that_left_before_it_joined_is_named_beside_a_member_that_did() -> None:
+    """Its LeaveGroup began the phase; no record shows it. Only as an alternative does MEMBER_JOIN stand for it."""
+    [verdict] = [verdict for verdict in judge(LONG_RUN[500_576], FLEET) if verdict.beside]
+    assert (verdict.truth, verdict.row["cause"], verdict.is_right) == ("MEMBER_LEAVE", "MEMBER_JOIN", False)
+    assert verdict.is_among
+    for cause, alternatives, is_among in (("MEMBER_JOIN", [], False), ("LEADER_REJOIN", ["MEMBER_JOIN"], True)):
+        row = {**verdict.row, "cause": cause, "alternatives": alternatives}
+        assert verdict._replace(row=row).is_among is is_among
+        assert not verdict._replace(row=row).is_right
+
+
+@pytest.mark.parametrize("name", MIXES)
+def test_no_certain_cause_is_wrong_on_brokers_with_faults(name: str) -> None:
+    _check(judge_lives(HELD_OUT[200_000:], MIXES[name]._replace(fault_share=1), 100))
+
+
+def test_a_life_without_a_fault_of_its_broker_stays_as_it_is() -> None:
+    """Faults are drawn apart: of ten seeds, those without one have the same life in a world without faults."""
+    some = UNIFORM._replace(fault_share=0.5)
+    faults = {seed: Life(seed, some).fault for seed in LOOKED_AT[:10]}
+    assert set(faults.values()) > {None}
+    seed = next(seed for seed, found in faults.items() if found is None)
+    assert Life(seed, some).run(3).written == Life(seed, UNIFORM._replace(fault_share=0)).run(3).written
+
+
 @pytest.mark.parametrize("is_modern", [False, True])
 def test_a_group_that_was_forgotten_is_not_called_converted(is_modern: bool) -> None:
     """A classic member with an id of its own is refused by an empty consumer group; the group is forgotten by that."""
@@ -202,6 +228,18 @@ def test_each_kind_of_wrong_answer_is_seen() -> None:
     assert tally.wrong.total() == 2
     assert (tally.right.total(), tally.named.total(), tally.false) == (2, 3, 1)
     assert len(tally.faults) == 3
+
+
+def test_another_weight_of_a_true_cause_changes_the_share_of_right_rows() -> None:
+    """Five right rows of two true causes, and one wrong row, whose true cause may be three times as frequent."""
+    [verdict] = [one for one in judge(HELD_OUT[100], UNIFORM) if one.row["confidence"] == "certain"][:1]
+    right = verdict._replace(row={**verdict.row, "confidence": "likely"})
+    other = right._replace(truth=Cause.BROKER_UPGRADE)
+    wrong = right._replace(truth=Cause.TOPOLOGY_CHANGE, accepted=frozenset({Cause.TOPOLOGY_CHANGE}))
+    tally = Tally([right, right, right, other, other, wrong])
+    assert tally.least(cause=verdict.row["cause"]) == (0.625, "TOPOLOGY_CHANGE", 3)
+    assert any("| 5 of 6 (83.3 %) | 62.5 % (TOPOLOGY_CHANGE 3 times as frequent) |" in line for line in by_rule(tally))
+    assert any("| 1 of 1 (100.0 %) | 100.0 % |" in line for line in by_rule(Tally([right])))
 
 
 def test_a_long_run_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

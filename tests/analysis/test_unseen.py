@@ -49,6 +49,25 @@ def test_a_leader_or_a_member_that_came_and_left_may_have_begun_any_join_phase(
     assert row["confidence"] != "certain"
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "is_named"),
+    [
+        ([member("a", [0])], [member("a", [0]), member("b", [1])], True),
+        ([static("a-1", [0])], [static("a-1", [0]), member("b", [1])], True),
+        ([member("a", [0])], [member("a", [0]), static("b-1", [1])], True),
+        ([static("a-1", [0])], [static("a-1", [0]), static("b-1", [1])], False),
+        ([member("a", [0])], [member("a", [0])], False),
+    ],
+)
+def test_beside_a_member_that_joined_a_client_may_have_left_before_it_joined(
+    first: Generation, second: Generation, is_named: bool
+) -> None:
+    """It had got its member id and no more (KIP-394); elsewhere MEMBER_JOIN stands for whoever came and left."""
+    row = last_rebalance(first, second)
+    assert ("MEMBER_LEAVE" in row["alternatives"]) is is_named
+    assert "MEMBER_JOIN" in {row["cause"], *row["alternatives"]}
+
+
 def test_it_makes_no_difference_who_joins_an_empty_group_first() -> None:
     log = ClassicLog()
     for at_ms, members in ((1_000, [member("a", [0])]), (5_000, []), (9_000, [member("b", [0])])):

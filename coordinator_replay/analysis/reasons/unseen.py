@@ -1,8 +1,9 @@
 """Causes that may have begun a rebalance without a record that shows it.
 
 The records of a classic group show its members at the end of a join phase. They do not show what began the phase. A
-leader may have joined again. A member may have joined and left within the phase. A timeout may have removed a static
-member that came back within the phase.
+leader may have joined again. A member may have joined and left within the phase. A client may have got a member id, and
+have left before it joined (KIP-394): its LeaveGroup begins a phase, too. A timeout may have removed a static member
+that came back within the phase.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,7 +28,7 @@ def unseen_beginnings(situation: Situation, cause: Cause) -> tuple[Cause, ...]:
     if situation.group_type is not GroupType.CLASSIC:
         return tuple(_before_epoch(situation))
     if situation.before:
-        return tuple(dict.fromkeys(_in_join_phase(situation)))
+        return tuple(dict.fromkeys(_in_join_phase(situation, cause)))
     # If members join an empty group, it makes no difference which joined first.
     return () if cause is Cause.MEMBER_JOIN else (Cause.MEMBER_JOIN,)
 
@@ -46,9 +47,16 @@ def _before_epoch(situation: Situation) -> Iterator[Cause]:
         yield Cause.GROUP_CREATED
 
 
-def _in_join_phase(situation: Situation) -> Iterator[Cause]:
+def _in_join_phase(situation: Situation, cause: Cause) -> Iterator[Cause]:
+    """Yield causes of a new generation of a group with members.
+
+    MEMBER_JOIN also stands for a client that came and left without a record. Beside a member that did join,
+    MEMBER_LEAVE stands for it.
+    """
     yield Cause.LEADER_REJOIN
     yield Cause.MEMBER_JOIN
+    if cause is Cause.MEMBER_JOIN and _has_dynamic_member(situation):
+        yield Cause.MEMBER_LEAVE
     if members_with_other_metadata(situation):
         yield Cause.SUBSCRIPTION_CHANGE
     if revoked_before(situation):
@@ -72,6 +80,12 @@ def _have_topics_changed(situation: Situation) -> bool:
     came = set[str]() if revoked_before(situation) else situation.covered_after.keys() - situation.covered_before.keys()
     moved = {*grown_topics(situation), *lost_topics(situation), *came}
     return not read.isdisjoint(moved) or bool(situation.changes_since(read))
+
+
+def _has_dynamic_member(situation: Situation) -> bool:
+    """Return whether the group has clients that get a member id before they join; static members do not."""
+    members = (*situation.before.values(), *situation.opening.members)
+    return any(member.instance_id is None for member in members)
 
 
 def _topics_of_all(members: Iterable[Member]) -> set[str]:
