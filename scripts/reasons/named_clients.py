@@ -18,6 +18,9 @@ Times = tuple[int, int]
 END_MS = 1 << 60
 """A time after all lives."""
 
+OF_LAST_OWNERS = frozenset({"offset_lost", "offset_due", "offset_expiring"})
+"""Rules whose findings name the last owner of a partition, which may have left before."""
+
 JOINS = frozenset({"JoinGroup", "ConsumerGroupHeartbeat"})
 """Requests by which a client becomes a member, or stays one."""
 
@@ -65,8 +68,10 @@ def _member_ids(finding: Finding) -> list[str]:
 
 
 def _span(finding: Finding) -> Times:
-    """Return the time that a finding speaks of; one without a beginning or an end on record speaks of any time."""
+    """Return the time that a finding speaks of, of clients and members; without a beginning or an end, any time."""
     first, last = finding["first_seen"], finding["last_seen"]
+    if finding["rule"] in OF_LAST_OWNERS:
+        first = None
     return 0 if first is None else milliseconds(first), END_MS if last is None else milliseconds(last)
 
 

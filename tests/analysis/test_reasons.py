@@ -503,7 +503,7 @@ def test_a_member_that_comes_while_a_follow_up_is_due_leaves_the_cause_open() ->
     log.sync(8_100, member("a", [0], owned=[0]), member("b", [1]), member("c"), protocol="cooperative-sticky")
     row = rebalances(log.records)[2]
     assert reason(row) == ("MEMBER_JOIN", "possible", "unknown")
-    assert row["alternatives"] == ["COOPERATIVE_FOLLOW_UP", "LEADER_REJOIN"]
+    assert row["alternatives"] == ["COOPERATIVE_FOLLOW_UP", "LEADER_REJOIN", "MEMBER_LEAVE"]
 
 
 def test_nothing_but_a_new_generation_is_a_leader_that_joined_again() -> None:

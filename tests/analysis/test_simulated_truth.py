@@ -62,7 +62,7 @@ def test_a_weight_can_be_tried_three_times_as_large() -> None:
 
 @pytest.mark.parametrize("name", MIXES)
 def test_no_certain_cause_is_wrong(name: str) -> None:
-    _check_mix(judge_lives(HELD_OUT[100:], MIXES[name], 150))
+    _check_mix(judge_lives(HELD_OUT[100:], MIXES[name], 300))
 
 
 @pytest.mark.parametrize(
