@@ -216,7 +216,7 @@ def _settings() -> str:
         f"## Settings\n\n| setting | default |\n|---|---|\n{rows}\n"
         "| `group.consumer.assignors` | uniform, range |\n"
         "| `group.consumer.migration.policy` | bidirectional |\n"
-        f"| `{CLIENT_ASSIGNORS}` | false; an assignment on the client's side, which only KIP-848's draft has |\n"
+        f"| `{CLIENT_ASSIGNORS}` | false (not in Kafka, see [below](#the-drafts-assignment-on-the-clients-side)) |\n"
         f"| `{FAULTS}` | none; faults of earlier releases: {', '.join(BrokerFault)} |\n\n"
         f"Settings of a single group: {groups}. As in Kafka, a value below the broker's `min` counts as `min`, "
         "and a value above `max` counts as `max`. "

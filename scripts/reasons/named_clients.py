@@ -1,4 +1,4 @@
-"""Holds the clients and members that findings name against what these clients did in a random life."""
+"""Compares the clients and members that findings name with the clients' requests in a random life."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -115,7 +115,7 @@ def _members(record: Record) -> Iterator[tuple[str, set[str]]]:
 
 
 def _acted(life: Life, _: Finding, name: str, times: Times) -> bool:
-    """Return whether a client joined, left, changed or began a rebalance in a time, or was removed."""
+    """Return whether a client joined, left, changed, began a rebalance or was removed in a time range."""
     first_ms, last_ms = _since_record_before(life, times)
     return any(
         first_ms <= at_ms <= last_ms

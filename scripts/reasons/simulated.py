@@ -32,7 +32,7 @@ class Verdict(NamedTuple):
         accepted: causes that count as right: the true cause, and causes that mean the same.
         why: Kafka's own reason.
         beside: causes that name the truth among the alternatives only.
-        false: facts of its evidence that are not true.
+        false: facts of the row's evidence that are not true.
     """
 
     seed: int
@@ -55,7 +55,7 @@ class Verdict(NamedTuple):
 
     @property
     def is_among(self) -> bool:
-        """The cause is named, or among the alternatives; an open row claims nothing."""
+        """Return whether the row's cause or one of its alternatives is true. UNKNOWN also counts: it claims nothing."""
         named = self.accepted | self.beside
         return self.is_right or self.is_open or not named.isdisjoint(map(Cause, self.row["alternatives"]))
 

@@ -106,7 +106,7 @@ def _wrong(tally: Tally) -> list[str]:
 
 
 def by_rule(tally: Tally) -> list[str]:
-    """Return a table of what is ``likely``, by cause and protocol and by the facts that a rule states, as lines."""
+    """Return a table of ``likely`` causes, by cause and protocol and by kinds of facts in the evidence, as lines."""
     lines = [f"| likely | protocol | facts of the evidence | right | {_OFTEN} |", "|---|---|---|---|---|"]
     likely = [rated for rated in tally.rows if rated.confidence is Confidence.LIKELY]
     for cause, group_type in sorted({(rated.cause, rated.group_type) for rated in likely}):

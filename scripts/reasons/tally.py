@@ -49,7 +49,7 @@ class Tally:
         seeds: the first and the last seed.
         rows: number of rows.
         right: number of rows that name the truth.
-        named: number of rows that have it among cause and alternatives, or are UNKNOWN.
+        named: number of rows that have the truth as cause or alternative, or are UNKNOWN.
         truths: number of rows by their true cause and by whether they are right.
         wrong: number of rows that claim too much, by confidence, protocol, cause and truth.
         faults: lines about each row that is certain and wrong, does not name the truth, or has a false fact.
@@ -93,7 +93,7 @@ class Tally:
             self.faults.append(f"{verdict.seed}: {'; '.join(faults)}: {_told(verdict)}")
 
     def share(self, counts: Counter[Rated], **fields: Any) -> tuple[int, int]:
-        """Return how many of the rows with some values are among the counted ones, and how many such rows there are."""
+        """Return the counted rows with the given values, and all rows with these values, as numbers."""
         rated = [rated for rated in self.rows if _has(rated, fields)]
         return sum(counts[one] for one in rated), sum(self.rows[one] for one in rated)
 

@@ -24,9 +24,9 @@ class Mix(NamedTuple):
         name: name of the mix.
         weights: weight of each trigger.
         modern_share: share of groups that begin with the consumer group protocol.
-        odd_share: share of groups with settings that are lawful and rare.
-        sizes: numbers of consumers at the beginning, each as likely.
-        overlap_share: share of triggers that do not wait until the group has come to rest.
+        odd_share: share of groups with settings that are allowed, but rare.
+        sizes: possible numbers of consumers at the beginning, all equally likely.
+        overlap_share: share of triggers after which the next one does not wait until the group is at rest.
         fault_share: share of lives on a broker with a fault of an earlier release.
     """
 

@@ -97,7 +97,10 @@ def _expired(shard: Shard, group_id: str, group: Group) -> tuple[list[NewRecord]
 
 
 def _since(shard: Shard, group: Group) -> Since | None:
-    """Return the time from which retention counts in a group; None if no offset expires."""
+    """Return a function that gives the time from which an offset's retention counts.
+
+    Return None if no offset of the group may expire now.
+    """
     if isinstance(group, ConsumerGroup):
         return lambda offset: offset.commit_timestamp_ms
     if not isinstance(group, LiveClassicGroup):
