@@ -68,8 +68,8 @@ def test_what_a_neighbour_lived_is_what_it_lived_alone(tried, name):
 
 @pytest.mark.parametrize(
     ("share", "in_all_forms"),
-    [(3, False), pytest.param(1, True, marks=pytest.mark.long)],
-    ids=["a third, one form each", "all forms"],
+    [(6, False), pytest.param(1, True, marks=pytest.mark.long)],
+    ids=["a sixth, one form each", "all forms"],
 )
 def test_every_question_about_all_groups_is_answered(share, in_all_forms, tried, tmp_path):
     wrong = [
@@ -93,7 +93,7 @@ def test_every_question_about_a_group_is_answered(asked, tried, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("names", "share"), [(NAMES[::20], 3), pytest.param(NAMES, 1, marks=pytest.mark.long)], ids=["some", "all"]
+    ("names", "share"), [(NAMES[::20], 6), pytest.param(NAMES, 1, marks=pytest.mark.long)], ids=["some", "all"]
 )
 def test_every_question_about_a_group_with_a_hostile_name_is_answered(names, share, tried, tmp_path):
     wrong = [

@@ -186,7 +186,7 @@ class Tried:
 
 
 @pytest.mark.parametrize(
-    ("dumps", "share"), [(NIGHTS, 9), pytest.param(LONG, 1, marks=[pytest.mark.long, pytest.mark.timeout(6 * 3600)])]
+    ("dumps", "share"), [(NIGHTS, 18), pytest.param(LONG, 1, marks=[pytest.mark.long, pytest.mark.timeout(6 * 3600)])]
 )
 def test_damaged_dumps_cost_their_neighbours_nothing(
     dumps: int, share: int, audit: Callable[..., Any], tmp_path: Path

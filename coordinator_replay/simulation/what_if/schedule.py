@@ -25,6 +25,9 @@ Action = Callable[[], None]
 REST_MS = 15_000
 """Part of a rest that is simulated before the next event; no interval of a coordinator at rest is longer."""
 
+_TIMES = ("currentStateTimestamp", "assignmentTimestamp", "timestamp")
+"""Fields of values that hold a time: of a classic group, a target assignment, and a regular expression."""
+
 
 class Agenda:
     """The clock of a simulation, and its future events and actions.
@@ -89,12 +92,13 @@ class Agenda:
         return rest_ms if rest_ms > REST_MS else 0
 
     def in_life(self, record: Record) -> Record:
-        """Return a record in the time of the life: its timestamp, and the state timestamp of a classic group."""
+        """Return a record in the time of the life: its timestamp, and each time in its value."""
         if not self.left_out_ms:
             return record
         value = record.value
-        if value is not None and value.get("currentStateTimestamp", -1) >= 0:
-            value = {**value, "currentStateTimestamp": value["currentStateTimestamp"] + self.left_out_ms}
+        if value is not None:
+            later = {name: time + self.left_out_ms for name in _TIMES if (time := value.get(name, -1)) >= 0}
+            value = {**value, **later} if later else value
         return record._replace(timestamp_ms=(record.timestamp_ms or 0) + self.left_out_ms, value=value)
 
 
