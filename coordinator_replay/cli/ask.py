@@ -78,7 +78,9 @@ if TYPE_CHECKING:
     "A rebalance of a classic group leaves no record until it is over: until then the group shows the state before, "
     "unless brokers' logs were audited. Unknown: the state depends on records that are no longer in the log.",
 )
-@click.option("--deleted", is_flag=True, help="Groups that existed before and no longer do: since when, and why.")
+@click.option(
+    "--deleted", is_flag=True, help="Show groups that no longer exist, with the time and the cause of their deletion."
+)
 @click.option(
     "--group", "group", type=GROUP_NAME, help="Only this group, in the form of Kafka's own tools.", metavar="GROUP"
 )
@@ -246,7 +248,7 @@ def timeline(common: Common, members: bool, **asked: Any) -> None:
 @last_option
 @who_options()
 def rebalances(common: Common, causes: Sequence[str], **asked: Any) -> None:
-    """List rebalances of GROUP, or of all groups: when, why, how sure that is, and what they cost."""
+    """List rebalances of GROUP, or of all groups, with time, cause, confidence and cost."""
     answer = open_warehouse(common).rebalances(causes=causes, **asked)
     shown = columns_for(answer.row_type)
     if causes and common.output == "table":
@@ -303,10 +305,9 @@ def owner(common: Common, group: str, topic: str, partition: int | None, **asked
 @click.option("--exit-code", is_flag=True, help="End with code 4 if there is no such finding.")
 @who_options()
 def findings(common: Common, exit_code: bool, **asked: Any) -> None:
-    """Show findings: what an operator should look at, the most severe first.
+    """Show the problems that audits found, the most severe first.
 
-    --from and --to choose findings that were true in that time range: last seen in it or later, first seen before its
-    end.
+    --from and --to choose findings that were true at some time in that range.
     """
     answer = open_warehouse(common).findings(**asked)
     if common.output == "table" and not common.wide and terminal_width() is not None:
@@ -355,7 +356,7 @@ def _print_findings(shown: Iterable["Finding"]) -> None:
     "parameters",
     multiple=True,
     type=PARAMETER,
-    help="A parameter of the saved query; can be given again. --list shows which it takes.",
+    help="A parameter of the saved query; can be given again. --list shows the parameters of each query.",
 )
 @click.option("--list", "is_list", is_flag=True, help="Show the saved queries, their parameters and what they answer.")
 @click.option(

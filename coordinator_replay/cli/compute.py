@@ -198,7 +198,7 @@ def _print_plan(options: "Options", common: Common) -> None:
 @click.option(
     "--broker-log-zone",
     metavar="ZONE",
-    help="Time zone of these logs, as Europe/Berlin or +02:00; default: what their lines and records show.",
+    help="Time zone of these logs, such as Europe/Berlin or +02:00; default: inferred from lines and records.",
 )
 @click.option(
     "--as-of",
@@ -209,7 +209,7 @@ def _print_plan(options: "Options", common: Common) -> None:
     "--retention",
     "retention_ms",
     type=DURATION_MS,
-    help="offsets.retention.minutes of the brokers, as 7d or 90m; else inferred.",
+    help="offsets.retention.minutes of the brokers, such as 7d or 90m; default: inferred from the log.",
 )
 @click.option(
     "--horizon",
@@ -217,7 +217,7 @@ def _print_plan(options: "Options", common: Common) -> None:
     type=DURATION_MS,
     default="3d",
     show_default=True,
-    help="How far ahead to look for expiry.",
+    help="Also list offsets that expire within this time after the end of the log.",
 )
 @click.option(
     "--history-every",
@@ -234,10 +234,12 @@ def _print_plan(options: "Options", common: Common) -> None:
 @click.option(
     "--database",
     metavar="NAME",
-    help="Name the tables, views and saved queries in this schema of the session's catalog: SCHEMA or CATALOG.SCHEMA.",
+    help="Register tables, views and saved queries in this schema of the session's catalog: SCHEMA or CATALOG.SCHEMA.",
 )
 @click.option("--records-only", is_flag=True, help="Write the records only; leave replay and expiry to a later run.")
-@click.option("--full", is_flag=True, help="Read what earlier runs have read too, and rebuild all tables.")
+@click.option(
+    "--full", is_flag=True, help="Read all records of INPUT, also those of earlier runs, and rebuild all tables."
+)
 @click.option(
     "--plan",
     "is_plan",

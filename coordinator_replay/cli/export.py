@@ -95,12 +95,14 @@ def _print_exported(exported: "Exported", out: str, output: str) -> None:
 @click.option(
     "--command-config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Properties file of client settings, as Kafka's own tools take.",
+    help="Properties file with settings of Kafka's clients, as for Kafka's own tools.",
 )
 @click.option(
-    "--partitions", type=click.IntRange(min=1), help="Number of partitions of the topic; default: as the cluster says."
+    "--partitions", type=click.IntRange(min=1), help="Number of partitions of the topic; default: the cluster's answer."
 )
-@click.option("--again", is_flag=True, help="Read the topic from its start again: all that compaction has left of it.")
+@click.option(
+    "--again", is_flag=True, help="Read the topic from its start again: all records that compaction has left."
+)
 @click.option("--min-partitions", type=click.IntRange(min=1), help="Minimum number of Spark tasks that read.")
 @click.option("--follow", is_flag=True, help="Go on until SIGTERM or Ctrl-C, and write new records as they come.")
 @click.option(

@@ -8,7 +8,7 @@ SHARED = ("warehouse", "cluster", "config", "output", "is_json", "wide", "zone",
 """Parameters of common options; their help comes after the help of the command's own options."""
 
 EXIT_CODES: Mapping[str, str] = {
-    "0": "Done, or answered; also where nothing was found.",
+    "0": "Done or answered, even if nothing was found.",
     "1": "The run failed.",
     "2": "Wrong usage, or input that can't be used: an unknown group, time or warehouse.",
     "130": "Ended by Ctrl-C.",

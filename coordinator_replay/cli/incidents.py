@@ -42,7 +42,7 @@ _MOST_TRAITS = 3
 @range_options
 @who_options("hosts", "clients", "names", "excluded")
 def consumers(common: Common, **asked: Any) -> None:
-    """List the groups, clients and hosts that read TOPIC (a name or an id): how, from when to when, which partitions.
+    """List the groups, clients and hosts that read TOPIC (a name or an id): how, in which time, which partitions.
 
     HOW is subscribed (by name), regex, share, streams, assigned (a protocol whose topics are not on record), or
     commits: a consumer that uses assign(), a tool, or members that are not on record. TO is empty for members still
@@ -59,7 +59,7 @@ def consumers(common: Common, **asked: Any) -> None:
 @range_options
 @click.option("--by", type=click.Choice(["group", "rollout"]), default="group", help="What each line sums up.")
 def impact(common: Common, by: str, **asked: Any) -> None:
-    """Sum up the costs of a time range over all groups, and what the groups concerned have in common.
+    """Show the costs of a time range over all groups, and the traits that the affected groups have in common.
 
     It lists groups that rebalanced in that time or had partitions without an owner. Common traits are host, client,
     topic and partition of __consumer_offsets; from brokers' logs also the coordinator and its change. A trait is listed
@@ -130,7 +130,9 @@ def _print_impact_as_json(answer: "Impacted") -> None:
     compares=True,
 )
 @click.option("--from", "--since", "start", type=TIME_OR_RUN, help="The first time, or the run id of an audit.")
-@click.option("--to", "--until", "end", type=TIME_OR_RUN, help="The second one; default: the end of the log.")
+@click.option(
+    "--to", "--until", "end", type=TIME_OR_RUN, help="The second time or run id; default: the end of the log."
+)
 @at_option
 @click.option(
     "--out",

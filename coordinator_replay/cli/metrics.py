@@ -68,13 +68,13 @@ def _push(written: "Metrics", cluster: str, gateway: str) -> None:
     "--out",
     "path",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The file to write, replaced at once; standard output if not given.",
+    help="The file to write; it is replaced in one step. Default: standard output.",
 )
 @click.option(
     "--pushgateway",
     "gateway",
     metavar="URL",
-    help=f"Push to this Pushgateway, in place of what was pushed before for the cluster (job {PUSH_JOB}).",
+    help=f"Push to this Pushgateway. This replaces the cluster's metrics pushed before (job {PUSH_JOB}).",
 )
 @who_options()
 def metrics(common: Common, path: Path | None, gateway: str | None, **asked: Any) -> None:

@@ -73,7 +73,9 @@ TOPIC_OR_PARTITION = Parsed("topic[:partition]", topic_or_partition)
     help="Only offsets of this topic, or of partitions of it, as orders:0,1 or orders-4; can be given again.",
 )
 @click.option(
-    "--require-stable", is_flag=True, help="Mark partitions with a pending transactional commit, with its producer."
+    "--require-stable",
+    is_flag=True,
+    help="Mark partitions that have a pending transactional commit, and show its producer.",
 )
 @click.option(
     "--history",
@@ -84,7 +86,7 @@ TOPIC_OR_PARTITION = Parsed("topic[:partition]", topic_or_partition)
 @click.option(
     "--reset-file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write what kafka-consumer-groups --reset-offsets --from-file takes: offsets that are proven and stable.",
+    help="Also write proven and stable offsets into a file for kafka-consumer-groups --reset-offsets --from-file.",
 )
 @click.option(
     "--include-unproven", is_flag=True, help="With --reset-file: write offsets that are not proven or not stable, too."
@@ -93,7 +95,8 @@ TOPIC_OR_PARTITION = Parsed("topic[:partition]", topic_or_partition)
     "--end-offsets",
     "end_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="CSV or JSON lines of topic, partition, offset[, time], or what kafka-get-offsets.sh prints: shows the lag.",
+    help="End offsets, to show the lag: CSV or JSON lines of topic, partition, offset[, time], or the output of "
+    "kafka-get-offsets.sh.",
 )
 @who_options("hosts", "clients", "names", "excluded")
 def offsets(
@@ -116,8 +119,8 @@ def offsets(
     for more than one group, or for a pattern, also names the groups.
     CONSUMER-ID, HOST and CLIENT-ID name the member that owned the partition when the offset was committed; the
     command owner shows who owned it at another time.
-    Offsets that expired or were deleted before are listed on standard error: when, why, and how sure that is. With
-    --history, every committed offset of a topic or partition is listed, one after the other.
+    Standard error lists offsets that expired or were deleted before, each with time, cause, and how sure the cause is.
+    With --history, every committed offset of a topic or partition is listed, one after the other.
     """
     warehouse = open_warehouse(common)
     if history is not None:

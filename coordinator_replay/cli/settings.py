@@ -12,7 +12,7 @@ known_option = click.option(
     "--known",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A setting that the group had and the log does not record, such as heartbeat.interval.ms; can be given again.",
+    help="A setting of the recorded group that is not in the log, such as heartbeat.interval.ms; can be given again.",
 )
 
 

@@ -67,7 +67,7 @@ def _is_folder(out: str, path: Path, *, is_fleet: bool) -> bool:
 @last_option
 @who_options()
 def why(common: Common, **asked: Any) -> None:
-    """Explain each rebalance of GROUP, or of all groups: its cause, how sure that is, and the evidence for it.
+    """Explain each rebalance of GROUP, or of all groups: its cause, how sure the cause is, and the evidence for it.
 
     With --at, it explains only the rebalance in progress at that time, or else the last one before it. Without GROUP,
     it explains all rebalances in progress. With GROUP, a classic rebalance that may have begun by then is explained as
@@ -114,7 +114,7 @@ def why(common: Common, **asked: Any) -> None:
     "alternatives",
     multiple=True,
     metavar="NAME=VALUE,...",
-    help="Draw GROUP as recorded, next to a simulation with these settings; can be given again for another one.",
+    help="Draw GROUP as recorded, next to a simulation with these settings; can be given again for another simulation.",
 )
 @known_option
 def report(

@@ -20,13 +20,13 @@ from coordinator_replay.simulation import door
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Write the records as log segments that audit reads, and the topics, into this folder.",
+    help="Write the records (as log segments) and the list of topics into this folder; audit reads both.",
 )
 @click.option(
     "--truth",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write why each batch was written, each rebalance began and each member was removed, as JSON lines.",
+    help="Write the cause of each batch, of each rebalance and of each removal of a member, as JSON lines.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show the causes of an error.")
 def simulate(script: str, out: Path | None, truth: Path | None, verbose: bool) -> None:

@@ -49,7 +49,9 @@ _DOING = "reading the tables and simulating"
     help="Simulate without restarts: a client that left and came back stays in the group.",
 )
 @click.option(
-    "--members", type=click.IntRange(min=1), help="Simulate this number of clients; added ones behave like the first."
+    "--members",
+    type=click.IntRange(min=1),
+    help="Simulate this number of clients; added clients behave like the first.",
 )
 @known_option
 @click.option("--all", "is_all", is_flag=True, help="Try one alternative on every group; the largest gains come first.")
