@@ -1,4 +1,4 @@
--- Topics that a group has committed offsets of although none of its members subscribes to them: their lag keeps growing.
+-- Topics with committed offsets of a group, although no member of the group subscribes to them. Tools show that their lag keeps growing.
 WITH subscribed AS (
     SELECT DISTINCT group_id, unnest(subscribed_topics) AS topic FROM member_timeline
     WHERE cluster = $cluster AND to_offset IS NULL

@@ -1,4 +1,4 @@
--- Members whose list of topics changed and changed back: the client sees the cluster's topics differently from call to call. With is_at_least there may be more changes.
+-- Members whose list of topics changed and changed back, because the client got different lists of the cluster's topics. If is_at_least is true, there may be more changes.
 -- param group text: only this group
 WITH lists AS (
     SELECT group_id, member_id, instance_id, client_id, is_client_inherited, list_sort(subscribed_topics) AS topics, valid_from, from_offset, log_partition,

@@ -1,4 +1,4 @@
--- Every audit run: records read are decoded, quarantined, control records, duplicates or already audited, and nothing else.
+-- All audit runs, with the number of records that each run read. These records are either decoded, quarantined, control records, duplicates, or already audited.
 SELECT run_id, status, records_read, records_decoded,
        records_read - records_decoded - records_quarantined - control_records - duplicates_dropped - already_audited AS unaccounted,
        control_records, records_quarantined, duplicates_dropped, already_audited, len(gaps) AS gaps, started_at, software_version

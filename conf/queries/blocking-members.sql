@@ -1,6 +1,6 @@
--- KIP-848 members that took longest to revoke partitions others were waiting for, first the members that still have them. With is_exact the row is proven.
+-- KIP-848 members that took longest to revoke partitions that others were waiting for. Members that still have not revoked them come first. If is_exact is true, the row is proven.
 -- param group text: only this group
--- param threshold number = 0: milliseconds from which it counts
+-- param threshold number = 0: shortest wait that counts, in milliseconds
 WITH ends AS (SELECT max(log_timestamp) AS at FROM group_timeline WHERE cluster = $cluster),
 blocking AS (
     SELECT group_id, CASE WHEN is_client_inherited THEN instance_id ELSE client_id END AS client_id,

@@ -1,4 +1,4 @@
--- Lines of the brokers' logs (audit --broker-log) that the records contradict. They name generations without a record or with other members, or leader epochs without a record or with another broker. Answers follow the records and use none of these lines.
+-- Lines of the brokers' logs (audit --broker-log) that contradict the records. A line names a generation or leader epoch that has no record, or a record shows other members or another broker. No answer uses these lines.
 -- param group text: only this group and its log partition
 -- param from time: lines from this time on
 WITH ended AS (

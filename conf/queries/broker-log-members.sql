@@ -1,4 +1,4 @@
--- How members left, timed out, were fenced, replaced or refused according to the brokers' logs (audit --broker-log), and whether a record shows the same. Refusals leave no record. REMOVED_BY_ADMIN is a LeaveGroup request with the reason that Kafka's Admin gives, or one that names the member by its group.instance.id alone, which Kafka has for admins.
+-- How members left, timed out, were fenced, replaced or refused according to the brokers' logs (audit --broker-log), and whether a record shows the same. Refusals leave no record. REMOVED_BY_ADMIN means a LeaveGroup request that only an admin sends: it has the reason of Kafka's Admin client, or names the member by its group.instance.id alone.
 -- param group text: only this group
 -- param from time: lines from this time on
 WITH went AS (

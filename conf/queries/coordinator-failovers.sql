@@ -1,4 +1,4 @@
--- Was it a failover? Each change of the coordinator of a partition of __consumer_offsets, except its first election and times without a leader. It has the leader before and since, how long loading took, and the groups of the partition that rebalanced within a minute. The new leader needs audit --cluster-metadata or --broker-log, loading times need --broker-log.
+-- Was it a failover? Each change of the coordinator of a partition of __consumer_offsets, except its first election and times without a leader. A row has the leaders before and after the change, how long loading took, and the groups of the partition that rebalanced within a minute. The name of the new leader needs audit --cluster-metadata or --broker-log. Loading times need --broker-log.
 -- param partition number: only this partition of __consumer_offsets
 -- param from time: changes from this time on
 WITH changes AS (

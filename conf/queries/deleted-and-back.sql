@@ -1,4 +1,4 @@
--- Groups that were deleted and exist again, as after a restore or a coordinator that lost the deletion. With is_exact the row is proven.
+-- Groups that were deleted and exist again, for example after a restore, or because a coordinator lost the deletion. If is_exact is true, the row is proven.
 SELECT group_id, deleted_at, recreated_at, recreated_by, group_type, is_exact FROM (
     SELECT group_id, log_timestamp AS deleted_at,
            lead(log_timestamp) OVER in_order AS recreated_at, lead(event) OVER in_order AS recreated_by,

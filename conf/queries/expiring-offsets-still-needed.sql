@@ -1,4 +1,4 @@
--- Offsets that somebody still needs and that expire next: past retention (DUE) or within the horizon of the audit, which ends at looked_until. Needed: the group had members or commits within two weeks before the end of the log, and its members have not unsubscribed from the topic.
+-- Offsets that are still needed, but are past retention (DUE), or expire soon: before looked_until, the end of the audit's --horizon. An offset counts as needed if its group had members or commits in the last two weeks of the log, and its members have not unsubscribed from the topic.
 WITH ends AS (SELECT max(log_timestamp) AS at FROM group_timeline WHERE cluster = $cluster),
 looked AS (
     SELECT CAST(settings->>'$.horizon_ms' AS BIGINT) AS horizon_ms FROM audit_runs

@@ -1,7 +1,7 @@
--- Groups that rebalance most often, with the most frequent cause and its count, the busiest hour and the longest pause in commits. With is_at_least there may be more rebalances.
+-- Groups that rebalance most often, with the most frequent cause and its count, the busiest hour and the longest pause in commits. If is_at_least is true, there may be more rebalances.
 -- param from time: rebalances that ended at this time or later
--- param threshold number = 2: rebalances from which a group counts
--- then sql --query rebalance-triggers names the clients that set off most rebalances. why GROUP explains each rebalance.
+-- param threshold number = 2: fewest rebalances of a group that is shown
+-- then sql --query rebalance-triggers names the clients that caused most rebalances. why GROUP explains each rebalance.
 WITH chosen AS (
     SELECT * FROM rebalances WHERE cluster = $cluster AND coalesce(CASE WHEN is_end_open THEN began_by ELSE completed_at END >= $from, completed_offset IS NULL OR $from IS NULL)
 ),

@@ -1,7 +1,7 @@
--- Static members (group.instance.id) that joined under new member ids again and again, and on how many hosts (KIP-848). With is_at_least there may be more.
+-- Static members (group.instance.id) that joined again and again, each time with a new member id. For KIP-848, also the number of their hosts. If is_at_least is true, there may be more.
 -- param group text: only this group
--- param threshold number = 2: member ids from which it counts
--- then timeline GROUP --members shows who held an instance id, and when.
+-- param threshold number = 2: fewest member ids of a static member that is shown
+-- then timeline GROUP --members shows which member had an instance id, and when.
 SELECT group_id, instance_id, count(DISTINCT member_id) AS member_ids,
        CASE WHEN bool_and(group_type = 'classic') THEN NULL
             ELSE count(DISTINCT client_host) FILTER (group_type <> 'classic') END AS hosts,

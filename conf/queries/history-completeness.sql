@@ -1,4 +1,4 @@
--- How far back can I ask: since when the history of each log partition is complete, and what is missing before.
+-- How far back can I ask? For each log partition, the time from which on its history is complete, and the records that are missing before.
 SELECT log_partition, complete_since,
        CASE WHEN missing_offsets = 0 THEN 'nothing is missing'
             WHEN len(gaps) > 0 THEN 'offsets that no dump had: what was in them is not known'

@@ -1,5 +1,5 @@
--- Groups with records missing from the log: their timelines and rebalances skip steps.
--- then timeline GROUP shows where steps are missing. sql --query coordinator-failovers shows what brokers logged about loading the log partition: the log itself does not say whether a broker can.
+-- Groups with missing records. Steps are missing in their timelines and rebalances.
+-- then timeline GROUP shows where steps are missing. sql --query coordinator-failovers shows whether brokers could load the log partition, by their own logs.
 SELECT group_id, count(*) AS inexact_events, min(log_timestamp) AS first_at, max(log_timestamp) AS last_at,
        min(log_partition) AS log_partition, coalesce(min(inexact_rebalances), 0) AS inexact_rebalances
 FROM group_timeline LEFT JOIN (

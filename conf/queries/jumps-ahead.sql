@@ -1,7 +1,7 @@
--- Did a consumer skip records? Committed offsets that went far ahead at once, the furthest first. Each with the time since the commit before, the earlier speed of the partition's commits, and whether the offset before was lost. No commit shows whether the records between were read.
+-- Did a consumer skip records? Commits that moved an offset far ahead, the furthest first. A row has the time since the commit before, the usual pace of the partition's commits up to then, and whether the offset before was lost. Commits do not show whether the records in between were read.
 -- param group text: only this group
 -- param from time: commits from this time on
--- param threshold number = 1000: offsets from which it counts
+-- param threshold number = 1000: shortest jump that is shown, in offsets
 -- then offsets GROUP --history TOPIC shows the commits around a jump. sql --query rewinds shows offsets that went back.
 WITH steps AS (
     SELECT group_id, topic, partition, valid_from, committed_offset, replaced_offset, from_offset, group_state, owner_member_id,

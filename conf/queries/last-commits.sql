@@ -1,4 +1,4 @@
--- When each group last committed and how many members it has, the longest unused first: is it dead?
+-- Is a group dead? The time of each group's last commit, and the number of its members. The group with the oldest last commit comes first.
 WITH commits AS (
     SELECT group_id, max(commit_timestamp) AS last_commit_at, count(*) AS partition_count, min(log_partition) AS log_partition,
            bool_and(coalesce(is_exact AND is_proven IS NOT FALSE, false)) AS is_exact FROM offset_history

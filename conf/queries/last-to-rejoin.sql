@@ -1,7 +1,7 @@
--- Who is most often last to rejoin, by client (static members by group.instance.id)? KIP-848: members that others waited for, as records show. Classic groups: the owner of the last commit before the join phase ended, because clients commit before they rejoin. That makes the member likely the last, and no record says so. A wait that several rebalances share is added once. With is_at_least there may be more.
+-- Who is most often last to rejoin, by client (static members by group.instance.id)? In KIP-848 groups, records show the members that others waited for. In classic groups, it is the owner of the last commit before the join phase ended. Clients commit before they rejoin, so this member was likely the last, but no record proves it. If several rebalances share a wait, it is counted once. If is_at_least is true, there may be more.
 -- param group text: only this group
 -- param from time: rebalances that ended at this time or later
--- param threshold number = 100: milliseconds behind the others from which it counts
+-- param threshold number = 100: shortest time behind the others that counts, in milliseconds
 WITH wanted AS (
     SELECT rebalance_id, group_id, group_type, held_up_by, held_up_ms, members_left, began_by, completed_offset FROM rebalances
     WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)

@@ -1,6 +1,6 @@
--- Partitions that nobody owned for longest while members of the group subscribed to the topic, and how the ownership before ended. unowned_to is null if nobody owns the partition yet.
+-- Partitions that had no owner for the longest time, although members of the group subscribed to the topic. A row also has how the ownership before ended. unowned_to is null if the partition still has no owner.
 -- param group text: only this group
--- param threshold number = 1: milliseconds from which it counts
+-- param threshold number = 1: shortest time without an owner that is shown, in milliseconds
 WITH ends AS (SELECT max(end_timestamp) AS at FROM log_partitions WHERE cluster = $cluster),
 gaps AS (
     SELECT group_id, coalesce(topic, topic_id) AS topic, partition, released_by, member_id, unnest(unowned) AS gap

@@ -1,4 +1,4 @@
--- Committed offsets removed by anything but a new commit: what they were, what removed them, and how sure that is.
+-- Committed offsets that were removed and not replaced by a new commit: their last values, what removed them, and how sure this cause is.
 -- param group text: only this group
 -- param from time: offsets removed at this time or later
 SELECT valid_to AS at, group_id, topic, partition, ended_by, ended_confidence, ended_alternatives, committed_offset, commit_timestamp,

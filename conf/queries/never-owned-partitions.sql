@@ -1,4 +1,4 @@
--- Partitions without an owner in a group that consumes their topic: none at the end of the log, none ever, or none on record. How many partitions a topic has is in the cluster metadata (audit --cluster-metadata).
+-- Partitions without an owner in a group that consumes their topic: without an owner at the end of the log, never owned, or without an owner on record. The number of partitions of a topic comes from the cluster metadata (audit --cluster-metadata).
 -- then sql --query slow-topic-changes shows how long groups took to notice new partitions.
 WITH proven AS (
     SELECT group_id, bool_and(coalesce(is_exact AND is_state_exact, false)) AS is_whole,

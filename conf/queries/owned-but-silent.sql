@@ -1,6 +1,6 @@
--- Partitions that a member owns at the end of the log, without a commit for long although its group commits elsewhere.
+-- Partitions that a member owns at the end of the log, but that nobody has committed for long, although the group commits other partitions.
 -- param group text: only this group
--- param threshold number = 3600000: milliseconds without a commit from which it counts
+-- param threshold number = 3600000: shortest time without a commit that is shown, in milliseconds
 WITH last AS (
     SELECT history.group_id, topic, partition, max(commit_timestamp) AS committed,
            arg_max(committed_offset, (coalesce(number, 0), from_offset)) AS committed_offset

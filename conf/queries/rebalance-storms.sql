@@ -1,7 +1,7 @@
--- Hours in which one group rebalanced again and again, with causes and the time for which its commits paused. With is_at_least there may be more.
+-- Hours in which one group rebalanced again and again, with the causes and the pauses of its commits. If is_at_least is true, there may be more.
 -- param group text: only this group
 -- param from time: rebalances that ended at this time or later
--- param threshold number = 10: rebalances in an hour from which it counts
+-- param threshold number = 10: fewest rebalances in an hour that is shown
 SELECT date_trunc('hour', coalesce(started_at, completed_at)) AS hour, rebalances.group_id, count(*) AS rebalances,
        sum(commit_pause_ms) AS commit_pause_ms_total, max(commit_pause_ms) AS longest_commit_pause_ms,
        histogram(coalesce(cause, 'UNKNOWN')) AS causes, count(DISTINCT epoch) AS epochs,

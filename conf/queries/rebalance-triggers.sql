@@ -1,4 +1,4 @@
--- Clients (static members by group.instance.id) that set off most rebalances, with their causes and longest commit pause. With is_at_least there may be more.
+-- Clients (static members by group.instance.id) that caused most rebalances, with the causes and the longest pause in commits. If is_at_least is true, there may be more.
 -- param group text: only this group
 -- param from time: rebalances that ended at this time or later
 -- then why GROUP explains each rebalance.

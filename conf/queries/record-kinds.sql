@@ -1,4 +1,4 @@
--- Which kinds and versions of records are in the log, how many, how large, and how many of them delete something.
+-- The kinds and versions of records in the log: how many there are, how large they are, and how many are tombstones.
 SELECT 'OffsetCommit' AS kind, key_version, value_version, count(*) AS records, sum(record_bytes) AS bytes,
        count(*) FILTER (is_tombstone) AS tombstones, min(log_timestamp) AS first_at, max(log_timestamp) AS last_at
 FROM offset_commits WHERE cluster = $cluster GROUP BY ALL

@@ -1,6 +1,6 @@
--- Committed offsets that were rewound, with the owner before and after and the group's state: resets and duplicates.
+-- Committed offsets that were rewound by a reset or a late commit, with the owners before and after and the group's state.
 -- param group text: only this group
--- param threshold number = 1: offsets from which it counts
+-- param threshold number = 1: shortest rewind that is shown, in offsets
 -- then offsets GROUP --history TOPIC shows the commits around a rewind. sql --query jumps-ahead shows offsets that went far ahead.
 SELECT * FROM (
     -- No previous_offset: it is not on record, one of the two is negative, or the topic may have been created again.

@@ -1,10 +1,10 @@
--- Rollouts: restarts of a group's members that follow each other, with what they cost, the most expensive first. A restart is a member that left and one that came back under its group.instance.id or client id; under new client ids, restarts count only if all members were replaced. With is_at_least they cost this or more.
+-- Rollouts (restarts of a group's members that follow each other) with their costs, the most expensive first. In a restart, a member leaves, and a member with the same group.instance.id or client id joins. If members come back with new client ids, their restarts count only if all members were replaced. If is_at_least is true, the true cost may be higher.
 -- param group text: only this group
--- param from time: rollouts that ended then or later
+-- param from time: rollouts that ended at this time or later
 -- param to time: rollouts that began before this time
--- param threshold number = 2: restarts from which on they are a rollout
--- param most number = 50: rollouts at most
--- param gap number = 10: minutes without a restart after which another rollout begins
+-- param threshold number = 2: fewest restarts of a rollout
+-- param most number = 50: largest number of rollouts to show
+-- param gap number = 10: longest time between two restarts of a rollout, in minutes
 WITH stays AS (
     SELECT group_id, member_id, min(valid_from) AS joined_at,
            CASE WHEN count(to_offset) = count(*) THEN max(valid_to) END AS left_at,

@@ -1,4 +1,4 @@
--- Rebalances that a change of a topic caused, by how long the group took to notice the new partitions. With is_exact the row is proven. The times of topic changes need audit --cluster-metadata.
+-- Rebalances that a change of a topic caused. The group that took longest to notice the new partitions comes first. If is_exact is true, the row is proven. The times of topic changes need audit --cluster-metadata.
 -- param group text: only this group
 -- then sql --query never-owned-partitions shows which partitions still have no owner.
 SELECT group_id, coalesce(started_at, completed_at) AS at, metadata_delay_ms, partitions_added, evidence,

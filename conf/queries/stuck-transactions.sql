@@ -1,4 +1,4 @@
--- Transactional commits still pending at the end of the log: consumers get UNSTABLE_OFFSET_COMMIT for them. With is_exact the row is proven.
+-- Transactional commits that are still pending at the end of the log. Consumers that ask for their offsets get UNSTABLE_OFFSET_COMMIT. If is_exact is true, the row is proven.
 -- param group text: only this group
 WITH ends AS (SELECT max(end_timestamp) AS at FROM log_partitions WHERE cluster = $cluster)
 SELECT group_id, topic, partition, pending_since, epoch_ms(ends.at) - epoch_ms(pending_since) AS pending_ms,

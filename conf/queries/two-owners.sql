@@ -1,4 +1,4 @@
--- Partitions that two members of one group owned at the same time, by the coordinator's own records (not of share groups).
+-- Partitions that two members of one group owned at the same time, by the coordinator's own records (without share groups).
 -- Records without a time are compared by their place in the log.
 -- param group text: only this group
 SELECT a.group_id, coalesce(a.topic, a.topic_id) AS topic, a.partition, a.member_id AS member_id, b.member_id AS other_member_id,

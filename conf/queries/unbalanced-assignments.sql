@@ -1,4 +1,4 @@
--- Groups whose members own very different numbers of partitions at the end of the log, also counting members with none.
+-- Groups whose members own very different numbers of partitions at the end of the log. Members without partitions count, too.
 WITH alive AS (
     SELECT group_id, member_id, coalesce(instance_id, client_id, member_id) AS name FROM member_timeline
     WHERE cluster = $cluster AND to_offset IS NULL AND group_type IN ('classic', 'consumer')

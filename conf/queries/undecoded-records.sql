@@ -1,4 +1,4 @@
--- Records that could not be decoded, by error, with the first record of each error.
+-- Records that could not be decoded: a row for each kind of error, with the first record that has it.
 SELECT error_class, records, one.error_message AS example, one.log_partition AS log_partition, one.log_offset AS first_offset,
        first_at, last_at, one.source AS source
 FROM (

@@ -342,9 +342,9 @@ def test_an_answer_without_rows_names_what_was_asked_for_and_from_which_number_i
     answer = Warehouse(warehouse.uri).sql(query="owned-but-silent", group="nobody", threshold=5)
     assert list(answer) == []
     assert answer.notes[1] == (
-        "owned-but-silent: Partitions that a member owns at the end of the log, without a commit for long although its "
-        "group commits elsewhere; group=nobody: only this group; threshold=5: milliseconds without a commit from which "
-        "it counts."
+        "owned-but-silent: Partitions that a member owns at the end of the log, but that nobody has committed for "
+        "long, although the group commits other partitions; group=nobody: only this group; threshold=5: shortest "
+        "time without a commit that is shown, in milliseconds."
     )
 
 
