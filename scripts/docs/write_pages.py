@@ -25,8 +25,8 @@ def _tables_index() -> str:
     lines = [
         "# The tables",
         "",
-        "A warehouse is a folder of Delta tables. Each link leads to a table's definition, which explains its columns.",
-        "`DESCRIBE TABLE` shows the same in Spark, and `coordinator-replay sql` in a terminal.",
+        "A warehouse is a folder of Delta tables. Each link leads to the definition of a table, which explains its",
+        "columns. `DESCRIBE TABLE` explains them, too: in Spark, or in a terminal with `coordinator-replay sql`.",
         "",
     ]
     lines += [_MADE.format(source="`schemas/tables`"), "| table | rows |", "|---|---|"]
@@ -35,9 +35,10 @@ def _tables_index() -> str:
     ]
     lines += [
         "",
-        "- Intervals begin at `valid_from` and end before `valid_to`, or at the end of the log read if that is null.",
-        "- Times are UTC, durations milliseconds.",
-        "- `is_exact = false`: records before this row are missing from the log, so steps in between were not seen.",
+        "- An interval begins at `valid_from` and ends just before `valid_to`. If it has not ended at the end of the",
+        "  log, `valid_to` is null.",
+        "- Times are UTC. Durations are in milliseconds.",
+        "- `is_exact = false` means that records are missing, so the log does not prove the row.",
         "",
         "## Views",
         "",
@@ -63,9 +64,10 @@ def _queries_page() -> str:
     lines = [
         "# Saved queries",
         "",
-        "`coordinator-replay sql --query NAME --param NAME=VALUE` runs a saved query, `sql --list` shows all of them.",
-        "Each is a file in `conf/queries` that you can copy and change. `$cluster` stands for the cluster that",
-        "`--cluster` names. The head of the file declares its parameters. Write times as in every command.",
+        "A saved query is an SQL statement with a name. `coordinator-replay sql --query NAME --param NAME=VALUE` runs",
+        "it, and `sql --list` lists all saved queries. Each of them is a file in `conf/queries` that you can copy and",
+        "change. The first lines of the file describe the query and its parameters. In the statement, `$cluster`",
+        "stands for the cluster that `--cluster` names. Write times as in all commands.",
         "",
     ]
     lines += [_MADE.format(source="`conf/queries`")]
@@ -82,7 +84,7 @@ def _help(command: click.Command) -> str:
 
 
 def _commands_page() -> str:
-    lines = ["# The commands", "", "`coordinator-replay COMMAND --help` says the same.", ""]
+    lines = ["# The commands", "", "`coordinator-replay COMMAND --help` prints the same texts.", ""]
     lines += [_MADE.format(source="the program's own help")]
     for name in sorted(main.commands):
         lines += [

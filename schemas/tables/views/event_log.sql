@@ -1,4 +1,4 @@
--- group_timeline in the columns that process-mining tools expect: a group is a case, an event an activity.
+-- group_timeline with the columns that process-mining tools expect: each group is a case, and each event is an activity.
 SELECT
   concat(cluster, '/', group_id) AS case_id,
   event AS activity,

@@ -1,4 +1,4 @@
--- Groups with records that are missing or could not be decoded, and the time range of that (null: from the start of the log, or to its end). Sums over this time are "at least".
+-- Groups with missing or undecoded records, with the time range of these records (null: from the start of the log, or to its end). For this time, sums are lower bounds.
 SELECT
   cluster,
   group_id,

@@ -1,4 +1,4 @@
--- Log partitions with records that are missing or could not be read, and until when. In that time there may have been groups without any record left.
+-- Log partitions with missing or unreadable records, with the end of the time of these records. In this time, there may have been groups of which no record is left.
 SELECT
   cluster,
   log_partition,
