@@ -276,26 +276,38 @@ _WHY_EARLY = f"""CASE
 END"""
 """SQL for the evidence against retention, if some offset of the same operation was not past its retention."""
 
-_REBALANCING, _HELD, _UPGRADED, _LOADING = "REBALANCING", "HELD", "UPGRADED", "LOADING"
+_REBALANCING, _JOINING, _HELD, _UPGRADED, _LOADING = "REBALANCING", "JOINING", "HELD", "UPGRADED", "LOADING"
 """Bugs of brokers that remove offsets which should not expire. Each was verified in the classes of Kafka's releases:
 
 - REBALANCING (KAFKA-13636): ``GroupMetadata.removeExpiredOffsets`` went by subscriptions even while the group was not
   Stable. Affected: 2.4.0 (the first release with subscriptions) to 2.8.1, 3.0.0 and 3.1.0.
+- JOINING: the same bug, after a member joined an Empty group. Until the rebalance is over, no topic counts as
+  subscribed, and retention counts from the commit instead of the time at which the group became Empty.
 - HELD: the same method spared pending commits, but not pending commits of transactions. Affected: every coordinator in
   Scala.
 - UPGRADED (KAFKA-8069): ``GroupMetadataManager.readOffsetMessageValue`` of 2.1 took the -1 of version 1 for a time.
 - LOADING: ``OffsetManager`` of 0.8.2 had no lock between its cleanup and loading; 0.9 has ``offsetExpireLock``.
 """
 
+_WAS_REBALANCING = (
+    "the group was rebalancing: a rebalance of at most {rebalance_ms} ms was over {until_rebalanced_ms} ms later"
+)
 _CHANGED = "the coordinator had changed: {election} of leader epoch {elected_epoch} was {elected_ms} ms earlier"
 _FAULT_EVIDENCE = f"""CASE fault
     WHEN '{_REBALANCING}' THEN {
     _texts(
         "past {retention}, but a member subscribed to its topic: the broker refuses DeleteOffsets, and retention "
         "spares it",
-        "the group was rebalancing: a rebalance of at most {rebalance_ms} ms was over {until_rebalanced_ms} ms later",
+        _WAS_REBALANCING,
         "Kafka 2.4.0 to 2.8.1, 3.0.0 and 3.1.0 expire offsets of subscribed topics while a group rebalances "
         "(KAFKA-13636)",
+    )
+}
+    WHEN '{_JOINING}' THEN {
+    _texts(
+        "past {retention} since its commit, but not since the group became Empty",
+        _WAS_REBALANCING,
+        "Kafka 2.4.0 to 2.8.1, 3.0.0 and 3.1.0 count retention from the commit while a group rebalances (KAFKA-13636)",
     )
 }
     WHEN '{_HELD}' THEN {
@@ -392,8 +404,10 @@ _DECISION = f"""CASE
 END"""
 """SQL for the cause of a removed offset: the first case that fits."""
 
-_SPARED_UNTIL = f"""CASE WHEN rule = '{ExpiryRule.NEVER_WHILE_ACTIVE}'
-    THEN commit_timestamp + to_milliseconds(CAST($retention AS BIGINT)) END"""
+_COMMIT_DUE = "commit_timestamp + to_milliseconds(CAST($retention AS BIGINT))"
+"""SQL for the end of retention, if retention counts from the commit."""
+
+_SPARED_UNTIL = f"""CASE WHEN rule = '{ExpiryRule.NEVER_WHILE_ACTIVE}' THEN {_COMMIT_DUE} END"""
 """SQL for the end of retention of an offset that a member's subscription keeps."""
 
 _CAUSES = f"""
@@ -416,12 +430,16 @@ WITH timed AS (
 ), dated AS (
     SELECT *, coalesce(expire_at <= tombstone_at, false) AND NOT is_protected AS is_old,
         coalesce(due_at <= tombstone_at, false) AS is_due,
+        coalesce({_COMMIT_DUE} <= tombstone_at, false) AS is_commit_due,
         coalesce(elected_ms <= $check AND valid_from < elected_at, false) AS is_loaded
     FROM timed
 ), aged AS (
     SELECT *,
         CASE WHEN rule = '{ExpiryRule.NEVER_WHILE_ACTIVE}' AND is_due AND until_rebalanced_ms <= rebalance_ms
             THEN '{_REBALANCING}'
+            WHEN rule = '{ExpiryRule.EMPTY_SINCE}' AND NOT is_old AND is_commit_due
+                AND until_rebalanced_ms <= rebalance_ms
+            THEN '{_JOINING}'
             WHEN is_protected AND is_due AND {_ms_between("greatest(due_at, rule_since)", "tombstone_at")} <= $check
             THEN '{_HELD}'
             WHEN is_loaded AND NOT is_due AND value_version = 1 AND expire_timestamp IS NULL THEN '{_UPGRADED}'
@@ -542,9 +560,10 @@ def _coordinators(changes: Sequence[tuple[int, int, int, bool]]) -> pa.Table:
 
 
 def _rebalanced(uris: Sequence[str], removed: pa.Table) -> pa.Table:
-    """Return rebalances of classic groups that lost an offset which a member's subscription should have kept."""
-    is_spared = pc.equal(removed.column("rule"), str(ExpiryRule.NEVER_WHILE_ACTIVE))
-    groups = pc.unique(removed.filter(is_spared).column("group_id"))
+    """Return rebalances of classic groups that lost an offset whose retention depends on the group's members."""
+    rules = pa.array([str(ExpiryRule.NEVER_WHILE_ACTIVE), str(ExpiryRule.EMPTY_SINCE)])
+    depends = pc.is_in(removed.column("rule"), value_set=rules)
+    groups = pc.unique(removed.filter(depends).column("group_id"))
     if not len(groups):
         return REBALANCED.empty_table()
     where = pc.field("group_id").isin(groups) & (pc.field("group_type") == "classic")

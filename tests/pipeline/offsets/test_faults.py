@@ -49,6 +49,7 @@ def removed(**columns):
 
 YOUNG = {name: moment(9 * DAY - HOUR) for name in ("commit_timestamp", "base_timestamp", "valid_from")}
 SUBSCRIBED = {"rule": "never_while_active", "base_timestamp": None}
+EMPTY = {"rule": "empty_since", "base_timestamp": moment(8 * DAY)}
 NAMED = {"rule": "explicit_expire_timestamp", "expire_timestamp": moment(10 * DAY), "value_version": 1}
 HELD = {"is_protected": True, "base_timestamp": moment(2 * DAY - 60), "commit_timestamp": moment(2 * DAY - 60)}
 
@@ -90,6 +91,28 @@ CASES = {
         "DELETED",
         "certain",
         "removed before offsets.retention.minutes were over",
+    ),
+    "while a member joined the Empty group": (
+        EMPTY,
+        {"rebalanced": [REBALANCE]},
+        "EXPIRED",
+        "possible",
+        "since its commit, but not since the group became Empty; the group was rebalancing",
+    ),
+    "of an Empty group that nobody joined": (EMPTY, {}, "DELETED", "certain", "removed before offsets.ret"),
+    "of an Empty group, committed lately": (
+        EMPTY | {"commit_timestamp": moment(8 * DAY)},
+        {"rebalanced": [REBALANCE]},
+        "DELETED",
+        "certain",
+        "removed before offsets.ret",
+    ),
+    "of an Empty group that somebody joined later": (
+        EMPTY,
+        {"rebalanced": [("g", moment(9 * DAY + 90), 60_000)]},
+        "DELETED",
+        "certain",
+        "removed before offsets.ret",
     ),
     "with an open transaction, at once": (HELD, {}, "EXPIRED", "possible", "written in Scala"),
     "with an open transaction, long after": (

@@ -18,6 +18,14 @@ def test_no_certain_cause_of_a_removed_offset_is_wrong_and_the_page_says_so(tmp_
     assert DOCUMENT.read_text(encoding="utf-8").endswith(removed_page(judged)), "run scripts/judge-reasons"
 
 
+def test_no_certain_cause_is_wrong_on_a_broker_that_expires_offsets_in_rebalances(tmp_path: Path) -> None:
+    """KAFKA-13636: a member joins an Empty group, and retention counts from the commit until the rebalance is over."""
+    mix = UNIFORM._replace(fault_share=1)
+    judged = judge_removed([20_005, 20_008], mix, tmp_path, audit_here, is_retention_known=True)
+    _check(mix.name, judged)
+    assert "past offsets.retention.minutes since its commit" in str([one.row for one in judged])
+
+
 @pytest.mark.parametrize("is_retention_known", [True, False])
 @pytest.mark.long
 @pytest.mark.parametrize("mix", [UNIFORM, FLEET])
