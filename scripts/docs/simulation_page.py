@@ -81,12 +81,12 @@ rebalance.
 SCRIPTS = {
     "config": '`{"config": {...}}`: settings by the brokers\' names. Only the first line may have them.',
     "topics": '`{"topics": [{"name", "id", "partitions", "racks"?}]}`: all topics that exist from now on. The '
-    "coordinator compares them with the topics before, and so sees which were created, got partitions, or were "
-    "deleted. `racks` are the racks of each partition's replicas.",
-    "groupConfig": '`{"groupConfig": {...}, "group": g}`: all settings of one group. They replace its settings before.',
+    "coordinator compares them with the topics before, and so sees which topics were created, got partitions, or "
+    "were deleted. `racks` are the racks of each partition's replicas.",
+    "groupConfig": '`{"groupConfig": {...}, "group": g}`: all settings of one group. They replace its earlier settings.',
     "request": '`{"request": api, "version"?, "group"?, "client"?: {"id", "host"}, "body"?: {...}}`: a request. Fields '
     "that are left out have the defaults of the message; `group` is the body's `groupId`.",
-    "endTxn": '`{"endTxn": {"producerId", "producerEpoch", "commit"}}`: the marker that ends a transaction.',
+    "endTxn": '`{"endTxn": {"producerId", "producerEpoch", "commit"}}`: writes the marker that ends a transaction.',
     "advance_ms": '`{"advance_ms": n}`: n milliseconds pass. Timers that end in this time fire, each at its own time.',
     "async": '`{"async": "hold"}` stops background work (the resolution of regular expressions). `{"async": "run"}` '
     "does the work that was held back.",
