@@ -83,7 +83,7 @@ SCRIPTS = {
     "topics": '`{"topics": [{"name", "id", "partitions", "racks"?}]}`: all topics that exist from now on. The '
     "coordinator compares them with the topics before, and so sees which topics were created, got partitions, or "
     "were deleted. `racks` are the racks of each partition's replicas.",
-    "groupConfig": '`{"groupConfig": {...}, "group": g}`: all settings of one group. They replace its earlier settings.',
+    "groupConfig": '`{"groupConfig": {...}, "group": g}`: all settings of one group, in place of its earlier ones.',
     "request": '`{"request": api, "version"?, "group"?, "client"?: {"id", "host"}, "body"?: {...}}`: a request. Fields '
     "that are left out have the defaults of the message; `group` is the body's `groupId`.",
     "endTxn": '`{"endTxn": {"producerId", "producerEpoch", "commit"}}`: writes the marker that ends a transaction.',
