@@ -1,1 +1,1 @@
-"""Key and value bytes of coordinator records, read into typed columns by the definitions in ``schemas/records``."""
+"""Decoding of the keys and values of coordinator records. The files in ``schemas/records`` define their fields."""

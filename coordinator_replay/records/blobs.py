@@ -1,8 +1,11 @@
 """Reading and writing of the blobs that classic clients put into JoinGroup, SyncGroup and group records.
 
-Only blobs of protocol type ``consumer`` have a form that the coordinator reads (``ConsumerProtocol``); other blobs
-belong to their frameworks. A blob that can't be read stays as bytes, and its fields are None. Such a blob is no damage.
-Blobs are base64 texts, as in the JSON form of requests and records; ``schemas/records/protocol`` defines their fields.
+Only blobs of protocol type ``consumer`` have a form that the coordinator reads (``ConsumerProtocol``). Other blobs have
+the form of the framework that wrote them, such as Kafka Connect. In this module, a blob is a base64 text, as in the
+JSON form of requests and records. ``schemas/records/protocol`` defines the fields of blobs.
+
+The ``open_…`` functions return None instead of the fields if a blob can't be read. The ``read_…`` functions raise
+BlobError. A record with such a blob is not quarantined, because the record itself can be read.
 """
 
 import base64
@@ -57,7 +60,7 @@ class ConsumerSubscription(NamedTuple):
 
 
 class ConsumerAssignment(NamedTuple):
-    """Partitions and user data that a consumer is assigned.
+    """Assignment of a consumer: its partitions, and data of the assignor.
 
     Attributes:
         partitions: partitions by topic name, in their original order.
@@ -96,7 +99,7 @@ def read_version(text: str) -> int:
     """Return the version that is at the beginning of a blob.
 
     Raises:
-        BlobError: the blob is too short.
+        BlobError: the text is no base64, or has fewer than two bytes.
     """
     opening = _bytes(text)[:2]
     if len(opening) < 2:
@@ -210,12 +213,12 @@ def write_assignment(partitions: Mapping[str, Sequence[int]], version: int) -> s
 
 
 def open_blobs(kind: str, value: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return the value of a record with decoded blobs next to their bytes, in the form for the engine.
+    """Return the value of a record for the engine: with the decoded fields of each blob next to the blob.
 
-    Members of a ``GroupMetadata`` value of protocol type ``consumer`` gain ``subscriptionFields`` and
-    ``assignmentFields``. Protocols of a classic member inside a consumer group gain ``metadataFields``. This field
-    needs a whole blob in the blob's own version, because a coordinator refuses a shorter blob there. A field is None if
-    its blob is empty or can't be read. Other values are returned unchanged.
+    Members in a ``GroupMetadata`` value gain ``subscriptionFields`` and ``assignmentFields``. Both are None if the
+    group's protocol type is not ``consumer``. If a consumer group has a classic member, the protocols of this member
+    gain ``metadataFields``, in the blob's own version only: there, a coordinator refuses a blob that ends before the
+    fields of its version. A field is None if its blob is empty or can't be read. Other values are returned unchanged.
     """
     if value is None:
         return None

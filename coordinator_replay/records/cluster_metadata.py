@@ -1,8 +1,8 @@
 """Records of ``__cluster_metadata`` that hold topics, partition leaders and settings.
 
 A value is a frame version, a record type and a record version, each an unsigned varint, then the fields
-(``MetadataRecordSerde``, ``AbstractApiMessageSerde``). Only the few types that matter here are defined, most with
-their leading fields alone. Later fields and other types are skipped.
+(``MetadataRecordSerde``, ``AbstractApiMessageSerde``). ``schemas/records/cluster_metadata`` defines only the few record
+types that are read, and only the first fields of most of these types. All other types and fields are skipped.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,8 @@ def metadata_kinds() -> Mapping[int, Struct]:
 def decode_metadata(value: bytes) -> MetadataRecord | None:
     """Decode the value of a record.
 
-    Return None for a type, version or frame that is not read here, and for damaged bytes.
+    Return None for a record type, record version or frame version that this module does not read, and for damaged
+    bytes.
     """
     try:
         (frame, number, version), position = read_uvarints(value, 3)

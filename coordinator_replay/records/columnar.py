@@ -1,7 +1,8 @@
-"""Columnar reading of records whose fields follow each other: all keys, and values without lists.
+"""Columnar reading of all keys, and of values that have neither lists nor nullable fields, such as offset commits.
 
-Nearly all records are offset commits, and nearly all of those are well-formed. A compiled loop reads one field of all
-rows, then the next field. Rows that are not well-formed go to ``plain.py``, which knows all rules.
+Nearly all records are offset commits, and nearly all of those are well-formed. So a compiled loop reads one field of
+all rows, then the next field. Rows that are not well-formed are left out; ``decoder.py`` gives them to ``plain.py``,
+which knows all rules.
 """
 
 import base64
@@ -31,7 +32,10 @@ _NO_ID = bytes(_ID_BYTES)
 
 
 def has_columns(struct: Struct) -> bool:
-    """Return whether all versions of a struct can be read into columns: no field may be a list or nullable."""
+    """Return whether ``Columns`` can read all versions of a struct.
+
+    All fields must be signed integers, uuids or strings. No field may be a list or nullable, and no string tagged.
+    """
     return all(
         field.type in (_READABLE if field.tag is None else _READABLE - {"string"})
         and not (field.is_array or field.nullable)
@@ -80,7 +84,10 @@ def _read_uvarints(data: Any, at: Any, ends: Any, where: Any, numbers: Any) -> N
 
 @compiled
 def _read_runs(at: Any, ends: Any, where: Any, sizes: Any, first: Any, length: Any) -> None:
-    """Write the position and the length of the next bytes of some rows; ``sizes`` has the length for each row."""
+    """Skip the next bytes of some rows, and write the position and number of these bytes to ``first`` and ``length``.
+
+    ``sizes`` has the number of bytes for each row.
+    """
     for row in range(len(at)):
         here, size = at[row], sizes[row]
         if not where[row] or here < 0:
@@ -93,9 +100,9 @@ def _read_runs(at: Any, ends: Any, where: Any, sizes: Any, first: Any, length: A
 
 @compiled
 def _gather(data: Any, first: Any, bounds: Any, out: Any) -> None:
-    """Copy runs of bytes, one after the other.
+    """Copy the bytes of each row from ``data`` to ``out``, one row after the other.
 
-    ``bounds`` has the position at which each run begins.
+    ``first`` has the position of each row's bytes in ``data``, ``bounds`` has their position in ``out``.
     """
     for row in range(len(first)):
         source, target = np.uint64(first[row]), np.uint64(bounds[row])
@@ -187,7 +194,7 @@ class Columns:
             left -= 1
 
     def numbers(self, name: str, type_: pa.DataType) -> pa.Array:
-        """Return a field of integers; null if it is missing, or if a tagged field has its default."""
+        """Return a field of integers; null in rows without the field, and where a tagged field has its default."""
         place, field = self._field(name)
         missing = self._length[place] < 0
         if field.tag is not None:
@@ -196,19 +203,19 @@ class Columns:
         return pa.array(numbers, type_, mask=missing if missing.any() else None)
 
     def texts(self, name: str) -> pa.StringArray:
-        """Return a field of strings; null if the struct has no field of that name."""
+        """Return a field of strings. It is null in rows without the field, or in all if the struct does not have it."""
         return self._texts.get(name, pa.nulls(len(self.in_order), pa.string()))
 
     def ids(self, name: str) -> pa.StringArray:
-        """Return a field of ids in Kafka's text form (``Uuid.toString``); null if it is missing or zero."""
+        """Return a field of ids in Kafka's text form (``Uuid.toString``); null in rows where the id is absent or zero."""
         ids = self._text(name).view(pa.binary()).dictionary_encode()
         texts = pa.array([_id_text(each) for each in ids.dictionary.to_pylist()], pa.string())
         return texts.take(ids.indices)
 
     def json(self) -> pa.StringArray:
-        """Return the rows as Kafka's JSON form has them.
+        """Return each row in Kafka's JSON form; null for rows that are not ``in_order``.
 
-        A row is null if its first field, which all versions have, is null.
+        All versions have the first field, so it is null only in these rows.
         """
         members: list[pa.StringArray | str] = []
         for field in self._fields:
@@ -240,10 +247,7 @@ def _id_text(raw: bytes) -> str | None:
 
 
 def lengths_of(array: pa.BinaryArray) -> npt.NDArray[np.int32]:
-    """Return how many bytes each row of a column has.
-
-    A null has 0 bytes.
-    """
+    """Return the number of bytes in each row of a column; 0 for null."""
     lengths: npt.NDArray[np.int32] = np.diff(_bounds_of(array))
     return lengths
 

@@ -1,11 +1,12 @@
 """Subscriptions and assignments of classic consumers as typed columns.
 
-The bytes (``ConsumerProtocolSubscription``, ``ConsumerProtocolAssignment``) don't say which of the two they are, so
-they are read as both. The reading that leaves fewer bytes over is returned. If both leave the same number, as for a
-member without topics, both are returned. The record field that held the bytes then tells which reading is right.
+The bytes of a blob don't say whether it is a subscription (``ConsumerProtocolSubscription``) or an assignment
+(``ConsumerProtocolAssignment``). So each blob is decoded as both. Of the two results, the one that leaves fewer bytes
+over is returned. If both leave the same number of bytes, as for a member without topics, both are returned. Then only
+the record field that the bytes come from tells which result is right.
 
-Some clients write a subscription that claims a version and ends before its fields. The coordinator reads only the
-version 0 part of such a subscription. This module does so too, if no full reading fits.
+Some clients write a subscription that ends before the fields of its version. The coordinator reads only the version 0
+fields of a subscription. So this module reads these fields if the bytes can't be decoded in their own version.
 """
 
 import base64
@@ -39,9 +40,9 @@ PROTOCOL = pa.struct(
         ("assignment", pa.struct([("assigned_partitions", _PARTITIONS), ("user_data", pa.binary())])),
     ]
 )
-"""A blob as a subscription, an assignment, or both if its bytes fit both; null if they fit neither. Fields that the
-blob's version does not have are null. If only the version 0 part of a subscription can be read, all fields but topics
-and user data are null.
+"""A blob as a subscription, an assignment, or both if the bytes don't tell which; null if they can be read as neither.
+Fields that the blob's version does not have are null. If only the version 0 fields of a subscription can be read, all
+fields but version, topics and user data are null.
 """
 
 _NAMES = {
@@ -86,7 +87,7 @@ def open_protocol_blobs(blobs: pa.Array) -> pa.Array:
     Equal blobs are read once.
 
     Returns:
-        As many values of PROTOCOL; null for null, and for bytes that are neither subscription nor assignment.
+        A value of PROTOCOL for each blob; null for null, and for bytes that are neither subscription nor assignment.
     """
     distinct = pc.unique(blobs)
     opened = pa.array([None if blob is None else _open(blob) for blob in distinct.to_pylist()], PROTOCOL)

@@ -1,21 +1,21 @@
 """Faults in the bytes of a record, as ``quarantine.error_class`` names them.
 
-This release can't read a quarantined record as Kafka wrote it. The table keeps the record's bytes: all of them, unless
-the record is too large to be decoded. Kafka's own loader fails on most of these faults, and skips unknown kinds
-(``CoordinatorLoaderImpl``, ``GroupCoordinatorRecordSerde``).
+A record with such a fault can't be decoded and goes to the table ``quarantine``. The table keeps all bytes of the
+record, unless it is larger than LARGEST_RECORD_BYTES. Kafka's own loader fails on most of these faults, but skips
+records of unknown kinds (``CoordinatorLoaderImpl``, ``GroupCoordinatorRecordSerde``).
 """
 
 from enum import StrEnum
 
 LARGEST_RECORD_BYTES = 8 << 20
-"""A record whose key or value is larger is quarantined, so that a few compressed bytes can't take gigabytes.
+"""A record with a larger key or value is quarantined, so that a few compressed bytes can't fill gigabytes of memory.
 
 The limit is eight times the size of the largest batch that brokers accept by default (``message.max.bytes``).
 """
 
 
 class ErrorClass(StrEnum):
-    """Reasons why a record was quarantined."""
+    """Reasons why a record was quarantined. ``MESSAGES`` has a sentence for each."""
 
     BUFFER_UNDERFLOW = "BufferUnderflow"
     UNEXPECTED_NULL = "UnexpectedNull"

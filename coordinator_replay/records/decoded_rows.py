@@ -24,15 +24,15 @@ DECODED_ROW = pa.schema(
 )
 """One decoded record of any kind.
 
-Offset commits fill the columns of ``offset_commits``. Every record fills kind, key_json and value_json. In the row of a
-record that can't be decoded, only the last two columns are not null. In the row of a control record, all columns are
-null.
+An offset commit fills COMMIT_COLUMNS, another record GROUP_COLUMNS. Both fill kind and key_json, and value_json if the
+record is no tombstone. In the row of a record that can't be decoded, only error_class and error_message are not null.
+In the row of a control record, all columns are null.
 """
 
 _OF_KEYS = ("kind", "key_version", "group_id", "member_id", "topic", "partition", "key_json")
 
 DECODED_KEY = pa.schema([*(DECODED_ROW.field(name) for name in _OF_KEYS), *_ERROR])
-"""The columns that a key alone fills."""
+"""The columns of DECODED_ROW that are read from the key, and the two columns of an error."""
 
 
 def decode_rows(records: pa.RecordBatch) -> pa.RecordBatch:
@@ -43,7 +43,7 @@ def decode_rows(records: pa.RecordBatch) -> pa.RecordBatch:
             ``decode_records`` takes them.
 
     Returns:
-        As many rows in the same order, with the columns of DECODED_ROW.
+        A row for each record, in the same order, with the columns of DECODED_ROW.
     """
     decoded = decode_records(records, with_commit_json=True)
     parts = [
@@ -67,7 +67,7 @@ def decode_keys(keys: pa.Array) -> pa.RecordBatch:
     """Decode keys without their values, row by row.
 
     Returns:
-        As many rows in the same order, with the columns of DECODED_KEY.
+        A row for each key, in the same order, with the columns of DECODED_KEY.
     """
     # A key is read in the same way whatever its value is, and an absent value can't be damaged.
     return decode_columns(keys, pa.nulls(len(keys), pa.binary())).select(DECODED_KEY.names)

@@ -1,8 +1,8 @@
 """Log records, decoded into columns: offset commits, other coordinator records, and records that could not be read.
 
-Well-formed keys and values without lists are read many at a time (``columnar.py``). All others are read record by
-record (``plain.py``). The code here knows no record kind. It asks a kind's definition two questions: is it an offset
-commit, and does its key name a member?
+Well-formed keys, and well-formed values without lists, are read many at a time (``columnar.py``). All others are read
+record by record (``plain.py``). The code here knows no record kind by name. It asks only two questions about a kind: is
+it an offset commit (``RecordDefinition.is_offset_commit``), and does its key have the field ``memberId``?
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ COMMIT_COLUMNS = _columns(
     *(*_COMMON, "topic", "partition", "topic_id", "committed_offset", "leader_epoch", "metadata"),
     *("commit_timestamp", "expire_timestamp"),
 )
-"""Columns of a decoded offset commit; a table has columns of the log record in addition."""
+"""Columns of a decoded offset commit. The table ``offset_commits`` has other columns too, such as the log offset."""
 
 GROUP_COLUMNS = _columns("group_records", *_COMMON, "kind", "member_id", "key_json", "value_json")
 """Columns of any other coordinator record."""
@@ -58,14 +58,16 @@ _RECORD, _ERROR = ("key", "value"), ("error_class", "error_message")
 class Decoded:
     """A decoded batch.
 
-    Each of its rows is in exactly one of the row arrays.
+    Each ``…_rows`` array has positions of rows in the batch. Each row of the batch is in exactly one of these arrays.
 
     Attributes:
         commits: offset commits, with COMMIT_COLUMNS, and on request also with JSON_COLUMNS.
-        commit_rows: the rows of the batch that were offset commits.
+        commit_rows: the positions of ``commits``.
         groups: other coordinator records, with GROUP_COLUMNS.
-        quarantine: rows that could not be read, with QUARANTINE_COLUMNS.
-        control_rows: the rows that were control records, which have nothing to decode.
+        group_rows: the positions of ``groups``.
+        quarantine: records that could not be decoded, with QUARANTINE_COLUMNS.
+        quarantine_rows: the positions of ``quarantine``.
+        control_rows: the positions of control records, which have nothing to decode.
     """
 
     commits: pa.RecordBatch
@@ -98,7 +100,7 @@ class _Batch:
         self.record_bytes, self.is_large = np.add(*sizes), np.maximum(*sizes) > LARGEST_RECORD_BYTES
 
     def in_order(self, kind: RecordDefinition, rows: Rows, schema: pa.Schema) -> _Part:
-        """Decode rows of a kind, and return those that are well-formed."""
+        """Decode rows of a kind. Return the positions of those that are well-formed, and these rows with ``schema``."""
         taken, versions = pa.array(rows), self.versions[rows]
         is_tombstone = self.values.is_null().take(taken)
         key = Columns(kind.key, np.zeros_like(versions), self.keys, rows)
@@ -142,7 +144,7 @@ def _commit_columns(key: Columns, value: Columns) -> dict[str, pa.Array]:
 
 
 def _values_one_by_one(kind: RecordDefinition, values: pa.BinaryArray) -> tuple[pa.StringArray, Flags]:
-    """Return the JSON form of values with lists, and which values could be read.
+    """Return the JSON form of values with lists, and for each value whether it could be read; a null always can.
 
     Equal values are read once.
     """
@@ -213,9 +215,10 @@ class _OneByOne:
 
 
 def _decode(key: bytes | None, value: bytes | None) -> tuple[RecordDefinition, dict[str, Any]]:
-    """Return a record as a row.
+    """Return the definition of a record's kind, and the record as a row.
 
-    The decoded fields take many times the memory of the bytes, so they are dropped before the next record is read.
+    A decoded record takes many times the memory of its bytes. It is freed when this function returns, so there is
+    never more than one.
     """
     record = decode_record(key, value)
     kind = kinds_by_name()[record.kind]
@@ -232,7 +235,7 @@ def _flags(array: pa.BooleanArray) -> Flags:
 
 
 def in_log_order(parts: Sequence[tuple[Rows, pa.Table]]) -> tuple[Rows, pa.Table]:
-    """Join parts of a batch in the order of the batch. Return the positions of the rows, and the rows.
+    """Join parts of a batch. Return the positions of all rows in the batch, in rising order, and the rows.
 
     Columns that a part lacks are null.
     """
@@ -262,15 +265,15 @@ def _in_one(parts: Sequence[_Part]) -> _Part:
 
 
 def _bytes(column: pa.BinaryArray, row: int, most: int | None = None) -> bytes | None:
-    """Return the bytes of a row, at most ``most`` of them, without a copy of the whole column."""
+    """Return the bytes of a row, or its first ``most`` bytes, without a copy of the whole column."""
     whole = column[row].as_buffer()
     return None if whole is None else whole.slice(0, whole.size if most is None else min(most, whole.size)).to_pybytes()
 
 
 def _readable_key(key: bytes | None) -> dict[str, Any]:
-    """Return the readable fields of the key of an unreadable record.
+    """Return the columns that can be read from the key of an unreadable record.
 
-    For an unknown kind, return only the group.
+    For a key of an unknown kind, this is only the group id. For a damaged key, it is nothing.
     """
     try:
         _, row = _decode(key, None)
@@ -307,9 +310,9 @@ def decode_records(records: pa.RecordBatch, *, with_commit_json: bool = False) -
     """Decode a batch of log records.
 
     Args:
-        records: columns ``key`` and ``value`` (binary), and from segments ``control_type``, ``error_class`` and
-            ``error_message``. Control records are skipped. Rows with an error class go to quarantine. So do records
-            larger than LARGEST_RECORD_BYTES, with only the first MiB of key and value.
+        records: columns ``key`` and ``value`` (binary), ``control_type``, ``error_class`` and ``error_message``. Rows
+            with a control type are not decoded. Rows with an error class go to quarantine. So do records of which key
+            or value is larger than LARGEST_RECORD_BYTES, with only the first MiB of each.
         with_commit_json: whether offset commits have their JSON form too. Other records always have it.
     """
     commit_schema = pa.unify_schemas([COMMIT_COLUMNS, JSON_COLUMNS]) if with_commit_json else COMMIT_COLUMNS

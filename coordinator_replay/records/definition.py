@@ -1,7 +1,7 @@
 """The files of ``schemas/records`` as typed, validated definitions.
 
-``schemas/records/README.md`` has the grammar; tests check every file. A definition has everything that the decoders,
-the encoder and the JSON form need to know about a record kind. No other code knows a kind's fields.
+``schemas/records/README.md`` describes the form of the files; tests check every file. A definition has everything that
+the decoders, the encoder and the JSON form need to know about a record kind, so their code names no field of a kind.
 """
 
 import json
@@ -48,6 +48,7 @@ class Field:
     """One field of a struct.
 
     Attributes:
+        versions: the versions of the struct that have the field.
         type: an integer type, ``uuid``, ``string``, ``bytes`` or ``struct``; of the elements if ``is_array``.
         nullable: whether null is a legal value.
         tag: number of a tagged field; None if the field is not tagged.
@@ -68,7 +69,12 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Struct:
-    """The fields of a key, a value or an embedded blob over all its versions."""
+    """The fields of a key, a value or an embedded blob, over all its versions.
+
+    Attributes:
+        versions: all versions that can be read.
+        flexible: the versions in Kafka's flexible encoding, which has tagged fields and varints for lengths.
+    """
 
     name: str
     versions: Versions
@@ -84,7 +90,7 @@ class RecordDefinition:
         type: the int16 in the first two bytes of the key.
         key: fields of the key, always in the plain (non-flexible) encoding.
         value: fields of the value, over all versions.
-        earlier: other layouts of these versions, which earlier releases of Kafka wrote.
+        earlier: other layouts of the value: earlier releases of Kafka wrote other fields under the same version number.
         group_field: name of the first key field, whose value is the group id.
         is_offset_commit: whether the kind goes to ``offset_commits`` rather than to ``group_records``.
     """
@@ -146,7 +152,11 @@ def parse_record(raw: Mapping[str, Any]) -> RecordDefinition:
 
 
 def parse_blob(raw: Mapping[str, Any]) -> Struct:
-    """Read the definition of a blob embedded in records, or of a message."""
+    """Return the definition of a blob embedded in records, or of a message.
+
+    Args:
+        raw: the parsed JSON of the definition's file.
+    """
     return _parse_struct(raw["value"], raw["name"])
 
 

@@ -23,7 +23,7 @@ def quote(strings: pa.StringArray) -> pa.StringArray:
 
 
 def _encode_base64(values: pa.BinaryArray) -> pa.StringArray:
-    """Return each run of bytes as a JSON string in base64.
+    """Return each value as a JSON string in base64.
 
     Nulls stay null.
     """
@@ -51,7 +51,7 @@ def _text(column: pa.Array) -> pa.StringArray:
 def render_rows(rows: pa.RecordBatch) -> pa.StringArray:
     """Return each row of a table as a JSON object.
 
-    Columns named ``…_json`` are inserted as JSON.
+    The texts of columns named ``…_json`` are JSON already, and are inserted as they are.
     """
     pieces: list[pa.StringArray | str] = []
     for place, (field, column) in enumerate(zip(rows.schema, rows.columns, strict=True)):

@@ -1,12 +1,12 @@
-"""Decoding and encoding of single records by the definitions, in Kafka's JSON form.
+"""Decoding of single records to Kafka's JSON form, and encoding from it.
 
 This module reads everything that ``columnar.py`` does not read: values with lists, records that are not well-formed,
 and the blobs of clients in records. It also writes all records.
 
 The JSON form (``CoordinatorRecordMessageFormatter``, the generated ``…JsonConverter``) has camelCase names, uuids in
-their 22-character form, and bytes in base64. It leaves out fields of other versions, and tagged fields with their
-default value. In addition to Kafka's form, tagged fields that no definition knows are under ``unknownTaggedFields``,
-so that nothing is lost.
+their 22-character form, and bytes in base64. It leaves out fields that the record's version does not have, and tagged
+fields with their default value. Tagged fields that no definition knows are under ``unknownTaggedFields``, which is not
+in Kafka's form, so that nothing is lost.
 """
 
 import base64
@@ -31,7 +31,11 @@ _INTEGERS = {"int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "int64"
 class DecodedRecord:
     """A key and a value in Kafka's JSON form.
 
-    ``value`` and ``value_version`` are None for a tombstone.
+    Attributes:
+        kind: Kafka's name of the record kind.
+        key_version: the number of the kind, which is at the start of the key.
+        value_version: the version of the value; None for a tombstone.
+        value: None for a tombstone.
     """
 
     kind: str
@@ -47,9 +51,10 @@ class DecodedRecord:
 
 
 class _Source:
-    """A position in a run of bytes.
+    """Bytes, and the position of the next byte to read. Every read checks that enough bytes are left.
 
-    Every read checks that enough bytes are left.
+    Args:
+        malformed: the error handler of ``bytes.decode`` for texts that are not UTF-8.
     """
 
     __slots__ = ("at", "data", "malformed")
@@ -116,9 +121,9 @@ def _integers(type_: str) -> _Read:
 
 
 def _lengths(plain: str, flexible: bool) -> tuple[_Read, int]:
-    """Return a reader of lengths and counts, and the number to subtract from them.
+    """Return a function that reads a length or count, and the number to subtract from its result.
 
-    A negative result means null.
+    A difference below 0 means null.
     """
     return (_Source.uvarint, 1) if flexible else (_integers(plain), 0)
 
@@ -312,7 +317,7 @@ def decode_value(kind: RecordDefinition, value: bytes) -> tuple[int, dict[str, A
 
 
 def _decode_earlier(kind: RecordDefinition, version: int, value: bytes) -> dict[str, Any] | None:
-    """Return the fields of a value in the layout of an earlier release; None if no layout uses up all bytes."""
+    """Return the fields of a value in a layout of earlier releases; None if no layout fits all bytes of the value."""
     for layout in kind.earlier:
         if version in layout.versions:
             with suppress(RecordError):
@@ -478,20 +483,20 @@ def read_uvarints(data: bytes, count: int) -> tuple[tuple[int, ...], int]:
     """Return the unsigned varints at the start of some bytes, and the position after them.
 
     Raises:
-        RecordError: the bytes end early.
+        RecordError: the bytes end early, or a varint has more than five bytes.
     """
     source = _Source(data)
     return tuple(source.uvarint() for _ in range(count)), source.at
 
 
 def read_leading_fields(struct: Struct, version: int, data: bytes, position: int) -> dict[str, Any]:
-    """Return the fields that a struct defines, from a position on.
+    """Read the fields of a struct from bytes, beginning at ``position``.
 
-    Bytes after these fields are ignored. Tagged fields are read only if the struct defines some. Then it must define
-    all other fields too, because tagged fields come last.
+    Bytes after these fields are ignored. Tagged fields are read only if the struct defines some. Then the struct must
+    define all other fields of the message too, because tagged fields come last.
 
     Raises:
-        RecordError: the bytes end early.
+        RecordError: the bytes end early, or a field can't be read.
     """
     source, flexible = _Source(data, position), version in struct.flexible
     current = [field for field in struct.fields if version in field.versions]
