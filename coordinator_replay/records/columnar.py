@@ -207,7 +207,7 @@ class Columns:
         return self._texts.get(name, pa.nulls(len(self.in_order), pa.string()))
 
     def ids(self, name: str) -> pa.StringArray:
-        """Return a field of ids in Kafka's text form (``Uuid.toString``); null in rows where the id is absent or zero."""
+        """Return a field of ids in Kafka's text form (``Uuid.toString``); null where the id is absent or zero."""
         ids = self._text(name).view(pa.binary()).dictionary_encode()
         texts = pa.array([_id_text(each) for each in ids.dictionary.to_pylist()], pa.string())
         return texts.take(ids.indices)
