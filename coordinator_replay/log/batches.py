@@ -1,7 +1,7 @@
 """Rows of record batches (magic 2).
 
-Batches are read in groups whose records fit into one part. Uncompressed batches are read in the window itself. If one
-batch of a group is compressed, the whole group is read from a plain copy.
+``Batches`` reads the batches of a run in groups. The records of a group become one Arrow batch. If no batch of the run
+is compressed, records are read directly from the window. Otherwise each group is decompressed into a copy first.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from coordinator_replay.log.schema import DamageClass
 from coordinator_replay.log.walk import EntryRun
 
 MOST_RECORDS = 1 << 17
-"""Largest number of records in one part."""
+"""Largest number of records in one Arrow batch."""
 
 
 @dataclass(slots=True)
@@ -30,12 +30,12 @@ class _Group:
     """Batches whose records are read together.
 
     Attributes:
-        data: the plain records of all batches.
+        data: bytes that have the uncompressed records of all batches.
         starts: position in ``data`` at which the records of each batch begin.
         ends: position in ``data`` at which the records of each batch end.
         headers: the headers of the batches.
         skipped_before: number of records of the file that were skipped before each batch.
-        failures: reasons by index, for batches whose records can't be read.
+        failures: for each batch whose records can't be read, by its index: class and text of the damage.
     """
 
     data: np.ndarray
@@ -47,7 +47,7 @@ class _Group:
 
 
 class Batches:
-    """A reader of the runs of record batches of one file."""
+    """A reader of the record batches of one file, run by run (``EntryRun``)."""
 
     def __init__(self, rows: SegmentRows, tally: SegmentCoverage, *, part_bytes: int, max_plain_bytes: int) -> None:
         self._rows = rows
@@ -56,7 +56,10 @@ class Batches:
         self._max_plain_bytes = max_plain_bytes
 
     def read(self, run: EntryRun) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a run: its records, and a row for each batch whose records can't be read."""
+        """Yield the rows of a run: its records, and a row for each batch whose records can't be read.
+
+        Batches that were audited before are counted, but yield no rows.
+        """
         headers = run.headers
         firsts = headers[HeaderField.OFFSET]
         counts = headers[HeaderField.RECORD_COUNT]
@@ -105,7 +108,10 @@ class Batches:
         yield _joined(bodies, headers[:, first:], skipped_before[first:], failures)
 
     def _plain(self, run: EntryRun, header: np.ndarray) -> tuple[memoryview, tuple[DamageClass, str] | None]:
-        """Return the plain records of a batch and None; if they can't be unpacked, no bytes and the reason."""
+        """Return the uncompressed records of a batch, and None.
+
+        If they can't be decompressed, return no bytes, and the class and text of the damage.
+        """
         start = int(header[HeaderField.POSITION])
         body = run.window.view[start + BATCH_OVERHEAD : start + int(header[HeaderField.SIZE])]
         codec = int(header[HeaderField.ATTRIBUTES]) & Attribute.CODEC
@@ -139,7 +145,11 @@ class Batches:
             yield in_file_order(parts)
 
     def _read_in_slices(self, run: EntryRun, group: _Group, count: int) -> Iterator[pa.RecordBatch]:
-        """Read a batch with very many records twice: first to check that it is intact, then for its rows."""
+        """Yield the rows of a batch with more than ``MOST_RECORDS`` records, in slices.
+
+        The batch is read twice: first to check that it is intact, then for its rows. If it is not intact, yield one row
+        of damage instead.
+        """
         most = MOST_RECORDS // 2  # while a slice is made, the caller still holds the slice before it
         for for_rows in (False, True):
             position, after, left = group.starts, np.array([-1]), count
@@ -173,15 +183,16 @@ def _scan(
 ) -> tuple[Records, np.ndarray]:
     """Read some records of each batch.
 
-    Return the records, and for each batch the position after its last record; -1 for a malformed batch.
+    Return the records, and for each batch the position after the last record that was read. The position is -1 for a
+    malformed batch, which yields no records.
 
     Args:
-        run: the run that has the batches.
+        run: the run of entries to which the batches belong.
         group: the batches.
         starts: for each batch, the position in the group's data where its records begin.
         counts: for each batch, the number of records to read.
         after_deltas: for each batch, the offset delta that the first record to read must exceed.
-        whole: whether a batch is malformed if its records do not end with the last record to read.
+        whole: whether the last record to read must end where the batch ends. If it does not, the batch is malformed.
     """
     headers = group.headers
     is_append_time = (headers[HeaderField.ATTRIBUTES] & Attribute.LOG_APPEND_TIME) != 0
@@ -194,9 +205,12 @@ def _scan(
 
 
 def _cuts(counts: np.ndarray) -> Iterator[slice]:
-    """Yield ranges of batches with at most ``MOST_RECORDS`` records together.
+    """Yield slices that cut a list of batches into groups of at most ``MOST_RECORDS`` records.
 
-    A larger batch is a range of its own.
+    A batch with more records is a group by itself.
+
+    Args:
+        counts: the number of records of each batch.
     """
     totals = np.cumsum(np.maximum(counts, 0))
     first, before = 0, 0

@@ -16,7 +16,15 @@ def entry_checksum(entry: memoryview, magic: int) -> int:
 
 
 def count_intact(data: np.ndarray, starts: np.ndarray, ends: np.ndarray, checksums: np.ndarray, magic: int) -> int:
-    """Return the number of entries before the first entry with a wrong checksum. All have this magic's format."""
+    """Return the number of entries before the first entry with a wrong checksum.
+
+    Args:
+        data: the bytes that have the entries.
+        starts: position at which each entry begins.
+        ends: position at which each entry ends.
+        checksums: the checksum in the header of each entry.
+        magic: 2 if all entries are record batches; 0 or 1 if all are messages.
+    """
     view = data.data
     skipped, checksum_of = (BATCH_CRC_START, crc32c) if magic == 2 else (MESSAGE_CRC_START, zlib.crc32)
     columns = ((starts + skipped).tolist(), ends.tolist(), checksums.tolist())

@@ -1,13 +1,13 @@
-"""The codecs of record batches and message sets, each with a limit on its output.
+"""Decompression of record batches and message sets.
 
-Two formats come in two forms, and both forms are accepted in every magic:
+Snappy and LZ4 come in two forms. Both forms are accepted in every magic:
 
 - Snappy: Java clients write snappy-java's stream of blocks (the "xerial" framing). Other clients write one raw block.
-- LZ4: the header checksum of a frame is wrong if an old Java client wrote the frame (magic 0). These clients included
-  the frame's magic number in the checksum (KAFKA-3160).
+- LZ4: old Java clients (magic 0) wrote a wrong header checksum into a frame, because they included the frame's magic
+  number (KAFKA-3160). Other clients write the right checksum.
 
-A batch of a few bytes may claim or produce gigabytes. Output goes into reserved memory, which costs nothing before it
-is written, and never takes more than the limit.
+A batch of a few bytes may decompress to gigabytes. So ``decompress`` returns no more bytes than a limit. LZ4 and zstd
+write into memory that is reserved first. Reserved memory costs nothing until bytes are written to it.
 """
 
 import struct
@@ -38,14 +38,17 @@ class Codec(IntEnum):
 
 
 class DecompressionError(Exception):
-    """An error: compressed bytes are damaged, or would grow beyond the limit. Code outside this room never sees it."""
+    """An error: compressed bytes are damaged, or decompress to more than the limit.
+
+    Code outside the package ``log`` never sees this error.
+    """
 
 
 def decompress(codec: Codec, compressed: memoryview, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> memoryview:
     """Return the plain bytes of one compressed block of records.
 
     Raises:
-        DecompressionError: the bytes are damaged or cut, or hold more than ``limit_bytes``.
+        DecompressionError: the bytes are damaged or cut, or decompress to more than ``limit_bytes``.
     """
     try:
         match codec:
@@ -66,7 +69,10 @@ def decompress(codec: Codec, compressed: memoryview, limit_bytes: int = DEFAULT_
 
 
 def with_true_lz4_header(compressed: memoryview) -> memoryview:
-    """Return an LZ4 frame with the correct header check byte; old Java clients wrote a wrong byte."""
+    """Return an LZ4 frame with the correct header check byte.
+
+    Only the wrong byte that old Java clients wrote is corrected. All other bytes are returned as they are.
+    """
     frame = bytes(compressed[:19])
     if len(frame) < 7 or frame[:4] != LZ4_FRAME_MAGIC:
         return compressed
@@ -125,7 +131,10 @@ def _unsnap_block(block: memoryview, limit_bytes: int) -> bytes:
 
 
 def _expand(codec: ModuleType, compressed: memoryview, limit_bytes: int) -> memoryview:
-    """Decompress into memory of a guessed size. If the guess is too small (rare), use memory of the limit's size."""
+    """Return decompressed bytes.
+
+    The memory for them has a guessed size. If the guess is too small, which is rare, try again with ``limit_bytes``.
+    """
     guess = min(limit_bytes, max(_FIRST_GUESS_BYTES, 16 * len(compressed)))
     for room in sorted({guess, limit_bytes}):
         plain = np.empty(room, np.uint8)

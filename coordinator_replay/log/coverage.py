@@ -1,4 +1,7 @@
-"""Offsets that a segment file covers, and notes on the file for the run."""
+"""The offsets of a segment file: which offsets the file covers, and which were audited before.
+
+``SegmentCoverage`` counts while the file is read. ``SkipRanges`` has the offsets that were audited before.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +15,7 @@ _MOST_EPOCHS = 1000
 
 
 def note(text: str, position: int) -> str:
-    """Return a note with its position in the file. A note is a sentence on something that is no damage."""
+    """Return a note with its position in the file. A note is a remark on something that is not damage."""
     return f"{text} (byte {position})"
 
 
@@ -31,7 +34,7 @@ class EpochStart(NamedTuple):
 
 
 class SkipRanges:
-    """Closed ranges of offsets that were audited before.
+    """Ranges of offsets that were audited before. Both ends of a range belong to it.
 
     A look-up is a binary search, so one object with many ranges can serve all files of a log partition.
     """
@@ -68,10 +71,12 @@ class SegmentCoverage:
 
     Attributes:
         base_offset: the offset that the file's first batch header claims; None if the file has no batches.
-        first_offset: the lowest offset that a batch header claims.
-        last_offset: the highest offset that a batch header claims; compaction keeps it even if it removes the record.
+        first_offset: the lowest offset that a batch header claims; None if the file has no batches.
+        last_offset: the highest offset that a batch header claims; None if the file has no batches. Compaction keeps
+            this claim even if it removes the record.
         records: number of records read.
-        skipped: number of records skipped because they were audited before, by the counts in their headers.
+        skipped: number of records that were skipped because they were audited before. Records of skipped batches are
+            counted by the batch headers.
         damaged: number of damaged ranges of bytes; each has a row of its own.
     """
 
@@ -89,9 +94,9 @@ class SegmentCoverage:
 
     @property
     def epochs(self) -> list[EpochStart]:
-        """Return the beginnings of leader epochs, by the headers of batches.
+        """Return where leader epochs begin in the file, at most ``_MOST_EPOCHS`` of them.
 
-        Old messages (magic 0 and 1) have no leader epoch.
+        Old messages (magic 0 and 1) have no leader epoch, so they are left out.
         """
         return [epoch for epoch in self._epochs if epoch.leader_epoch > _NO_EPOCH]
 
@@ -125,7 +130,9 @@ class SegmentCoverage:
         self._empty += len(positions)
 
     def count(self, offsets: np.ndarray, counts: np.ndarray, skipped_before: np.ndarray) -> np.ndarray:
-        """Count records. Return, for each record, how many lower offsets of the file have no record.
+        """Count records, and return the ``missing_before`` of each record.
+
+        This is the number of offsets without a record between the file's base offset and the record.
 
         Args:
             offsets: offsets of the records.
@@ -140,7 +147,7 @@ class SegmentCoverage:
         return offsets - expected
 
     def notes(self) -> list[str]:
-        """Return the notes that follow from the counts."""
+        """Return notes on batches without records, and on offsets that go back."""
         notes = []
         if self._empty_at is not None:
             batches = "batch" if self._empty == 1 else "batches"

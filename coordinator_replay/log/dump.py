@@ -1,8 +1,9 @@
-"""A dump: the files that an input names, each recognised by its content rather than by its name.
+"""The files of a dump, found by the inputs that the user names (``find_dump``).
 
-A broker's folder also has indexes, snapshots, checkpoints and other topics: these are ignored. Files that once were
-part of the log, or will become part of it, are skipped with a note
-(``org.apache.kafka.storage.internals.log.LogFileUtils`` has the suffixes).
+In the folder of a log partition, a segment is recognised by its name. All other files are recognised by their first
+bytes (``recognise``). A broker's folder also has indexes, snapshots and checkpoints, which are no part of the dump.
+Logs of other topics are skipped with a note. So are files that are no longer, or not yet, part of the log
+(``org.apache.kafka.storage.internals.log.LogFileUtils`` has their suffixes).
 """
 
 import fnmatch
@@ -36,9 +37,9 @@ class DumpFile:
 
     Attributes:
         uri: a local path, or a URI that pyarrow's filesystems know.
-        log_partition: partition of the offsets topic, for a segment.
+        log_partition: the log partition of a segment; 0 if it is not known, and for files that are not segments.
         size: size in bytes.
-        is_current: False for a file that is no longer, or not yet, part of the log.
+        is_current: False for a ``.log.deleted`` file, which is no longer part of the log.
     """
 
     uri: str
@@ -48,7 +49,7 @@ class DumpFile:
 
 
 class FileStamp(NamedTuple):
-    """A file's size and time of its last change. A later stamp that differs shows that the file has changed.
+    """The size of a file, and the time of its last change. If the stamp differs later, the file has changed.
 
     Attributes:
         size: size in bytes.
@@ -84,15 +85,15 @@ def base_offset(file: DumpFile) -> int | None:
 
 @dataclass(slots=True)
 class Dump:
-    """Inputs of a run, sorted by form.
+    """The dump that the inputs of a run name.
 
     Attributes:
         format: the common form of all inputs.
         segments: the files to read if the form is segments; empty for other forms.
         paths: the paths for Spark if the form is another one; empty for segments.
         notes: sentences about files that were skipped or read in a special way.
-        indexed: base offsets of segments that have an index or a snapshot in a folder, by folder.
-        companions: files in the folders of segments that describe the log: the topic's id, the leader epochs.
+        indexed: for each folder of a log partition, the base offsets in the names of its indexes and snapshots.
+        companions: URIs of the files that describe a log: ``partition.metadata`` and ``leader-epoch-checkpoint``.
         search: the arguments with which the dump was found; None if it was not found in files.
         stamps: the size and time of each file to read, by URI.
     """
@@ -132,8 +133,8 @@ class _Listed(NamedTuple):
     """A file as the filesystem lists it.
 
     Attributes:
-        uri: the URI, in the form of the input under which the file was found.
-        named: whether the user named the file itself.
+        uri: a path or a URI, like the input under which the file was found.
+        named: whether the user named the file itself, or a glob that matches it.
         leads_out: whether the file is a link to a file outside the folder.
         modified_ns: time of the last write; None if the filesystem does not say it.
     """
@@ -155,7 +156,13 @@ class _Listed(NamedTuple):
 
 
 def _list(uri: str) -> Iterator[_Listed]:
-    """Yield every file that an input names: the file itself, the files below a folder, or the files of a glob."""
+    """Yield the files that an input names: the file itself, the files below a folder, or the files of a glob.
+
+    Files in hidden folders, and in folders with unfinished files of Spark, are left out.
+
+    Raises:
+        InputError: there is no such file or folder, or nothing matches the glob.
+    """
     filesystem, path = open_filesystem(uri)
     prefix = uri[: len(uri) - len(path)] if uri.endswith(path) else ""
     if isinstance(filesystem, fs.LocalFileSystem):
@@ -184,7 +191,7 @@ def _list(uri: str) -> Iterator[_Listed]:
 
 
 def _base(path: str) -> str:
-    """Return the folder in which a glob begins.
+    """Return the folder before the first wildcard of a glob.
 
     If the path has no wildcard, return the path.
     """
@@ -195,7 +202,7 @@ def _base(path: str) -> str:
 def _list_local(uri: str, prefix: str, path: str) -> Iterator[_Listed]:
     """Yield the files of this machine that a path or glob names.
 
-    An existing name is never read as a glob.
+    A path that exists is never read as a glob.
     """
     is_glob = _WILDCARD.search(path) is not None and not os.path.lexists(path)
     roots = [path]
@@ -221,12 +228,14 @@ def _list_local(uri: str, prefix: str, path: str) -> Iterator[_Listed]:
 
 
 def _is_bookkeeping(path: str) -> bool:
-    """Return whether a path lies in a folder without data, such as checkpoints or unfinished files of Spark."""
+    """Return whether a path lies in a hidden folder, or in a folder with unfinished files of Spark."""
     return any(part.startswith(".") or part == "_temporary" for part in path.strip("/").split("/")[:-1] if part != "..")
 
 
 def list_files(uri: str) -> list[DumpFile]:
-    """Return every file that a path, glob or URI names, in any form.
+    """Return the files that a path, glob or URI names, whatever their form.
+
+    Links that lead out of the folder are left out. All files get log partition 0.
 
     Raises:
         InputError: no file or folder has this name.
@@ -272,7 +281,7 @@ def recognise(uri: str) -> Format | None:
 
 
 class _Sorter:
-    """A sorter of the inputs' files by form."""
+    """A sorter of the inputs' files: each file is added to its form, or skipped for a reason."""
 
     def __init__(self, wanted: Format | None, include_deleted: bool) -> None:
         self.wanted = wanted
@@ -310,7 +319,10 @@ class _Sorter:
             self.add_by_content(file)
 
     def add_not_current(self, file: _Listed, suffix: str) -> None:
-        """Add a segment that is no longer, or not yet, part of the log."""
+        """Add a segment with the suffix ``deleted``, ``cleaned`` or ``swap``, or skip it.
+
+        A swap file is added. A deleted segment is added if the user asked for deleted segments or named this file.
+        """
         # A swap file is the result of a finished compaction: its records are part of the log.
         if suffix == "swap" or (suffix == "deleted" and (self.include_deleted or file.named)):
             self.add_segment(file, suffix)
@@ -329,8 +341,8 @@ class _Sorter:
         """Return the segments, each with its log partition, after all folders have been listed.
 
         A segment whose folder names no partition counts for partition 0. But if other folders name partitions, the
-        segment is left out: it could belong to any of them. A swap file counts only if no plain segment with the same
-        base offset is there.
+        segment is left out unless the user named it, because it could belong to any of them. A swap file counts only if
+        its log partition has no plain segment with the same base offset.
         """
         partitions = [PARTITION_FOLDER.match(file.folder) for file, _ in self.segments]
         is_any_placed = any(partitions)

@@ -51,7 +51,11 @@ class ExportFolder:
 
 
 def superseded(complete: Iterable[ExportFolder]) -> set[ExportFolder]:
-    """Return folders whose batches are all in another complete folder of the dump."""
+    """Return the folders whose batches are all in another folder.
+
+    Args:
+        complete: the complete folders of a dump.
+    """
     folders = sorted(complete, key=lambda folder: (folder.first, -folder.last))
     covered: set[ExportFolder] = set()
     widest: ExportFolder | None = None

@@ -1,7 +1,7 @@
-"""Counts of the offsets without a record in a log partition, over all files of a dump.
+"""The number of offsets that are missing before each file of a dump.
 
-A single file shows only the offsets missing since its own first batch. If a log partition has several files, offsets
-missing from earlier files count as well: each of them may have had a record of any group.
+The column ``missing_before`` counts only from the first batch of its own file. If a log partition has several files,
+offsets that are missing from earlier files count as well, because each of them may have had a record of any group.
 """
 
 from collections import defaultdict
@@ -16,13 +16,13 @@ from coordinator_replay.log.reading import read_file
 def missing_before_files(files: Sequence[DumpFile]) -> list[int]:
     """Return how many offsets are missing before each file of a dump, counted from offset 0.
 
-    Read the files of each log partition without decoding their records. Of the last file, read only the first records.
+    Records are read but not decoded. Of the last file of a log partition, only the first records are read.
 
     Args:
         files: the files of a dump; files of the same log partition must not overlap.
 
     Returns:
-        For each file, the number to add to ``missing_before`` of its records.
+        For each file, the number to add to ``missing_before`` of its records; 0 for a file without records.
     """
     partitions: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for place, file in enumerate(files):

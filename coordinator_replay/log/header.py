@@ -1,8 +1,8 @@
 """Headers of the entries of a segment: record batches (magic 2) and messages (magic 0 and 1).
 
-All entries begin in the same way: offset int64, size int32 (of the bytes that follow), four bytes that differ, magic
-int8. So a hop from header to header finds all entries of a range of bytes without reading a record. The fields come as
-a matrix of int64 with one row for each ``HeaderField`` and one column for each entry.
+All entries begin in the same way: offset int64, size int32 (of the bytes that follow), four bytes that depend on the
+format, magic int8. So ``hop`` can go from header to header, and find all entries without reading a record. It writes
+the fields to a matrix of int64, with one row for each ``HeaderField`` and one column for each entry.
 
 Source of the layout: DefaultRecordBatch, AbstractLegacyRecordBatch, LegacyRecord.
 """
@@ -59,15 +59,15 @@ def _int32(data: Any, at: Any) -> Any:
 
 @compiled
 def hop(data: Any, position: Any, end: Any, headers: Any, limit: Any) -> Any:
-    """Write the headers of the entries between two positions, one column each.
+    """Write the headers of the entries between two positions to ``headers``.
 
-    Stop at an entry that is not complete, or of the other family of formats.
+    Stop at an entry that is not complete, that has no valid header, or that has the other family of formats.
 
     Args:
         data: uint8 array.
         position: position of the first entry.
         end: position after the last byte.
-        headers: int64 matrix, ``HeaderField`` by entry, to be filled.
+        headers: int64 matrix to fill: a row for each ``HeaderField``, and a column for each entry.
         limit: largest number of entries to find.
 
     Returns:
@@ -114,7 +114,7 @@ def hop(data: Any, position: Any, end: Any, headers: Any, limit: Any) -> Any:
 
 
 def is_plausible(view: memoryview, position: int) -> bool:
-    """Return whether an entry may begin at a position, by its header.
+    """Return whether the bytes at a position may be the header of an entry.
 
     The search for the next entry after damage uses this check. A header that is cut off by the end of the bytes counts
     as plausible.

@@ -9,7 +9,7 @@ from enum import IntEnum
 LOG_OVERHEAD = 12
 """Bytes of the fields offset and size, which the value of size does not include."""
 SHORTEST_HEADER = 17
-"""Bytes up to the magic byte, included."""
+"""Bytes of an entry up to its magic byte, which is included."""
 BATCH_OVERHEAD = 61
 """Bytes of a record batch without records."""
 MESSAGE_OVERHEAD = (26, 34)
@@ -27,7 +27,7 @@ NO_TIMESTAMP = -1
 
 
 class HeaderField(IntEnum):
-    """Rows of a header matrix.
+    """Rows of a header matrix. The matrix has a column for each entry.
 
     The rows from LEADER_EPOCH on are 0 for messages of magic 0 and 1.
     """

@@ -1,7 +1,8 @@
 """Files below a folder of this machine. Each file is listed once, even if several links lead to it.
 
-A folder from somebody else may have links that lead back into it, which give each file endlessly many paths. It may
-have links to private files of the reader. It may have pipes or devices, which never end.
+A folder from somebody else may have links that lead back into it, so that each file has endlessly many paths. It may
+have links to private files of whoever reads the folder. It may have pipes or devices, which never end. So a link that
+leads out of the folder is not followed, and ``LocalFile`` tells which files must not be opened.
 """
 
 import os
@@ -71,11 +72,12 @@ def _file(path: str, status: os.stat_result, root: str) -> LocalFile:
 def files_below(path: str, within: str | None = None) -> Iterator[LocalFile]:
     """Yield a file, or every file below a folder. Yield no file twice.
 
-    Paths without links come first, so that a file is listed by such a path if it has one.
+    If several paths lead to a file, a path without links is preferred. Links that lead nowhere are left out.
 
     Args:
         path: the file or folder; it may be a link itself.
-        within: the folder that no link may lead out of; None for ``path`` itself.
+        within: the folder in which links may lead to files; None for ``path`` itself. A link that leads out of it is
+            not followed, but yielded with ``leads_out``.
 
     Raises:
         InputError: the path does not exist, or a folder can't be read.

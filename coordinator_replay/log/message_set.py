@@ -20,7 +20,10 @@ from coordinator_replay.log.schema import DamageClass
 
 
 class MessageError(Exception):
-    """An error: a message or a message in a wrapper can't be read. Code outside this room never sees it."""
+    """An error: a message, or a message in a wrapper, can't be read.
+
+    Code outside the package ``log`` never sees this error.
+    """
 
     def __init__(self, error_class: DamageClass, text: str) -> None:
         super().__init__(text)
@@ -28,7 +31,7 @@ class MessageError(Exception):
 
 
 class Message(NamedTuple):
-    """One message. The offset is the one in the log, or the one in the wrapper while the wrapper is read."""
+    """A message. While its wrapper is read, ``offset`` is the offset in the wrapper; afterwards, the log offset."""
 
     offset: int
     magic: int
@@ -39,12 +42,12 @@ class Message(NamedTuple):
 
 
 def read_messages(entry: memoryview, limit_bytes: int) -> list[Message]:
-    """Return the messages of an entry with a correct checksum.
+    """Return the messages of an entry: the message that it is, or the messages in it if it is a wrapper.
 
-    These are the entry itself, or the messages that it wraps.
+    The caller must have checked the entry's checksum.
 
     Raises:
-        MessageError: the entry or a message in it can't be read. Then none of the messages counts.
+        MessageError: the entry, or a message in it, can't be read. Then the entry counts as damage as a whole.
     """
     outer = _read_message(entry)
     codec = int(outer.attributes & Attribute.CODEC)

@@ -12,14 +12,14 @@ from coordinator_replay.log.rows import Damage, Records, SegmentRows, in_file_or
 from coordinator_replay.log.walk import EntryRun
 
 MOST_MESSAGES = 1 << 15
-"""Number of messages after which a part is closed."""
+"""Number of messages after which the collected rows are yielded."""
 MOST_PLAIN_BYTES = 32 << 20
 """Limit of a wrapper's plain bytes. The limit of a batch is higher: messages are kept as Python objects, which take
 many times their size."""
 
 
 class Messages:
-    """A reader of the runs of messages of one file."""
+    """A reader of the messages of one file, run by run (``EntryRun``)."""
 
     def __init__(
         self, rows: SegmentRows, tally: SegmentCoverage, skip: SkipRanges, *, part_bytes: int, max_plain_bytes: int
@@ -31,7 +31,10 @@ class Messages:
         self._max_plain_bytes = min(max_plain_bytes, MOST_PLAIN_BYTES)
 
     def read(self, run: EntryRun) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a run: its messages, and a row for each entry that can't be read."""
+        """Yield the rows of a run: its messages, and a row for each entry that can't be read.
+
+        Entries that were audited before are counted, but yield no rows.
+        """
         part = _Part()
         for index in range(run.headers.shape[1]):
             self._read_entry(run, index, part)
@@ -94,7 +97,16 @@ class Messages:
 
 
 class _Part:
-    """Rows that are collected until a part is full."""
+    """Messages and damage that are collected until there are enough of them for one Arrow batch.
+
+    Attributes:
+        entries: for each entry with messages, its index in the run.
+        counts: for each of these entries, the number of its messages.
+        skipped_before: for each of these entries, the number of records of the file that were skipped before.
+        messages: the messages of these entries, in order.
+        damages: the entries that can't be read.
+        bytes: size of the keys and values of the messages.
+    """
 
     def __init__(self) -> None:
         self.entries: list[int] = []

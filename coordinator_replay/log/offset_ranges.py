@@ -1,4 +1,4 @@
-"""Ranges of offsets that segment files can have, by their names alone.
+"""The range of offsets that a segment file can have, known from the names of files alone.
 
 A broker names a segment by its base offset, and the next segment begins above all offsets in it. Compaction keeps this
 order.
@@ -13,14 +13,14 @@ from coordinator_replay.log.dump import PARTITION_FOLDER, SEGMENT_NAME, DumpFile
 def offset_ranges(files: Sequence[DumpFile]) -> dict[int, tuple[int, int]]:
     """Return the largest range that each file can cover: from its base offset to the base offset of the next file.
 
-    A segment has a range only if its folder belongs to a partition and another segment follows it there. If a dump
-    lacks segments in between, a range is longer than its file, never shorter.
+    A segment has a range only if its folder belongs to a log partition, and another segment follows it in the folder.
+    If a dump lacks the next segments, a range is longer than its file, never shorter.
 
     Args:
         files: the files of a dump.
 
     Returns:
-        Half-open ranges by index in ``files``.
+        The ranges, by index in ``files``. The end of a range is not included.
     """
     folders: dict[str, list[tuple[int, int]]] = {}
     for place, file in enumerate(files):

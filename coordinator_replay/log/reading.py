@@ -18,15 +18,15 @@ from coordinator_replay.log.segment import SegmentPart, read_segment
 from coordinator_replay.secret_text import without_secrets
 
 BATCH_ROWS = 60_000
-"""Number of records that are decoded at a time: a smaller number makes each record more expensive, a larger one only
-takes memory."""
+"""Number of records that are decoded at a time. With a smaller number, each record costs more time. A larger number
+only costs memory."""
 
 BATCH_BYTES = 8 << 20
 """Bytes of keys and values that are decoded at a time; as JSON they may take ten times as many."""
 
 
 def read_file(file: DumpFile, skip: SkipRanges = NOTHING_SKIPPED) -> Iterator[SegmentPart]:
-    """Read one segment file of a dump, in parts.
+    """Yield the records of one segment file of a dump, in the parts of ``read_segment``.
 
     Args:
         file: the file; a path or a URI that pyarrow's filesystems know.
@@ -49,7 +49,10 @@ def read_file(file: DumpFile, skip: SkipRanges = NOTHING_SKIPPED) -> Iterator[Se
 
 
 def gather_records(parts: Iterable[SegmentPart]) -> Iterator[pa.RecordBatch]:
-    """Yield the records of parts in fewer, larger batches: each batch has a cost of its own. See ``bounded``."""
+    """Yield the records of parts in fewer, larger batches, because each batch has a fixed cost.
+
+    A batch ends when it has ``BATCH_ROWS`` rows or ``BATCH_BYTES`` of keys and values.
+    """
     gathered: list[pa.RecordBatch] = []
     rows = size = 0
     for part in parts:

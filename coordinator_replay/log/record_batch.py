@@ -81,7 +81,11 @@ def _after_headers(data: Any, position: Any, stop: Any, count: Any) -> Any:
 
 @inlined
 def _record(data: Any, position: Any, end: Any) -> Any:
-    """Read one record. Return both deltas, end and length of key and value, and the record's end; -1 if malformed."""
+    """Read one record.
+
+    Return seven numbers: the timestamp delta, the offset delta, end and length of the key, end and length of the value,
+    and the end of the record. The end of the record is -1 if the record is malformed.
+    """
     length, position = _varint(data, position, end, 28)
     stop = position + length
     if position < 0 or length < 1 or stop > end:
@@ -114,7 +118,7 @@ def _copy(data: Any, source: Any, target: Any, at: Any, size: Any) -> None:
 def scan(
     data: Any, batches: Any, numbers: Any, keys: Any, key_ends: Any, values: Any, value_ends: Any, present: Any
 ) -> Any:
-    """Read the records of several batches, copying keys and values one after the other.
+    """Read the records of several batches, and write their fields into arrays.
 
     Args:
         data: uint8 array with the plain records of all batches.
@@ -124,7 +128,7 @@ def scan(
             their own timestamps. 9: position in the file. The scan overwrites row 0 with the position at which it
             stopped (-1 for a malformed batch), and row 2 with the number of records read.
         numbers: int64 matrix to fill: offset and timestamp of each record, base offset and position of its batch.
-        keys: uint8 array to fill.
+        keys: uint8 array to fill with the keys, one after the other.
         key_ends: int32 array to fill with the end of each key in ``keys``, after an initial 0.
         values: like ``keys``.
         value_ends: like ``key_ends``.

@@ -71,7 +71,7 @@ class SegmentRows:
         """Return one row for each record, in order.
 
         Args:
-            headers: the headers of the records' entries, ``HeaderField`` by entry.
+            headers: the headers of the records' entries: a row for each ``HeaderField``, and a column for each entry.
             records: the records.
             missing_before: for each record, the number of lower offsets without a record.
         """
@@ -153,7 +153,7 @@ def _cut_note(damage: Damage) -> str:
 
 
 def in_file_order(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Join rows of records and rows of damage from the same range of the file, sorted by their position in the file."""
+    """Return batches of the same file as one batch, sorted by position in the file."""
     if len(batches) == 1:
         return batches[0]
     joined = pa.concat_batches(batches)

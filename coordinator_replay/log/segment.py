@@ -1,7 +1,7 @@
 """A segment file as columns: ``read_segment``.
 
 A file is read through a window that slides over it, so memory depends on the window and the largest batch, not on the
-file. Rows come in parts of at most ``MOST_RECORDS`` records for the same reason.
+file. For the same reason, rows are yielded in parts of limited size (``batches.MOST_RECORDS``).
 """
 
 import struct
@@ -31,11 +31,11 @@ _MOST_DAMAGES = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentPart:
-    """A range of a segment file, in file order. The last part has the counts of the whole file, and no rows.
+    """The rows of a range of a segment file. The last part has no rows, but the counts of the whole file.
 
     Attributes:
-        records: rows of ``LOG_RECORD``: records, and damaged ranges between them.
-        notes: remarks on the file; only with the last part.
+        records: rows of ``LOG_RECORD``: records, and damaged ranges between them, in file order.
+        notes: remarks on the whole file; only in the last part, else empty.
         coverage: the offsets that the file covers; only in the last part, else None.
     """
 
@@ -54,7 +54,7 @@ def read_segment(
     max_plain_bytes: int = DEFAULT_LIMIT_BYTES,
     skip: SkipRanges = NOTHING_SKIPPED,
 ) -> Iterator[SegmentPart]:
-    """Read the records of a segment file, plain or gzip'ed.
+    """Yield the records of a segment file, plain or gzip'ed, in parts.
 
     Bytes that can't be read become rows of damage.
 
@@ -66,7 +66,7 @@ def read_segment(
         max_batch_bytes: a larger batch is damage.
         max_plain_bytes: a batch that decompresses to more is damage.
         skip: offsets that were audited before. Batches entirely inside one range are skipped without a check of their
-            checksums; the coverage counts them. Messages of magic 0 and 1 are read and then left out.
+            checksums; the coverage counts them. Messages of magic 0 and 1 are read, and left out afterwards.
 
     Yields:
         The records in parts, then one last part with notes and coverage instead of rows. Bad bytes raise no error;

@@ -19,7 +19,10 @@ _WAY_OUT = (
 
 @contextmanager
 def unchanged(dump: Dump) -> Iterator[None]:
-    """Check after the block that no file of the dump has changed. Check it even if the block fails.
+    """Check after the block that no file of the dump has changed.
+
+    If the block fails and the dump has changed, the error about the dump replaces the error of the block. A dump that
+    was not found in files is not checked.
 
     Raises:
         InputError: a file was deleted, added, or written to.

@@ -12,9 +12,9 @@ A damaged wrapper of old messages may hold messages that look like entries, beca
 shorten them. But they are no entries, and their offsets may be anything. So an old message counts as an entry only if
 its offset is above all offsets before it, the damaged entry's included, but not far above.
 
-The bytes in between are one range of damage. Two cases without a next entry are ordinary. An entry that claims more
-bytes than the file has is a torn tail, left by a crash or by copying a growing file. Zeros up to the end are the
-padding of a file that was reserved at its full size.
+The bytes from the damaged entry to the next entry are one range of damage. Two cases without a next entry are
+ordinary. An entry that claims more bytes than the file has is a torn tail, left by a crash or by copying a growing
+file. Zeros up to the end are the padding of a file that was reserved at its full size.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -46,12 +46,13 @@ _CHECKSUM_BYTES_PER_BYTE = 32
 
 @dataclass(frozen=True, slots=True)
 class EntryRun:
-    """Entries that follow each other without damage, all batches or all messages.
+    """Entries that follow each other without damage: only batches (magic 2), or only messages (magic 0 and 1).
 
-    A run is valid until the walk goes on.
+    A run is valid until the next step of the walk, which reuses the memory.
 
     Attributes:
-        headers: ``HeaderField`` by entry; positions count from the first byte of the window.
+        headers: a matrix with a row for each ``HeaderField`` and a column for each entry. POSITION counts from the
+            first byte of the window.
         skipped: for each entry, whether it was audited before. The content of such entries was not read.
         window: the bytes in which the entries lie.
     """
@@ -86,7 +87,7 @@ class Walk:
 
     Args:
         window: the file.
-        max_batch_bytes: a larger entry is damage; also the limit of the window.
+        max_batch_bytes: a larger entry is damage, and is not loaded into the window.
         skip: offsets audited before.
     """
 
@@ -124,7 +125,11 @@ class Walk:
             limit = _FEWEST_ENTRIES
 
     def _check(self, headers: np.ndarray) -> tuple[EntryRun | None, _Fault | None]:
-        """Return the intact entries up to the first damaged entry, and the fault of that entry."""
+        """Return the intact entries up to the first damaged entry, and the fault of that entry.
+
+        The first result is None if the first entry is damaged. The second is None if no entry is damaged. The checksums
+        of entries that were audited before are not checked, except for the last entry.
+        """
         count = headers.shape[1]
         skipped = self._covered(headers)
         checked = ~skipped
@@ -164,7 +169,7 @@ class Walk:
     def _load(self, at: int) -> bool:
         """Load the rest of the entry at ``at`` into the window, which then begins at the entry.
 
-        Return False if the entry can't be loaded.
+        Return whether more bytes could be loaded. Load nothing if the file has ended or the entry is too large.
         """
         window = self._window
         if window.at_end:
@@ -180,7 +185,7 @@ class Walk:
         return int.from_bytes(self._window.view[at + 8 : at + LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
 
     def _fault_of_header(self, at: int) -> _Fault:
-        """Return the fault of an entry at which the hop over headers stopped."""
+        """Return the fault of an entry at which ``hop`` stopped."""
         view = self._window.view[at : at + SHORTEST_HEADER]
         if len(view) < SHORTEST_HEADER:
             return _Fault(DamageClass.TORN_BATCH, "A header is cut short.", None, None)
@@ -278,7 +283,10 @@ class Walk:
         return self._is_intact(at, size)
 
     def _is_intact(self, at: int, size: int) -> bool:
-        """Return whether the checksum of the entry here is correct."""
+        """Return whether the checksum of the entry at ``at`` is correct.
+
+        Return False for a large entry if checking it would take too much work, see ``_FREE_CHECKSUM_BYTES``.
+        """
         allowed = _FREE_CHECKSUM_BYTES + _CHECKSUM_BYTES_PER_BYTE * (self._window.position + at)
         if size > _SMALL_ENTRY and self._checksum_bytes + size > allowed:
             return False
@@ -293,7 +301,7 @@ class Walk:
 class _Search:
     """The search for the next entry, block by block.
 
-    The window moves on when it has been searched to its end.
+    The window moves forward when it has been searched to its end.
 
     Attributes:
         is_zero: whether all bytes so far were zeros.
@@ -344,7 +352,11 @@ class _Search:
         return bytes(self._window.view[self._start : self._start + kept])
 
     def _next_candidate(self, stop: int) -> tuple[int | None, bool]:
-        """Return the first entry before ``stop`` that may be intact, and whether its checksum is known to be right."""
+        """Return the first position before ``stop`` at which an intact entry may begin, and whether it is intact.
+
+        The second result is False if the window lacks bytes of the entry, so that its checksum is not known yet. Return
+        None and False if there is no such position.
+        """
         for position in plausible_positions(self._window.data, self._at, stop, self._max_batch_bytes):
             size = self._claimed_size(position)
             if position + size <= len(self._window.data):
@@ -366,5 +378,5 @@ class _Search:
         self._landing = None if self._landing is None else self._landing - at
 
     def _lands(self, at: int) -> bool:
-        """Return whether a header, or nothing but zeros, follows the claimed end of the damaged entry."""
+        """Return whether the bytes at the claimed end of the damaged entry may be a header, or are zeros."""
         return not self._window.data[at : at + BATCH_OVERHEAD].any() or is_plausible(self._window.view, at)

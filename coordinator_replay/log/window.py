@@ -74,9 +74,9 @@ class _Gunzipped:
 
 
 def _up_to_failure(member: "zlib._Decompress", packed: bytes, size: int) -> bytes:
-    """Return the bytes that a stream yields before its damage.
+    """Decompress a damaged stream byte by byte, and return what comes before the damage, at most ``size`` bytes.
 
-    The failed call did not return them.
+    A call of ``decompress`` with all bytes raises an error and returns nothing.
     """
     plain = bytearray()
     try:
@@ -137,7 +137,10 @@ class FileWindow:
         return None if self._gunzipped is None else self._gunzipped.failure
 
     def advance(self, consumed: int, needed: int) -> None:
-        """Drop the first bytes, then read until the window is full, has ``needed`` bytes, or the file ends."""
+        """Drop the first ``consumed`` bytes, then read until the window is full or the file ends.
+
+        The window grows if ``needed`` is more bytes than it holds.
+        """
         left = self._end - consumed
         size = max(self._size, needed, left)
         moved = self._memory if size == len(self._memory) else np.empty(size, np.uint8)

@@ -1,6 +1,6 @@
-"""A writer of record batches of magic 2, byte by byte as Kafka and its clients write them, for simulated logs.
+"""A writer of record batches of magic 2 for simulated logs. It writes the same bytes as Kafka and its clients.
 
-For millions of records see ``scripts/benchmarks/bulk_writer.py``.
+It writes one record after the other. For millions of records see ``scripts/benchmarks/bulk_writer.py``.
 """
 
 import struct
@@ -28,9 +28,9 @@ def write_records(
     """Return the bytes of one batch. A batch with a producer is transactional.
 
     Args:
-        records: in order of their offsets.
-        producer_id: producer id.
-        producer_epoch: producer epoch.
+        records: the records, in order of their offsets.
+        producer_id: the producer in whose transaction the batch is; -1 for none.
+        producer_epoch: the epoch of this producer; -1 for none.
         control: ``Attribute.CONTROL`` for a batch with a control record, else 0.
     """
     first, last = records[0], records[-1]
@@ -46,7 +46,7 @@ def write_records(
 
 
 def write_control(*, offset: int, control_type: int, producer_id: int, producer_epoch: int, timestamp_ms: int) -> bytes:
-    """Write a control batch.
+    """Return the bytes of a control batch.
 
     Type 0 aborts the producer's transaction, and type 1 commits it.
     """
@@ -59,8 +59,8 @@ def batch_bytes(base_offset: int, leader_epoch: int, fields: tuple[int, ...], bo
     """Return a batch of records.
 
     Args:
-        base_offset: base offset.
-        leader_epoch: partition leader epoch.
+        base_offset: the offset of the batch's first record.
+        leader_epoch: the epoch of the leader that wrote the batch.
         fields: attributes, last offset delta, base and largest timestamp, producer id and epoch, base sequence, and
             number of records.
         body: the bytes of the records, compressed or not.
@@ -92,5 +92,5 @@ def varint(number: int) -> bytes:
 
 
 def sized_bytes(data: bytes | None) -> bytes:
-    """Return the length of some bytes, followed by the bytes."""
+    """Return the length of some bytes as a varint, followed by the bytes. The length of None is -1."""
     return varint(-1) if data is None else varint(len(data)) + data
