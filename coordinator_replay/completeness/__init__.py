@@ -1,4 +1,4 @@
-"""Proofs from a compacted log: their theory and rules. Every other room asks this one.
+"""Proofs from a compacted log: which facts are certain, although the cleaner has removed records.
 
 Kafka's cleaner removes a record if a later record of its key is in the offset map (``Cleaner.shouldRetainRecord``). It
 removes a tombstone after ``delete.retention.ms``, and the records of aborted transactions. It keeps the last record of

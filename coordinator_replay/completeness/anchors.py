@@ -61,7 +61,7 @@ class Anchor(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A record of a dump at the offset of an anchor.
+    """An anchor, and the record that a dump has at the same offset.
 
     Attributes:
         anchor: the anchor that an earlier run has kept.

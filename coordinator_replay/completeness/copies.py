@@ -1,4 +1,4 @@
-"""Copies of a log partition, represented by their offsets."""
+"""Copies of a log partition: which offsets each copy has, and which it lacks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,8 +20,8 @@ class CopyBounds:
         name: folder of the copy, or the input if the copy is an export.
         is_export: whether the copy was read through a consumer, which sees no control records.
         covered_from: the lowest offset that the run read in the copy.
-        cleaned_to: the cleaner may have removed records below this offset. A number above ``end``
-            means: also because of later records that the copy does not have.
+        cleaned_to: the cleaner may have removed records below this offset. If this offset is above ``end``, it may have
+            removed them because of records after the end, which the copy does not have.
         end: the offset after the last offset that the copy covers.
         gaps: half-open ranges below the end that none of the copy's files covers.
     """
@@ -36,7 +36,7 @@ class CopyBounds:
 
 
 class CopyOffsets(NamedTuple):
-    """Offsets of a copy's records; each array is in any order.
+    """Offsets of a copy's records, in any order.
 
     Attributes:
         records: offsets of records and control records, and of quarantined records whose key is known.
@@ -49,7 +49,7 @@ class CopyOffsets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A copy with the offsets that have a record.
+    """A copy, with the ranges of offsets that it has.
 
     Attributes:
         starts: the beginnings, in order, of the ranges in which the copy has every offset.
@@ -88,9 +88,9 @@ class Copy:
         return have_gap
 
     def missing(self, since: int) -> list[tuple[int, int, bool]]:
-        """Return the ranges of offsets that the copy lacks from an offset on.
+        """Return the ranges of offsets that the copy lacks at or after an offset.
 
-        A range is its first offset, its end (not included), and whether a gap is in it.
+        Each range is a tuple: its first offset, its end (not included), and whether the range has a gap.
         """
         begins = np.append(self.starts, self.bounds.end)
         ends = np.append(min(self.bounds.covered_from, int(begins[0])), self.stops)
@@ -110,6 +110,8 @@ class Copy:
 
 def copy_of(run_id: str, bounds: CopyBounds, offsets: CopyOffsets) -> Copy:
     """Return a copy, given the offsets of its records.
+
+    Offsets below ``bounds.covered_from`` are left out. If a record lies at or after ``bounds.end``, the end is raised.
 
     Args:
         run_id: the run that reads the copy.
@@ -139,9 +141,9 @@ def copy_of(run_id: str, bounds: CopyBounds, offsets: CopyOffsets) -> Copy:
 
 
 def without(copies: Mapping[int, Sequence[Copy]], lost_from: Mapping[int, int]) -> list[Copy]:
-    """Return copies without the offsets that the log has lost since.
+    """Return the copies without the offsets that the log has lost in a truncation.
 
-    Leave out a copy that has no other offsets.
+    Leave out a copy if it would have no offset left.
 
     Args:
         copies: the copies by log partition.

@@ -1,12 +1,12 @@
-"""Proofs about groups from the history of their log partition: its breaks, and the offset from which a group is proven.
+"""Proofs about groups: where the history of a group has breaks, and from which offset on the group is proven.
 
-A group is proven at an offset if none of its keys is open there. After the last missing offset, a key is open until its
-first record, because the cleaner may have removed an earlier record of the key. So a group is proven from the higher of
-two offsets on:
+A group is proven at an offset if the log shows the value of each of its keys there. After missing offsets, the value of
+a key is not known until the key's next record, because the cleaner may have removed an earlier record of the key. So
+after missing offsets, a group is proven from the higher of two offsets on:
 
 - the offset after the last missing offset;
-- the offset after the last of the first records of its keys. A key counts only if its first record is in the part
-  where the cleaner may have worked.
+- the offset after which each key of the group has had a record. Keys whose first record is at or after the range's
+  ``exact_from_offset`` don't count: the cleaner has not worked there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ class Break(NamedTuple):
         offset: the first missing offset; 0 at the beginning of the history.
         at_ms: the time up to which no record is missing; None if no record has a time.
         is_gap: whether no copy had the missing records. Such a record may have had any key.
-        proven_from: the offset from which the group is proven; None if only its own records prove it.
+        proven_from: the offset from which the group is proven; None if only the group's own records can prove it.
         proven_ms: the time of ``proven_from``.
         number: number of the range that begins at the break.
     """
@@ -48,7 +48,8 @@ class GroupProofs:
 
     Attributes:
         ranges: the history of each such log partition.
-        times: for each range, the time of its beginning and the time from which nothing is missing.
+        times: for the log partition and number of each range: the time of ``begins_at``, and the time of
+            ``from_offset``, from which nothing is missing.
         appearances: for each group, log partition and range: the offset and the time of the last of the first records
             of the group's keys. Only first records in the part where the cleaner may have worked count.
         new: the gaps after the end of earlier runs, by log partition. They are in the history of each group that
@@ -82,7 +83,10 @@ class GroupProofs:
         return breaks
 
     def after(self, log_partition: int, first_offset: int) -> list[Break]:
-        """Return the beginning and the gaps of the history of a group that no earlier run has read.
+        """Return the breaks of a group that no earlier run has read.
+
+        The breaks are the beginning of the group's history, and the gaps after its first record. If no record of the
+        log partition is missing, return an empty list.
 
         Args:
             log_partition: number of the log partition.

@@ -1,8 +1,9 @@
 """History of a log partition: the ranges without missing records, from all its copies.
 
-A range goes on as long as newer copies have every offset after the range. If a newer copy lacks some of these offsets,
-the cleaner has removed their records before the copy was made. Then a new range begins, and the range before ends at
-the first missing offset. Offsets that no file of a copy covers are a gap, which proves nothing.
+A newer copy that has every offset after the last range makes this range longer. If the newer copy lacks some of these
+offsets, the cleaner removed their records before the copy was made. Then the range ends at the first missing offset,
+and a new range begins after the last missing offset. Offsets that no file of a copy covers are a gap, which proves
+nothing.
 """
 
 from collections.abc import Iterable
@@ -22,9 +23,9 @@ def history_of(copies: Iterable[Copy]) -> list[CompleteRange]:
 
 
 def _age(copy: Copy) -> tuple[int, int, int, str]:
-    """Return the sort key of a copy.
+    """Return a key that sorts copies by age, oldest first.
 
-    Copies are sorted by their end, then by the number of offsets that they lack.
+    A copy with a lower end is older. If the ends are equal, the copy that lacks fewer offsets is older.
     """
     missing = sum(high - low for low, high, _ in copy.missing(0))
     return copy.bounds.end, missing, copy.bounds.covered_from, copy.run_id

@@ -1,10 +1,11 @@
 """The lost tail: where the logs of two copies diverged, even if the cleaner removed the records that show it.
 
 A leader that is elected without the newest records overwrites their offsets, and the cleaner may remove its new records
-there. Then no offset has two different records. But the cleaner removes an older record of a key in the same round as a
-newer record, or earlier. Partial rounds, full offset maps, tombstones and ``.swap`` files do not change this order.
-Assume that a copy of one moment has a record q of a key and lacks a later record r of the key that another copy has.
-Then the copy never had r, or the transaction of r was aborted (``Cleaner.buildOffsetMap`` skips such records).
+there. Then no offset has two different records, so a comparison offset by offset finds nothing. But the cleaner removes
+an older record of a key in the same round as a newer record, or earlier. Partial rounds, full offset maps, tombstones
+and ``.swap`` files do not change this order. Assume that all files of a copy were copied at one moment, and that the
+copy has a record q of a key and lacks a later record r of the key, which another copy has. Then the copy never had r,
+or the transaction of r was aborted (``Cleaner.buildOffsetMap`` skips such records). ``divergence`` follows these rules:
 
 - If r is transactional and the other copy has its COMMIT marker at an offset m, the logs diverged at or below m. If r
   is not transactional, they diverged at or below r. The lowest such offset is an upper bound of the divergence.
@@ -37,7 +38,7 @@ NO_EPOCH = -1
 
 
 class Loser(StrEnum):
-    """The branch whose records don't count after a divergence."""
+    """The branch whose records don't count after a divergence. NONE if this is not known."""
 
     OTHERS = "OTHERS"
     COPY = "COPY"
@@ -147,12 +148,12 @@ class SegmentCopy:
 
 
 class _Match(NamedTuple):
-    """Other records compared with the records of a copy.
+    """The result of comparing other records with a copy; each array has an entry for each of the other records.
 
     Attributes:
-        are_same: for each of the other records, whether the copy has it.
-        are_replaced: whether the copy has a different record at the offset.
-        are_lacking: whether the copy covers the offset and has no record there.
+        are_same: whether the copy has the same record.
+        are_replaced: whether the copy has a different record at the record's offset.
+        are_lacking: whether the copy covers the record's offset and has no record there.
     """
 
     are_same: Bools
@@ -222,7 +223,11 @@ def losing(copy: EpochBounds, others: EpochBounds) -> tuple[Loser, int]:
 
 
 def _is_torn(copy: SegmentCopy, common: int, until: int, epoch: EpochBounds) -> bool:
-    """Return whether both logs have a common record or leader epoch at or after an offset where they should differ."""
+    """Return whether the files of a copy must have been copied at several moments.
+
+    This is so if both logs have the same record, or a record of the same leader epoch, at or after the offset at which
+    they diverged (``until``).
+    """
     if common >= until:
         return True
     return epoch.lowest == epoch.highest and copy.last_offset_of(epoch.lowest) >= until
@@ -268,7 +273,10 @@ def _outlived(copy: SegmentCopy, others: LogRecords, match: _Match) -> Bools:
 
 
 def _noted(copy: SegmentCopy, others: LogRecords) -> tuple[int, int] | None:
-    """Return the epoch and the start of the first checkpoint entry of the copy by which other records are lost."""
+    """Return the epoch and the start of the first checkpoint entry of the copy that says that other records are lost.
+
+    Return None if no entry says so.
+    """
     for epoch, start in sorted(copy.checkpoint, key=lambda entry: entry[1]):
         if ((others.offsets >= start) & (others.highest_epochs < epoch)).any():
             return epoch, start

@@ -74,12 +74,17 @@ class OffsetProofs:
         return gaps
 
     def breaks(self) -> Iterator[tuple[int, CompleteRange]]:
-        """Yield the ranges that follow compacted records, each with its log partition."""
+        """Yield the log partition and the range, for each range that follows compacted records.
+
+        First ranges, and ranges after a gap, are left out.
+        """
         for partition, ranges in self.ranges.items():
             yield from ((partition, span) for span in ranges[1:] if not span.is_gap)
 
     def with_losses(self, events: pa.RecordBatch) -> pa.RecordBatch:
-        """Fill in ``lost_at`` of events of commits: the offset from which a newer copy lacks the commit's record.
+        """Return events of commits with the column ``lost_at`` filled in.
+
+        ``lost_at`` is the offset from which a newer copy lacks the commit's record; null if no copy lacks the record.
 
         Args:
             events: rows with log_partition, log_offset and lost_at.

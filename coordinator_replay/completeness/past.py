@@ -1,8 +1,11 @@
 """The past of log partitions in the tables: the time since which they are complete, and proofs of absence.
 
-A missing offset may have had a record of any key. So "the tables have no record of this key" proves that the key did
-not exist only under two conditions. No offset may be missing, and the cleaner must not have removed a record because of
-a later record.
+A missing offset may have held a record of any key. So it is not enough that the tables have no record of a key. If
+offsets are missing, a key is proven not to have existed at a time if two conditions are met:
+
+- The time lies in a complete range, and no gap comes before this range.
+- The cleaner can't have removed an earlier record of the key because of a later record: the key's next record is at or
+  after the range's ``exact_from_offset``, or the key has no next record (``LogPartition.proves_absence``).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -93,7 +96,7 @@ class LogPartition:
         return 0 if self.is_whole else min(ends, default=0)
 
     def proves_absence(self, at: datetime, next_offset: int | None) -> bool:
-        """Return whether a key is proven not to have existed at a point in time. The key has no record up to that time.
+        """Return whether a key without a record up to a point in time is proven not to have existed at that time.
 
         Args:
             at: the point in time.
@@ -127,9 +130,13 @@ class LogPartition:
         return next((span.to_offset for span, is_last in parts if not span.is_over(at, is_last=is_last)), 0)
 
     def has_hole_between(self, since: datetime | None, at: datetime) -> bool:
-        """Return whether offsets are missing between two audits in a time range.
+        """Return whether the log partition has a hole in a time range, or a gap at any time.
 
-        Something that existed before may have ended in such a hole.
+        Something that existed before the hole or gap may have ended in it.
+
+        Args:
+            since: begin of the time range; None for the beginning of the log.
+            at: end of the time range.
         """
         if self.gaps:
             return True
@@ -138,7 +145,7 @@ class LogPartition:
 
 
 class Completeness:
-    """The read parts of all log partitions of a cluster.
+    """All log partitions of a cluster, with the ranges that audits have read.
 
     Attributes:
         partitions: the log partitions, by number.
@@ -164,8 +171,8 @@ class Completeness:
         """Return the log partitions that can prove that a key did not exist at a time.
 
         Returns:
-            Three lists of equal length: the log partition, the first proven offset, and the end of the proven offsets
-            (not included; 0 if nothing is missing).
+            Three lists of equal length: the log partition, the first proven offset, and the end of the proven offsets,
+            not included. An end of 0 means: up to the end of the log, because no offset is missing.
         """
         offsets = {number: (row.proven_from(at), row) for number, row in self.partitions.items()}
         proven = [

@@ -1,4 +1,7 @@
-"""Complete ranges: ranges of a log partition without a missing offset, for history and for questions."""
+"""Complete ranges: ranges of a log partition without a missing offset.
+
+An audit finds them in copies (``history``). Questions read them from the table ``log_partitions`` (``past``).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,8 +26,8 @@ class CompleteRange:
         is_gap: whether no copy had the offsets that are missing before the range. Their records may have been of any
             key.
         copy: the copy whose records below ``from_offset`` prove something; None for a range from a table.
-        from_timestamp: the running maximum of the records' timestamps at ``from_offset``; None if the records have no
-            timestamps.
+        from_timestamp: the highest timestamp of all records up to ``from_offset``; None if the records have no
+            timestamps. ``to_timestamp`` and ``exact_from_timestamp`` are the same for the other two offsets.
     """
 
     from_offset: int

@@ -1,9 +1,12 @@
-"""The decision whether copies come from one log, and which of their records an election discarded.
+"""The comparison of a dump with the log that earlier runs have read: another log, or a log truncated by an election?
 
-Two logs that diverge stay different. So the newest anchor in a dump decides for all offsets below it. If the dump has
-another record there, older anchors show whether both were ever the same log. A leader that was elected without the
-newest records begins a higher leader epoch, and the records that it lacked are lost (KIP-101). ``lost_tail`` finds this
-even if the cleaner has removed the new leader's records at these offsets.
+Two logs that have diverged stay different. So if the dump still has the record of the newest anchor, all offsets below
+come from the same log. If the dump has another record at the offset of an anchor, older anchors decide:
+
+- If the dump has none of their records either, and the topic ids don't agree, it is another log: an InputError.
+- Otherwise a leader was elected without the newest records. This leader began a higher leader epoch, and the records
+  that it lacked are lost (KIP-101). ``lost_tail`` finds this even if the cleaner has removed the new leader's records
+  at these offsets.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -52,11 +55,14 @@ class EarlierLog:
         return self.anchors[-1].leader_epoch if self.anchors else None
 
     def below(self, limit: int) -> "EarlierLog":
-        """Return the facts without anything at or after an offset."""
+        """Return these facts without the anchors at or after an offset."""
         return replace(self, anchors=[anchor for anchor in self.anchors if anchor.log_offset < limit])
 
     def epochs_at(self, offsets: Numbers) -> tuple[Numbers, Numbers]:
-        """Return bounds of the leader epochs at some offsets: the leader epochs of the anchors around each offset."""
+        """Return a lower and an upper bound of the leader epoch at each offset.
+
+        The bounds are the leader epochs of the nearest anchors at or below the offset, and at or above the offset.
+        """
         known = [(anchor.log_offset, anchor.leader_epoch) for anchor in self.anchors if anchor.leader_epoch is not None]
         places = np.array([place for place, _ in known], np.int64)
         epochs = np.array([NO_EPOCH, *(epoch for _, epoch in known), LARGEST_INT64], np.int64)
@@ -190,8 +196,8 @@ class LogComparison:
         truncated: log partitions that have lost records of earlier runs since.
         stale: copies with records that don't count, by folder and log partition. A file that is no longer in the log
             is a copy of its own: the file replaces the folder.
-        open: by the same keys, copies whose missing offsets prove nothing. The value is the first offset that shows
-            this.
+        open: copies whose missing offsets prove nothing, by folder and log partition. The value is the lowest offset
+            that shows this.
         unknown: log partitions of earlier runs for which the dump has no record to compare.
     """
 
@@ -239,7 +245,7 @@ class LogComparison:
         return notes
 
     def with_divergences(self, divergences: Iterable[Divergence], earlier: Mapping[int, EarlierLog]) -> "LogComparison":
-        """Return the comparison with the divergences between copies added.
+        """Return this comparison with more divergences.
 
         Args:
             divergences: divergences of copies from each other, or from the records of earlier runs.
@@ -290,8 +296,8 @@ def may_have_diverged(copies: Sequence[LogCopy], log: EarlierLog | None) -> bool
     log that those runs have read.
 
     Args:
-        copies: copies of a dump, each with the facts of its headers and its checkpoint. A copy counts without the
-            headers if no header of its last batch was read.
+        copies: copies of a dump, each with the facts of its headers and its checkpoint. A copy whose last batch was not
+            read has no facts of headers.
         log: the log partition as earlier runs know it; None if no run has read it.
     """
     epochs = {copy.leader_epoch for copy in copies}
@@ -372,9 +378,12 @@ def _divergence(copy: LogCopy, log: EarlierLog) -> Divergence | None:
 
 
 def _replaced(copy: LogCopy, log: EarlierLog) -> Comparison | None:
-    """Return the first anchor that the log of a copy can no longer have, because leader epochs only rise in a log.
+    """Return the first anchor that the log of a copy can't have, with the leader epoch that shows it.
 
-    The copy may be too short to have a different record at the anchor's offset.
+    An anchor is such an anchor if a higher leader epoch begins in the copy at or below the anchor's offset: leader
+    epochs only rise in a log. The copy may be too short to have a different record at the anchor's offset.
+
+    Return None if there is no such anchor, or if the copy has no record of an anchor.
     """
     if copy.matched == _NO_OFFSET:
         return None
@@ -387,7 +396,7 @@ def _replaced(copy: LogCopy, log: EarlierLog) -> Comparison | None:
 
 
 def _where(copy: LogCopy, diverged: Comparison) -> str:
-    """Return where two records differ, as the beginning of a sentence."""
+    """Return the beginning of a sentence that says at which offset two records differ."""
     return (
         f"{copy.place}: at offset {diverged.anchor.log_offset} of log partition {copy.log_partition} stands a record "
         f"of {diverged.other.when}, and earlier audits of this cluster have read another one there, of "

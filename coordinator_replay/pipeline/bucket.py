@@ -1,4 +1,4 @@
-"""The second stage: one bucket, from staged rows to records, rows about groups, and committed offsets.
+"""The second stage: it writes the records of a bucket, and derives rows about groups and committed offsets from them.
 
 The results depend only on the bucket's new records and its rows in the tables. This holds because Kafka keeps a group's
 records, its commits and their markers in one log partition. The plan decides for each bucket whether it continues from
@@ -57,7 +57,9 @@ class BucketResult:
 def _partitions(
     share: BucketShare, run_id: str, files: BucketFiles, offsets: OffsetsByCopy, positions: Mapping[int, int]
 ) -> PartitionStep:
-    """Return the proofs about the bucket's log partitions, by the copies of this run and of earlier runs.
+    """Return the step that proves facts about the bucket's log partitions from the copies of this and of earlier runs.
+
+    If an election truncated a log partition, also remove the files with the copies of earlier runs.
 
     Args:
         share: the bucket.

@@ -28,7 +28,7 @@ class Place:
     purges: Mapping[str, Purge] = field(default_factory=dict)
 
     def part(self, table: str, bucket: int | None = None, is_open: bool | None = None) -> Part:
-        """Return the folder for rows of a table, given the values of its partition columns."""
+        """Return the folder and columns for rows of a table, given the values of the table's partition columns."""
         values = {"cluster": self.cluster, "bucket": bucket, "is_open": is_open}
         return table_part(declared(table), f"{self.warehouse}/{table}", values, self.purges.get(table))
 

@@ -32,7 +32,7 @@ class BucketShare:
         staged: the bucket's staged files, in the order of the dump.
         files: the bucket's files of every table that has buckets, by table.
         ranges: positions that earlier runs have read, by log partition.
-        ends: by log partition, the first offset that earlier runs have not read.
+        ends: by log partition, the offset after the highest offset that earlier runs have read.
         positions: by log partition, the number of offsets below ``ends`` that hold a record.
         last: by log partition, the latest time of a record that this run read.
         copies: the copies of the bucket's log partitions that this run reads.

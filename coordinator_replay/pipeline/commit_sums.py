@@ -1,4 +1,7 @@
-"""Commits added up by group, minute and partition. Single commits don't leave their task, only sums do."""
+"""Sums of offset commits, by group, minute and partition.
+
+The task of a bucket adds up the bucket's commits. Later stages get only the sums.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -227,7 +230,7 @@ class _MinuteSums:
 
         - the number of commits, the sum of their bytes, and their first and last time in milliseconds
         - the number of commits for which the log does not show whether they are transactional
-        - the number of hot minutes: minutes with too many commits for each partition that was committed
+        - the number of hot minutes: on average, each committed partition had at least ``wanted.hot`` commits
         - the time ranges between pauses, each with its number of commits
         """
         is_over = self.minutes * MINUTE_MS < milliseconds(wanted.until)
@@ -272,8 +275,8 @@ class _MinuteSums:
 class IntervalSums:
     """Sums of rows of ``offset_history`` by partition.
 
-    Many rows are added up at a time, because an SQL statement takes as long as thousands of rows. While rows wait, only
-    the length of their metadata is kept.
+    Rows wait until there are many of them, because the start of an SQL statement takes as long as the work on thousands
+    of rows. While rows wait, only the length of their metadata is kept.
     """
 
     def __init__(self) -> None:

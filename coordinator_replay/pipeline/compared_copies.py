@@ -146,7 +146,7 @@ def share_of(
 
 
 def compare_copies(share: CopiesShare) -> list[Divergence]:
-    """Return the divergences between the copies of a log partition."""
+    """Return the divergences of the copies of a log partition from each other and from the records of earlier runs."""
     return list(_divergences(share))
 
 

@@ -1,4 +1,4 @@
-"""The table ``coordinator_changes``, see ``analysis.coordinator_changes``."""
+"""Writing of the table ``coordinator_changes``. The rules of its rows are in ``analysis.coordinator_changes``."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -36,7 +36,9 @@ def write_coordinator_changes(
     changes: Changes,
     log_partitions: Sequence[str],
 ) -> tuple[Changes, Sequence[CoordinatorChange]]:
-    """Update the table with the records of this run.
+    """Make the rows of the table again, and write them if they changed.
+
+    The rows come from the table's earlier rows, the records of this run, elections, and lines of brokers' logs.
 
     Args:
         job: the job of the run.

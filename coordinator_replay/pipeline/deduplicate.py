@@ -1,8 +1,8 @@
 """Deduplication: staged rows become rows of the record tables, one row for each position of the log.
 
 ``missing_before`` of a record is the number of lower offsets of its log partition at which no dump had a record. If it
-rises between two records of a group, records of the group may be missing between them. If several copies hold a
-position, the record of the copy with the highest leader epoch is kept: the replicas agreed on that history.
+rises between two records of a group, records of the group may be missing between them. If several copies have a record
+at a position, the record with the highest leader epoch is kept, because the log of the newest leader counts.
 """
 
 from collections import Counter
@@ -263,8 +263,8 @@ def _offsets(staged: Sequence[StagedFile], rows: _Rows) -> OffsetsByCopy:
 class Deduplication:
     """Deduplication of one bucket.
 
-    If staged records may belong between records of the tables, each position is looked up in the tables. If one of
-    these records is new, ``missing_before`` is computed again for all records of the bucket.
+    If staged records may belong between records of the tables, the tables are searched for the position of each staged
+    record. If a staged record is new, ``missing_before`` is computed again for all records of the bucket.
 
     Attributes:
         share: the bucket.

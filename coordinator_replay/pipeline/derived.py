@@ -67,7 +67,9 @@ class Log:
 
 
 def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log, lines: Sequence[str]) -> CausesResult:
-    """Run the stage that explains tombstones across buckets, and add its files to the files of each bucket.
+    """Run the stage that explains tombstones across buckets, and return its result.
+
+    Add the stage's files to the files of each bucket.
 
     Args:
         job: the job of the run.
@@ -130,7 +132,10 @@ def evaluate(
 def add_up_metrics(
     job: Job, results: Sequence[BucketResult], evaluated: Sequence[EvaluationResult], log: Log, summary: Summary
 ) -> Changes:
-    """Run the stage that adds up the metrics of all buckets, minute by minute."""
+    """Run the stage that adds up the metrics of all buckets, minute by minute.
+
+    Set ``summary.groups``, and return the changed files of the metrics.
+    """
     share = MetricsShare(
         steps=[file.path for step in evaluated for file in step.files if file.part == STEP_ROWS],
         minutes=[file.path for result in results for file in result.files.staged.get(MINUTE_SUMS, [])],

@@ -329,10 +329,11 @@ def _moves(share: MovesShare, groups: Sequence[str]) -> list[GroupMove]:
 
 
 def _seen(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return records with a column that says whether a client caused the record.
+    """Return records with the column ``is_by_client``: whether a client caused the record.
 
-    After a move, the coordinator of the old log partition has no clients any more: members time out and offsets expire.
-    It then writes tombstones and records of the whole group. Such a record of a classic group has no members.
+    A client causes offset commits (their ``kind`` is null), records of one member, and records of a classic group that
+    list members. A tombstone never counts as caused by a client. All other records can also come from the coordinator
+    of the old log partition. After a move this coordinator has no clients: it times out members and expires offsets.
     """
     records = conform(batch, _RECORDS)
     kinds, values = records.column("kind"), records.column("value_json")

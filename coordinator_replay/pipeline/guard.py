@@ -86,7 +86,10 @@ class GroupGuard:
 
 
 def _where(traceback: TracebackType | None) -> str:
-    """Return the innermost place of this package, as module and function."""
+    """Return the innermost call of this package in a traceback, as module and function.
+
+    Return an empty text if no call is of this package.
+    """
     place = ""
     while traceback is not None:
         code = traceback.tb_frame.f_code

@@ -112,7 +112,7 @@ class Job:
         self.store.commit(self.snapshots[LEDGER], writer.close(), [], {RUN_PROPERTY: run.run_id})
 
     def clean_up(self) -> None:
-        """Remove staged files."""
+        """Remove staged files, and the folder of the warehouse if it is empty."""
         filesystem, path = open_filesystem(self.place.folder)
         if filesystem.get_file_info(path).type == fs.FileType.Directory:
             filesystem.delete_dir(path)
@@ -124,7 +124,7 @@ class Job:
 
 
 def begin_job(stages: Stages, options: Options, *, is_plan: bool = False) -> tuple[Job, Run]:
-    """Open the warehouse for a run.
+    """Open the warehouse for a run, and return the job and the run.
 
     Undo the changes of a killed run, and create missing tables, unless ``is_plan``.
 

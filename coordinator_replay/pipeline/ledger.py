@@ -1,4 +1,7 @@
-"""The ledger: the records that each run read, and their counts. Each run writes its row of ``audit_runs`` last."""
+"""The ledger (table ``audit_runs``): the records that each run read, and their counts.
+
+A run commits its row of the ledger after all other tables. So a run with a row has finished.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +33,7 @@ class Run:
     """A run in the ledger.
 
     For every finished run, ``records_read = records_decoded + records_quarantined + control_records +
-    duplicates_dropped + already_audited``.
+    duplicates_dropped + already_audited``. The attributes are columns of ``audit_runs``.
 
     Attributes:
         settings: the options of the run.
@@ -236,7 +239,7 @@ def lost_ranges(runs: Sequence[Run]) -> Iterator[tuple[int, int, int]]:
 
 
 def below(ranges: Ranges, limits: Mapping[int, int]) -> dict[int, list[tuple[int, int]]]:
-    """Cut off half-open ranges of offsets at the limit of their log partition.
+    """Return half-open ranges of offsets, cut off at the limit of their log partition.
 
     Ranges of a log partition without a limit stay unchanged.
     """
@@ -279,7 +282,7 @@ class History:
 
     @property
     def ends(self) -> dict[int, int]:
-        """Return the first offset that no run has read, by log partition."""
+        """Return the offset after the highest offset that runs have read, by log partition."""
         return {partition: ranges[-1][1] for partition, ranges in self.ranges.items() if ranges}
 
     @property

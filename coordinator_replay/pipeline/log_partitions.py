@@ -106,7 +106,10 @@ class PartitionStep:
         self.old = {row["log_partition"]: row for batch in batches for row in plain_rows(batch)}
 
     def changed(self) -> list[int]:
-        """Return log partitions whose complete ranges changed, and did not just become longer."""
+        """Return log partitions whose earlier complete ranges changed.
+
+        A log partition is left out if its last range only became longer, or new ranges follow after a gap.
+        """
         return [
             partition
             for partition, ranges in self.completeness.ranges.items()

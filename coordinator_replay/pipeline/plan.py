@@ -1,7 +1,7 @@
 """The plan of a run: the buckets that it works on, and whether each continues where its tables end or is rebuilt.
 
-All of this is decided here, before the work on the first bucket begins. Some reasons can only be found in the tables: a
-stage of the caller reads these and passes the reasons.
+The plan is complete before the work on the first bucket begins. Some reasons to rebuild a bucket can only be found in
+the bucket's tables: a stage of ``audit`` reads these tables, and ``Plan.rebuilding`` takes the reasons.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

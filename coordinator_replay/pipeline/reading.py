@@ -1,4 +1,7 @@
-"""Reading a dump: its records are decoded and staged by bucket, and its copies are compared with the known log."""
+"""Reading a dump: its records are decoded and staged by bucket.
+
+The copies of the dump are compared with each other and with the log that earlier runs have read.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +57,7 @@ class Earlier:
     is_read_again: bool = False
 
     def without(self, lost_from: Mapping[int, int]) -> "Earlier":
-        """Return these facts without the offsets that the log has lost since."""
+        """Return these facts without the offsets that an election has truncated."""
         history = History(self.history.runs, lost_from)
         logs = {
             partition: log.below(lost_from[partition]) if partition in lost_from else log
@@ -361,7 +364,10 @@ def _names(file: DumpFile) -> tuple[str, str]:
 def _decode_unread(
     decoding: _Decoding, dump: Dump, earlier: Earlier, comparison: LogComparison
 ) -> tuple[UnreadFiles, list[DecodedFile]]:
-    """Decode the parts of a dump's segments that no earlier run has read."""
+    """Decode the parts of a dump's segments that no earlier run has read.
+
+    Return these parts, and the decoded files.
+    """
     # Ranges from exports count as unread: exports don't show which records are missing, and lack some kinds of records.
     audited = {} if earlier.is_read_again else earlier.history.segment_ranges
     unread = unread_files(dump.segments, audited)

@@ -95,7 +95,7 @@ class _Taken:
 
 
 def as_recorded(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of ``rebalances`` by records alone, without the additions of brokers' logs."""
+    """Return rows of ``rebalances`` as the records alone show them, without the additions of brokers' logs."""
     marks = [batch.column(name) for name in (*LOG_COLUMNS, BY_RECORDS) if name in batch.schema.names]
     if all(mark.null_count == batch.num_rows for mark in marks):
         return batch
@@ -372,7 +372,7 @@ class PauseStep:
 
     @staticmethod
     def _over(files: Iterable[TableFile]) -> Iterator[pa.RecordBatch]:
-        """Return rebalances of earlier runs that were over."""
+        """Yield the rebalances of earlier runs that were over: ``settled_at_offset`` has a value."""
         is_over = pc.field("settled_at_offset").is_valid()
         return (as_recorded(conform(batch, _SCHEMA)) for batch in read_table(files, _SCHEMA.names, is_over))
 
@@ -387,8 +387,8 @@ class PauseStep:
     def _are_final(self) -> Bools:
         """Return, for each row, whether no later commit can change the row.
 
-        This is so if the rebalance is over and its group was deleted later, or has a record so late that it no longer
-        shows the pause of the rebalance.
+        This is so if the rebalance is over, and its group was deleted later or has a record more than ``WITHIN_MS``
+        after the end of the rebalance.
         """
         rows = self.pauses.rows
         groups: list[Any] = rows.column("group_id").to_pylist()
