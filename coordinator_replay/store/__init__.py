@@ -1,5 +1,6 @@
 """Delta tables through the ``deltalake`` library: their layout, files, snapshots and commits, on every file system.
 
-Workers write Parquet files and hand back their names (``writer``), the driver commits names (``warehouse``), and
-everybody reads through one scanner (``scan``). Nothing here knows Spark.
+Workers write Parquet files and return facts of each file (``writer``). The driver commits the files to their tables
+(``warehouse``). Tasks read files through ``scan``, statements of DuckDB through ``duckdb_files``. Nothing here needs
+Spark.
 """

@@ -50,7 +50,7 @@ class _LocalFile:
 
 
 def _elsewhere(uri: str) -> tuple[Any, str]:
-    """Return the filesystem of pyarrow that has a file of another machine, and the file's path within it."""
+    """Return pyarrow's filesystem for a file that is not on this machine, and the file's path in this filesystem."""
     # Files of this machine need no pyarrow, whose import takes longer than many answers.
     from coordinator_replay.filesystem import open_filesystem
 
@@ -58,9 +58,9 @@ def _elsewhere(uri: str) -> tuple[Any, str]:
 
 
 class ReadHandle:
-    """An open file with the calls that DuckDB makes: seek to a place, then read there.
+    """An open file with the calls that DuckDB makes: seek to a position, then read there.
 
-    Threads of DuckDB may share a handle, and another thread may seek in between. So each thread has a place of its own.
+    Threads of DuckDB may share a handle, and another thread may seek in between. So each thread has its own position.
     """
 
     def __init__(self, file: _Readable) -> None:
@@ -68,15 +68,15 @@ class ReadHandle:
         self._places: dict[int, int] = {}
 
     def seek(self, place: int) -> None:
-        """Go to a place in the file."""
+        """Set this thread's position in the file."""
         self._places[get_ident()] = place
 
     def tell(self) -> int:
-        """Return the place in the file."""
+        """Return this thread's position in the file."""
         return self._places.get(get_ident(), 0)
 
     def read(self, count: int) -> bytes:
-        """Read bytes.
+        """Read bytes at this thread's position, and move the position behind them.
 
         At the end of the file, return fewer bytes than asked for.
         """
@@ -119,7 +119,7 @@ class ArrowFiles(AbstractFileSystem):  # type: ignore[misc]
         return ReadHandle(filesystem.open_input_file(place))
 
     def info(self, path: str, **_options: Any) -> dict[str, Any]:
-        """Return the size of a file."""
+        """Return name, size and type of a file."""
         uri = self.uri_of(path)
         own = local_path(uri)
         if own is not None:

@@ -1,6 +1,7 @@
-"""The beginning of a run: a check that the tables are as finished runs left them. Changes of a killed run are undone.
+"""The first step of a run on a warehouse (``begin``).
 
-No later step of the run checks the tables again.
+It checks that the tables are as finished runs left them, and restores the tables that a killed run has changed. No
+later step of the run checks the tables again.
 """
 
 from collections.abc import Mapping
@@ -77,12 +78,13 @@ def _states(store: Store, last: Finished, *, is_ledger_there: bool) -> list[Tabl
 def begin(store: Store, *, except_derived: bool = False, undoes: bool = True) -> Begun:
     """Check that the tables are as finished runs left them, and undo the changes of a killed run.
 
-    The caller must hold the lock of the warehouse.
+    The caller must hold the lock of the warehouse. Return the versions from which the run continues.
 
     Args:
         store: the warehouse; it may be empty.
-        except_derived: don't check tables that will be rebuilt, as with ``--full``.
-        undoes: whether to restore tables that a killed run has changed. If False, only return the versions that count.
+        except_derived: accept damage of tables that will be rebuilt, as with ``--full``.
+        undoes: whether to restore tables that a killed run has changed. If False, change nothing, and return the
+            versions before the changes of the killed run.
 
     Raises:
         WarehouseError: a table is missing, lacks files, was rolled back, or was changed by somebody else; or the

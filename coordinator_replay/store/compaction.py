@@ -34,7 +34,7 @@ MOST_SMALL_FILES = 30
 def groups_of_small(files: Iterable[TableFile]) -> Iterator[list[TableFile]]:
     """Yield groups of files that can be merged into one file.
 
-    A group is at least two small files with the same partition values.
+    A group has at least two small files, which have the same partition values and together at most ``_TOGETHER`` bytes.
 
     Args:
         files: the files of a table.
@@ -58,7 +58,7 @@ def upkeep_note(files: Iterable[TableFile], added: Iterable[DataFile]) -> str | 
 
     Args:
         files: the files of all tables.
-        added: files that the tables get.
+        added: files that a run adds to the tables.
     """
     sizes = [(file.table, frozenset(file.partition_values().items()), file.size) for file in files]
     counts = Counter(

@@ -1,9 +1,9 @@
 """DuckDB for sorting, joining and windows over rows in memory.
 
-Rows that do not fit into memory go to a folder that DuckDB gets. Without such a folder, DuckDB would write into the
-current folder, which may be any folder in a Spark worker. Opening a database costs some 40 ms of CPU, a cursor less
-than one. So a process has one database for each number of threads, and each caller has a cursor. No other cursor sees
-the rows that a cursor registers.
+DuckDB writes rows that exceed ``MEMORY`` into a temporary folder. If no folder is given, DuckDB writes into the current
+folder, which may be any folder in a Spark worker. So each database gets a folder. Opening a database costs some 40 ms
+of CPU, opening a cursor less than 1 ms. So a process has one database for each number of threads, and each caller has a
+cursor. No other cursor sees the rows that a cursor registers.
 """
 
 import atexit
@@ -73,9 +73,7 @@ def _database(process: int, threads: int | None) -> _Database:
 
 @contextmanager
 def connected(*, threads: int | None = 1) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a cursor that knows no table yet.
-
-    Its time zone is UTC.
+    """Open a cursor for the block. No table is registered in it, and its time zone is UTC.
 
     Args:
         threads: largest number of threads; None for the number of cores.

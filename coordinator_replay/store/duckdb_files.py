@@ -22,7 +22,7 @@ def quoted(text: str) -> str:
 
 
 def file_names(connection: duckdb.DuckDBPyConnection, uris: Iterable[str]) -> list[str]:
-    """Return files as DuckDB can open them.
+    """Return the names by which DuckDB can open files.
 
     DuckDB opens files of this machine directly. It opens files in object stores, and names that it would take for
     patterns, through pyarrow's filesystems.
@@ -82,6 +82,9 @@ def first_line(problem: Exception) -> str:
 
 
 def raised_in_python(problem: Exception) -> str | None:
-    """Return the message of an error of a file system in Python, from DuckDB's error; None for other errors."""
+    """Return the message of the Python error that an error of DuckDB repeats.
+
+    Return None if the error of DuckDB does not come from a file system in Python.
+    """
     raised = _RAISED.findall(str(problem)) if "Traceback" in str(problem) else []
     return raised[-1] if raised else None

@@ -25,7 +25,7 @@ def missing_columns(opened: DeltaTable, table: Table, path: str) -> list[str]:
 
 
 def evolve(opened: DeltaTable, table: Table, path: str) -> None:
-    """Add the new columns of the contract to a table, with their comments, and update the list of columns with bounds.
+    """Add the new columns of the contract to a table, with their comments, and update its ``STATS_PROPERTY``.
 
     Args:
         opened: the table; afterwards, this object is at the table's newest version.

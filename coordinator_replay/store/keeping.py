@@ -1,16 +1,16 @@
-"""Retention of our own history: the tables that may lose old rows, and how purged rows stay away.
+"""The tables that may lose old rows (``PURGED_BY``), and the rule that keeps purged rows out of them.
 
-A table may lose rows only if nothing is derived from the table. Later runs read all other tables again:
+A table may lose rows only if no later run derives rows from the table. Later runs read these other tables again:
 
-- records: by ``--full``, by late dumps, and when a table is rebuilt;
-- timelines and ownership: by the history of offsets, which names a commit's owner and the group's state;
-- the history of offsets: by the rules of findings; one rule asks whether a group has ever committed;
-- the ledger: by the next run, which learns from it which records are new.
+- records: ``--full``, late dumps and rebuilt tables need them;
+- the group timeline and ownership: the history of offsets names a commit's owner and the group's state;
+- the history of offsets: a rule of findings asks whether a group has ever committed;
+- the ledger: the next run learns from it which records are new.
 
 If these tables lost rows, later audits would derive wrong rows from them.
 
-The time before which rows were purged is a property of the table. Rows that are derived again later are compared with
-this time before they are written, so no audit brings purged rows back. Questions about an earlier time are refused.
+The time before which rows were purged is a property of the table. A run leaves out rows that are older than this time
+when it writes rows of the table, so no audit brings purged rows back. Questions about an earlier time are refused.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from coordinator_replay.tables.definition import table
 from coordinator_replay.tables.migrations import KEPT_SINCE_PROPERTY
 
 PURGED_BY = {"rebalances": "completed_at", "member_timeline": "valid_to", "group_metrics": "bucket"}
-"""The tables that may lose old rows, each with the column that has the end of a row."""
+"""The tables that may lose old rows, each with the column that has the time at which a row ended."""
 
 _FINAL = "settled_at_offset"
 
@@ -47,7 +47,7 @@ def purge_of(snapshot: Snapshot) -> Purge | None:
 
 
 def may_have_purged_rows(file: TableFile, purge: Purge) -> bool:
-    """Return whether a file may have rows to purge, by its bounds.
+    """Return whether a file may have rows to purge, judged by its lowest values in Delta's log.
 
     Open rows and rows that ended later are not purged.
     """

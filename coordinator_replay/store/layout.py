@@ -19,21 +19,21 @@ STAGING = "_staging"
 """The folder for intermediate files of runs."""
 
 BUCKETS_PROPERTY = "coordinatorReplay.buckets"
-"""Table property with the number of buckets; every table with buckets has it."""
+"""Table property with the warehouse's number of buckets. Every table has it, even if it is not divided by bucket."""
 
 STATS_PROPERTY = "delta.dataSkippingStatsColumns"
-"""Delta's own property: the columns for which each file has bounds. ``deltalake`` takes a missing bound of such a
-column for null, and then its dataset finds no row by a filter on that column. For other columns it expects no
-bounds."""
+"""Delta's own property: the columns of which Delta's log has each file's lowest and highest value (its bounds). If a
+bound of such a column is missing, ``deltalake`` takes it for null, and a filter on the column finds no row. For other
+columns it expects no bounds."""
 
 RUN_PROPERTY = "coordinatorReplay.run"
-"""Key in a commit's information with the run that made the commit."""
+"""Key in a commit's information. Its value is the id of the run that made the commit."""
 
 UPKEEP_PROPERTY = "coordinatorReplay.upkeep"
-"""Key in a commit's information with the kind of upkeep; the table is as valid after such a commit as before."""
+"""Key in a commit's information. Its value is the kind of upkeep. Audits can continue after such a commit."""
 
 RESTORED_PROPERTY = "coordinatorReplay.restored"
-"""Key in a commit's information with the version that the commit restored to undo an unfinished run."""
+"""Key in a commit's information. Its value is the version that the commit restored, to undo an unfinished run."""
 
 DEFAULT_BUCKETS = 10
 """Number of buckets of a new warehouse on one machine."""
@@ -55,12 +55,15 @@ def has_buckets(table: "Table") -> bool:
 
 
 def stats_columns(table: "Table") -> str:
-    """Return the names of a table's columns that have bounds, in the form of Delta's property."""
+    """Return the value of ``delta.dataSkippingStatsColumns`` for a table: its columns with bounds, with commas between.
+
+    Partition columns are left out.
+    """
     return ",".join(name for name in table.bounded if name not in table.partitioned_by)
 
 
 def partition_text(value: object) -> str | None:
-    """Return a partition value as Delta's log writes it."""
+    """Return a partition value in the text form of Delta's log; None for a null value."""
     if value is None:
         return None
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""One run at a time on a warehouse, or on a dump that is exported into.
+"""A lock that lets only one run at a time change a warehouse, or export into a dump (``one_at_a_time``).
 
 On a file system of this machine the operating system keeps the lock (``flock``, through ``filelock``), and frees the
 lock when the process dies. Other stores have no such lock, so a ``Lease`` replaces it: an object that says who is at
@@ -47,7 +47,15 @@ _ALL_WRITTEN_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Identity of the process that works on a warehouse."""
+    """Identity of the process that works on a warehouse.
+
+    Attributes:
+        command: name of the command that the process runs.
+        process: its process id.
+        host: name of its machine.
+        since: the time at which the process asked for the lock, as text in UTC.
+        token: random text, which no other process has.
+    """
 
     command: str
     process: int
@@ -65,7 +73,7 @@ class Holder:
 
     @staticmethod
     def read(written: Mapping[str, Any]) -> "Holder":
-        """Return a holder from its written form.
+        """Return the holder that a lock's file or a lease names.
 
         Missing fields are empty.
         """
@@ -141,7 +149,7 @@ class Lease:
         self._renewing = threading.Thread(target=self._renew, daemon=True)
 
     def try_to_take(self) -> bool:
-        """Take the lease if nobody has it, and renew it from then on. Return whether this process has it now."""
+        """Take the lease if nobody has it, and keep renewing it. Return whether this process has the lease now."""
         if self.holder() is not None:
             return False
         self._write()
@@ -157,7 +165,7 @@ class Lease:
         return Holder.read(lease) if lease is not None and float(lease.get("until", 0)) > time.time() else None
 
     def give_back(self) -> None:
-        """End the lease, unless somebody else has it by now."""
+        """Delete the lease and stop renewing it. A lease that another run has taken over stays."""
         self._ended.set()
         if self._renewing.is_alive():
             self._renewing.join()
@@ -207,7 +215,7 @@ def guard_of(uri: str, this: Holder) -> Guard:
     """Return the guard that keeps other runs out of a warehouse.
 
     Raises:
-        WarehouseError: the place can't be written.
+        WarehouseError: the warehouse's folder can't be written.
     """
     filesystem, folder = open_filesystem(uri)
     try:
@@ -235,8 +243,9 @@ def one_at_a_time(
         guard: the guard; None chooses the guard by the store of the warehouse.
 
     Raises:
-        LockedError: another run works on the warehouse, or took it over because this run seemed dead.
-        WarehouseError: the place can't be written.
+        LockedError: another run still works on the warehouse after ``wait``, or took it over because this run seemed
+            dead.
+        WarehouseError: the warehouse's folder can't be written or locked.
     """
     guard = guard or guard_of(uri, Holder.this(command))
     try:

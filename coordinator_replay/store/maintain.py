@@ -29,7 +29,7 @@ SAFE_RETENTION = timedelta(days=7)
 """Delta's own limit: somebody who opened an older version may still read files that left the table within this time."""
 
 STAGING_KEPT = timedelta(days=1)
-"""Intermediate files younger than this may be of a running audit of an older release, which takes no lock."""
+"""Younger intermediate files may belong to an audit that is still running: audits of older releases take no lock."""
 
 _TABLES_AT_ONCE = 2
 _HOUR = timedelta(hours=1)
@@ -76,7 +76,9 @@ class Kept:
 
     Attributes:
         name: the table, or ``_staging``.
-        rows_removed: rows of history that were purged.
+        rows_removed: number of rows of history that were purged.
+        before: space that the folder took before the upkeep.
+        after: space that the folder takes after the upkeep.
     """
 
     name: str
@@ -86,7 +88,7 @@ class Kept:
 
 
 def check_upkeep(upkeep: Upkeep) -> None:
-    """Check that the options can't harm a reader of the warehouse.
+    """Check that the warehouse exists, and that the options can't harm its readers.
 
     Raises:
         UsageError: files would be removed that somebody may be reading.
@@ -152,7 +154,10 @@ class _Upkeep:
         return snapshot
 
     def purge(self, snapshot: Snapshot) -> int:
-        """Remove rows of old history from files, and return the number of removed rows."""
+        """Remove rows of old history from a table, and return the number of removed rows.
+
+        Return 0 for a table that may not lose rows.
+        """
         if self.upkeep.keep is None or snapshot.table not in PURGED_BY:
             return 0
         purged_before = kept_since(snapshot.properties)
@@ -189,7 +194,7 @@ class _Upkeep:
             )
 
     def compact(self, snapshot: Snapshot) -> None:
-        """Merge small files into large ones."""
+        """Merge small files of a table into large ones."""
         added: list[DataFile] = []
         removed: list[TableFile] = []
         for small in groups_of_small(snapshot.every):
@@ -221,7 +226,10 @@ class _Upkeep:
             raise WarehouseError(f"{snapshot.uri}: files that are not needed can't be removed: {problem}") from problem
 
     def sweep(self) -> Kept:
-        """Remove intermediate files of dead runs."""
+        """Remove the intermediate files of dead runs: folders without a new file for ``STAGING_KEPT``.
+
+        Return the space of all intermediate files before and after.
+        """
         root = self.store.path(STAGING)
         before = _size(root)
         newest: dict[str, datetime] = {}

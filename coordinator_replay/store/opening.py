@@ -18,10 +18,10 @@ _ENCODED = re.compile("%[0-9A-Fa-f]{2}")
 
 
 def check_place(uri: str) -> None:
-    """Make sure that a warehouse can be at a path or URI.
+    """Check that a warehouse can be at a path or URI.
 
     Args:
-        uri: a path or URI.
+        uri: the path or URI of the warehouse.
 
     Raises:
         WarehouseError: the Delta library would read another path.
@@ -68,11 +68,11 @@ def properties_of(opened: DeltaTable) -> dict[str, str]:
 
 
 def check_layout(opened: DeltaTable, path: str) -> None:
-    """Make sure that a table is laid out as this release reads and writes it.
+    """Check that a table has the layout that this release reads and writes.
 
     Args:
         opened: the table.
-        path: path or URI.
+        path: the table's path or URI, for the message of an error.
 
     Raises:
         WarehouseError: a newer release has made the table, or a release too old for this one.

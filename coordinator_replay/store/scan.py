@@ -1,4 +1,7 @@
-"""Rows of Parquet files for tasks, on any file system: only some columns, and no row groups that bounds exclude."""
+"""Reading of Parquet files in tasks, on any file system.
+
+Only the columns that are asked for are read. Row groups are skipped if no row in them can meet the condition.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -23,7 +26,7 @@ def read_paths(
     where: ds.Expression | None = None,
     dictionaries: Sequence[str] = (),
 ) -> Batches:
-    """Yield rows of Parquet files, file by file in their order.
+    """Yield rows of Parquet files, file by file in the given order.
 
     A column that a file lacks is left out.
 
@@ -52,7 +55,7 @@ def read_paths(
 
 
 def _bytes_of(fragment: ds.ParquetFileFragment, columns: Sequence[str], where: ds.Expression | None) -> int:
-    """Return the compressed bytes of some columns, without row groups that a condition excludes."""
+    """Return the compressed size of some columns in bytes, without the row groups that a condition excludes."""
     wanted = set(columns)
     kept = fragment if where is None else fragment.subset(where)
     groups = [fragment.metadata.row_group(group.id) for group in kept.row_groups]
@@ -66,12 +69,15 @@ def read_table(
     where: ds.Expression | None = None,
     dictionaries: Sequence[str] = (),
 ) -> Batches:
-    """Yield rows of files of a table, see ``read_paths``. The files do not have the partition columns."""
+    """Yield rows of files of a table, see ``read_paths``.
+
+    The rows lack the partition columns, because the files of a table do not have them.
+    """
     return read_paths((file.uri for file in files), columns, where, dictionaries)
 
 
 def rows_of(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    """Return batches as one table in the columns of a schema.
+    """Return batches as one table with the columns of a schema.
 
     Columns that a batch lacks are null.
     """
@@ -79,7 +85,7 @@ def rows_of(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 
 
 def reader_of(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatchReader:
-    """Return a reader of batches for DuckDB, in the columns of a schema. The reader can be used only once.
+    """Return a reader of batches for DuckDB, with the columns of a schema. The reader can be used only once.
 
     Columns that a batch lacks are null.
     """

@@ -23,8 +23,8 @@ class TableFile:
         cluster: value of the partition column ``cluster``.
         bucket: value of the partition column ``bucket``; None for a table without buckets.
         is_open: value of the partition column ``is_open``; None for a table that does not separate open rows.
-        lowest: lower bounds by column, as far as the log has them.
-        highest: upper bounds by column, as far as the log has them.
+        lowest: by column, a value that no value in the file is below; columns without such a value are left out.
+        highest: by column, a value that no value in the file is above; columns without such a value are left out.
     """
 
     table: str
@@ -39,7 +39,7 @@ class TableFile:
     highest: Mapping[str, Any] = field(default_factory=dict)
 
     def partition_values(self) -> dict[str, Any]:
-        """Return values of the partition columns that the table has."""
+        """Return the values of the table's partition columns, by column."""
         values = {"cluster": self.cluster, "bucket": self.bucket, "is_open": self.is_open}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -78,7 +78,7 @@ class Snapshot:
         return [file for file in self.every if cluster is None or file.cluster == cluster]
 
     def rows(self, cluster: str) -> int:
-        """Return the number of rows of a cluster."""
+        """Return the number of rows of a cluster. A file whose number of rows is not in Delta's log counts as 0."""
         return sum(file.rows or 0 for file in self.files(cluster=cluster))
 
 

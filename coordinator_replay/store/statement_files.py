@@ -26,7 +26,7 @@ _SPILLED = "duckdb_temp_"
 class TableFiles(ArrowFiles):
     """Files of tables, for reading.
 
-    An engine can open only files that were named for it.
+    Statements can open a file only after ``name`` has given it a name.
     """
 
     protocol = TABLES
@@ -36,7 +36,7 @@ class TableFiles(ArrowFiles):
         self._uris: dict[str, str] = {}
 
     def name(self, uris: Iterable[str]) -> list[str]:
-        """Return names for files, by which the engine can open them from now on."""
+        """Give names to files. Return the names, by which DuckDB can open the files from now on."""
         return [self._name(uri) for uri in uris]
 
     def _name(self, uri: str) -> str:
@@ -45,7 +45,11 @@ class TableFiles(ArrowFiles):
         return name
 
     def glob(self, path: str, **_options: Any) -> list[str]:
-        """Return a file that was named, see ``uri_of``."""
+        """Return the file of exactly this name, if it was given a name.
+
+        Raises:
+            PermissionError: no file was given this name.
+        """
         self.uri_of(path)
         return [path]
 
@@ -98,7 +102,7 @@ class _ScratchHandle(ReadHandle):
         self._scratch = file
 
     def write(self, data: bytes) -> int:
-        """Write bytes at the place in the file."""
+        """Write bytes at this thread's position, and return their number."""
         place = self.tell()
         self._scratch.write_at(data, place)
         self.seek(place + len(data))
@@ -139,7 +143,7 @@ class ScratchFiles(AbstractFileSystem):  # type: ignore[misc]
         return self._files[path]
 
     def info(self, path: str, **_options: Any) -> dict[str, Any]:
-        """Return the size of a file."""
+        """Return name, size and type of a file."""
         return {"name": path, "size": self._file(path).size(), "type": "file"}
 
     def isdir(self, _path: str) -> bool:

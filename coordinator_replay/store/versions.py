@@ -1,13 +1,12 @@
-"""The version of each table that counts.
+"""The version of each table that counts: the newest version that has only data of finished runs (``state_of``).
 
-This is the version that the last finished run left. After upkeep, or after commits that change no data, it is a later
-version.
+This is the version at the end of the last finished run, or a later version that upkeep has made.
 
 Delta commits one table at a time, and a run commits all of its tables at its end, the ledger last. A run that is
 killed in between leaves tables that are ahead of the ledger. So the ledger decides: its newest row has the version
 of every table at the end of that run. The information of a later commit shows its kind:
 
-- a commit with a run's id is of a run that is not in the ledger. That run is at work now, or was killed;
+- a commit with a run's id was made by a run that is not in the ledger. That run is at work now, or was killed;
 - after a commit that changes no data (OPTIMIZE, VACUUM, properties, new columns), or a commit of our own upkeep, the
   table is as valid as before;
 - any other commit that changes data is by somebody else, and no audit can continue from it.
@@ -48,7 +47,7 @@ class Finished(NamedTuple):
 
 
 NOTHING_FINISHED = Finished("", {})
-"""The ledger's answer for a warehouse in which no run has finished."""
+"""The result of ``last_finished`` for a warehouse in which no run has finished."""
 
 
 def has_new_records(records_decoded: int | None, records_quarantined: int | None, control_records: int | None) -> bool:
@@ -147,7 +146,15 @@ def state_of(
 
 
 def _after(connection: duckdb.DuckDBPyConnection, path: str, name: str, newest: int, audited: int) -> TableState:
-    """Return the state of a table after the commits that follow a version that counts."""
+    """Return the state of a table, judged by its commits after a version.
+
+    Args:
+        connection: the connection that reads the table's log.
+        path: the table's folder.
+        name: name of the table.
+        newest: the table's newest version.
+        audited: the version at the end of the last finished run.
+    """
     good, counts, is_ahead, foreign = {audited}, audited, False, ""
     for version in range(audited + 1, newest + 1):
         commit = _commit(connection, path, version)

@@ -60,7 +60,11 @@ class Store:
         return open_table(self.path(name), version)
 
     def snapshot(self, name: str) -> Snapshot | None:
-        """Return a table's newest version; None if the table does not exist."""
+        """Return a table at its newest version, with its files; None if the table does not exist.
+
+        Raises:
+            WarehouseError: the folder can't be read as a Delta table, or another release has made the table.
+        """
         opened = self.open(name)
         return None if opened is None else Snapshot.of(name, self.path(name), opened)
 

@@ -134,7 +134,8 @@ def table_part(table: Table, folder: str, values: Mapping[str, Any], purge: Purg
 def _bound(value: Any, *, is_upper: bool) -> Any:
     """Return a bound as a JSON value for Delta's log.
 
-    Times are rounded to milliseconds, and long texts are cut. Lower bounds only fall by this, upper bounds only rise.
+    Times are rounded to milliseconds, and long texts are cut. This never raises a lower bound and never lowers an upper
+    bound. Return None for bytes and dates, which get no bound.
     """
     if isinstance(value, datetime):
         whole = value.replace(microsecond=value.microsecond // 1000 * 1000)
@@ -158,7 +159,10 @@ def _above(text: str) -> str:
 
 
 def _stats(written: pq.FileMetaData, bounded: Iterable[str]) -> dict[str, Any]:
-    """Return the statistics of a file for Delta's log, from the file's footer."""
+    """Return the statistics of a file for Delta's log, from the file's footer.
+
+    These are the number of rows, and for each column in ``bounded`` its lowest and highest value and number of nulls.
+    """
     places = {written.schema.column(place).path: place for place in range(written.num_columns)}
     lowest: dict[str, Any] = {}
     highest: dict[str, Any] = {}
@@ -194,7 +198,7 @@ def _value(value: Any, type_: pa.DataType) -> Any:
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:
-    """Return the type for a column's plain values, whose times are milliseconds."""
+    """Return the type of a column's plain values, in which a time is a number of milliseconds."""
     return pa.int64() if pa.types.is_timestamp(type_) else _in_milliseconds(type_)
 
 
@@ -210,7 +214,7 @@ def _in_milliseconds(type_: pa.DataType) -> pa.DataType:
 
 
 def _columns(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> list[pa.Array]:
-    """Return values column by column.
+    """Return rows of plain values as columns.
 
     A value that does not fit its column's type becomes null.
     """
@@ -257,7 +261,7 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema, **values: Any) -> pa.Recor
 
 
 def _described(part: Part, path: str, written: pq.FileMetaData, size: int) -> DataFile:
-    """Return the facts of a file from its footer.
+    """Return the facts of a file that was written, taken from the file's footer.
 
     Raises:
         CoordinatorReplayError: a column that must have values lacks one; the decoder is broken, not the dump.
@@ -354,9 +358,9 @@ class FileWriter:
         return self._open[part.name]
 
     def add(self, part: Part, batch: pa.RecordBatch) -> None:
-        """Add rows to a part, in the part's columns.
+        """Add rows to a part. The rows must have the part's columns.
 
-        Rows that the part's table has purged are left out.
+        Rows that are as old as those that the part's table has purged are left out, so that no audit brings them back.
         """
         file = self._file(part)
         file.add(batch if part.purge is None else part.purge.out_of(batch))
