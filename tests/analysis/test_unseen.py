@@ -135,6 +135,14 @@ def test_a_follow_up_that_was_due_may_have_been_the_first(second: Generation) ->
     assert "COOPERATIVE_FOLLOW_UP" not in {none_due["cause"], *none_due["alternatives"]}
 
 
+def test_a_member_joins_again_for_partitions_that_another_one_has_got_already() -> None:
+    """Both had claimed the same partitions, so the generation before gave each of them one."""
+    before = [member("a", [0], owned=[0, 1]), member("b", [1], owned=[0, 1])]
+    row = last_rebalance(before, [*before, member("c")])
+    assert row["cause"] == "MEMBER_JOIN"
+    assert "COOPERATIVE_FOLLOW_UP" in row["alternatives"]
+
+
 def test_a_static_member_that_is_back_did_not_begin_what_another_ones_removal_may_have() -> None:
     before = [static("s-1", [0]), static("t-1", [1]), member("a", [2])]
     row = last_rebalance(before, [static("s-2", [0]), member("a", [1, 2])], 61_000)

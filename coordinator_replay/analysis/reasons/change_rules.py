@@ -348,6 +348,14 @@ def revoked_before(situation: Situation) -> Mapping[str, set[int]]:
     return _revoked(situation.before.values(), situation.covered_before)
 
 
+def is_follow_up_due(situation: Situation) -> bool:
+    """Return whether the previous classic generation took partitions from a member: it has to join again.
+
+    Another member may own them already, if both had claimed them.
+    """
+    return bool(_revoked(situation.before.values(), {}))
+
+
 def _shown(partitions: Mapping[str, set[int]]) -> list[str]:
     return [
         f"{topic}:{numbers}"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from coordinator_replay.analysis.reasons.change_rules import (
     grown_topics,
+    is_follow_up_due,
     lost_topics,
     members_with_other_metadata,
     revoked_before,
@@ -59,7 +60,7 @@ def _in_join_phase(situation: Situation, cause: Cause) -> Iterator[Cause]:
         yield Cause.MEMBER_LEAVE
     if members_with_other_metadata(situation):
         yield Cause.SUBSCRIPTION_CHANGE
-    if revoked_before(situation):
+    if is_follow_up_due(situation):
         yield Cause.COOPERATIVE_FOLLOW_UP
     if _have_topics_changed(situation):
         yield Cause.TOPIC_METADATA_CHANGE
