@@ -1,7 +1,8 @@
 """The entry point of ``coordinator-replay`` and of ``python -m coordinator_replay``.
 
-Python first looks for modules in its working directory, which may be a dump that somebody sent. This file removes that
-folder from the path. Only ``python -P -m`` protects the imports that Python makes before it runs this file.
+Python first looks for modules in its working directory, which may be a dump that somebody sent. So this file removes
+the working directory from the path. Python makes some imports before it runs this file: only ``python -P -m`` protects
+those.
 """
 
 import os

@@ -1,9 +1,14 @@
-"""The columns of an answer, declared once, as the fields of the dataclass of its rows.
+"""Columns of answers.
 
-A field made by ``column`` says how a table shows the column. The heading uses the words of Kafka's tools. The rank
-decides which columns a narrow terminal leaves out. The least width says how far a text may be cut. A field also has the
-SQL that reads its value, unless the value is the stored column of the same name. SELECT lists, the keys of JSON and
-CSV, tables on a terminal and the Python API all have these fields in this order.
+Each answer has a dataclass for its rows, and each field of this dataclass is a column. SELECT lists, the keys of JSON
+and CSV, tables on a terminal and the Python API all have the fields in this order.
+
+A field that ``column`` makes also has an ``AnswerColumn``, which says how a table shows the column:
+
+- the heading, in the words of Kafka's tools,
+- the rank, which decides which columns a narrow terminal leaves out,
+- the least width, to which a text may be cut,
+- the SQL that reads the value, unless the value is the stored column of the same name.
 """
 
 import json
@@ -13,12 +18,13 @@ from functools import cache
 from typing import Any, TypeVar
 
 LAST = 9
-"""Rank of columns that are shown only if there is room for all."""
+"""Rank of columns that a terminal shows only if it has room for all other columns. ``print`` never shows them."""
 
 PYTHON, REQUIRE_STABLE, END_OFFSETS = "Python", "--require-stable", "--end-offsets"
 STREAMS, SHARE, CLASSIC_MEMBERS = "streams groups", "share groups", "classic members"
 COORDINATORS = "brokers' logs or the cluster metadata"
-"""Values of ``only_with``: the Python API, whose columns no command shows; options; and types of groups."""
+"""Values of ``AnswerColumn.only_with``. ``PYTHON`` stands for columns that no command shows. The other values are
+options, types of groups or members, and sources that an audit may have read."""
 
 Row = TypeVar("Row")
 
@@ -39,7 +45,8 @@ class AnswerColumn:
         sql: the SQL expression that reads the value; empty for the stored column of the same name.
         read: function that makes the value from the engine's value; None if both are the same.
         text: function that makes the text in a table from the value; None for the usual text.
-        bound: heading of the column in a table if the value is true in a row. The log then proves only a bound.
+        bound: heading of a column of booleans in a table. A table has the column only if the value is true in some row:
+            for such a row, the log proves only a bound.
         is_sentence: whether the column's texts go below their rows if they don't fit beside others.
         is_cut: whether a long text ends in ``…`` on a terminal instead of continuing in the next line.
     """
@@ -60,7 +67,7 @@ class AnswerColumn:
 
 
 def column(*shown: Any, default: Any = MISSING, is_computed: bool = False, **more: Any) -> Any:
-    """Return a field of an answer's rows.
+    """Return a field for the dataclass of an answer's rows.
 
     Args:
         shown: heading, rank and least width, as ``AnswerColumn`` has them.
@@ -79,16 +86,19 @@ def columns_of(row_type: type[Any]) -> tuple[AnswerColumn, ...]:
 
 @cache
 def stored_columns(row_type: type[Any]) -> tuple[AnswerColumn, ...]:
-    """Return the columns that are read from tables."""
+    """Return the columns of an answer that are read from tables.
+
+    Fields with a default, and fields that the row computes, are left out.
+    """
     is_read = {field.name: field.init and field.default is MISSING for field in fields(row_type)}
     return tuple(column for column in columns_of(row_type) if is_read[column.name])  # type: ignore[arg-type]  # a class is hashable
 
 
 def select_list(row_type: type, table: str = "") -> str:
-    """Return the list of expressions of a SELECT that reads rows of a dataclass.
+    """Return the expressions of a SELECT that reads the stored columns of an answer, separated by commas.
 
     Args:
-        row_type: the dataclass.
+        row_type: the dataclass of the answer's rows.
         table: the table's name in the statement, if stored columns need it.
     """
     prefix = f"{table}." if table else ""
@@ -116,6 +126,9 @@ def row_with(row_type: type[Row], **values: Any) -> Row:
 
 
 def row_of(row_type: type[Row], values: Iterable[Any]) -> Row:
-    """Return a row from the values of its stored columns, in their order."""
+    """Return a row, given the values of its stored columns in the order of the columns.
+
+    ``AnswerColumn.read`` converts the values.
+    """
     pairs = zip(stored_columns(row_type), values, strict=True)  # type: ignore[arg-type]  # a class is hashable
     return row_type(**{column.name: value if column.read is None else column.read(value) for column, value in pairs})

@@ -1,4 +1,4 @@
-"""Columns of times: milliseconds of records as Arrow timestamps; null for times that can't be shown, see ``times``."""
+"""Times of records as columns of Arrow timestamps. A time that can't be shown becomes null, see ``times.shown_ms``."""
 
 import pyarrow as pa
 import pyarrow.compute as pc

@@ -1,4 +1,4 @@
-"""Columns of numbers as numpy arrays, for tasks that handle many rows at once."""
+"""Conversion of Arrow columns to numpy arrays, for code that handles many rows at once."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ Numbers = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 NONE = int(np.iinfo(np.int64).min)
-"""Placeholder for a missing value."""
+"""The number that stands for a missing value."""
 
 
 def numbers_of(column: pa.Array, nothing: int = 0) -> Numbers:
@@ -89,9 +89,9 @@ def are_among(column: pa.Array, values: pa.Array) -> Bools:
 
 
 def packed(keys: Sequence[Numbers | Bools]) -> Numbers:
-    """Return one sort key for each row, made from the row's numbers in several columns.
+    """Return a number for each row, to sort the rows by several columns.
 
-    The keys sort by the first column, then by the next.
+    Rows that are sorted by this number are sorted by the first column, then by the second, and so on.
 
     >>> packed([np.array([7, 8, 8]), np.array([-1, -3, -2])])
     array([2, 3, 4])

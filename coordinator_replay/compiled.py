@@ -1,7 +1,8 @@
-"""Numba for the few loops that neither numpy nor Arrow can run: over bytes, and over events in their order.
+"""Compilation by Numba, for the few loops that neither numpy nor Arrow can run: over bytes, and over events in order.
 
-Functions marked here make no arrays: they write results into arrays that the caller passes. For a compiled function,
-Numba's cache notices only changes of the function's own file. So the functions that it calls should be in that file.
+Compiled functions make no arrays: they write their results into arrays that the caller passes. Numba keeps compiled
+code in a cache, which notices a change only in the file of the compiled function. So all functions that a compiled
+function calls should be in the same file.
 """
 
 import os
@@ -26,8 +27,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def inlined(function: F) -> F:
     """Mark a function that only compiled functions call.
 
-    Numba replaces each call by the function's body. A call would count references to every array argument, which takes
-    longer than reading a field.
+    Numba replaces each call by the function's body. A real call would count references to every array argument, which
+    takes longer than the few steps of a small function.
     """
     return cast(F, njit(nogil=True, inline="always")(function))
 
@@ -35,21 +36,19 @@ def inlined(function: F) -> F:
 def called(function: F) -> F:
     """Mark a function that only compiled functions call, and rarely.
 
-    The function is compiled once for all its calls. An inlined function is compiled again for each call, which takes a
-    fraction of a second each time at the first audit on a machine.
+    The function is compiled once for all its calls. An inlined function is compiled again in each place that calls it.
+    Each of these compilations takes a fraction of a second, at the first audit on a machine.
     """
     return cast(F, njit(nogil=True)(function))
 
 
 def compiled(function: F) -> F:
-    """Mark a compiled function that ordinary code calls with arrays.
-
-    The function is compiled at its first call.
+    """Mark a function that ordinary Python code calls with arrays, so that Numba compiles it at the first call.
 
     Numba keeps compiled code next to the source file or in the user's cache folder. If neither can be written, as on a
     read-only install without a home, Numba fails at once. If the disk is full, the first call fails. In both cases the
-    function is compiled for this process alone. None of these functions opens files, so an ``OSError`` comes from the
-    cache.
+    function is compiled for this process alone. No compiled function opens files, so an ``OSError`` of a call comes
+    from the cache.
     """
     unkept = njit(nogil=True)(function)
     try:

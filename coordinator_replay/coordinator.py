@@ -1,4 +1,4 @@
-"""The old name of the simulated coordinator, kept for one release."""
+"""The old name of the package ``coordinator_replay.simulation.coordinator``. Its import gives a DeprecationWarning."""
 
 import warnings
 

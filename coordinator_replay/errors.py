@@ -1,6 +1,6 @@
-"""All errors that a user can see. They have one base class, and each has a one-sentence text.
+"""All errors that a user can see. Their base class is ``CoordinatorReplayError``, and the text of each is one sentence.
 
-Bad *data* raises no exception: it becomes a row with an ``error_class`` and ends in ``quarantine``. An error is raised
+Data that can't be read raises no error: it becomes a row of ``quarantine`` with an ``error_class``. An error is raised
 only if the user can act on it: a wrong call, an input that is not a dump, a broken warehouse.
 """
 
@@ -40,15 +40,15 @@ class InputError(CoordinatorReplayError):
 
 
 class DefinitionError(CoordinatorReplayError):
-    """A file under ``schemas/`` breaks the grammar of ``schemas/README.md``."""
+    """A file under ``schemas/`` breaks the grammar of ``schemas/README.md``, or the installation lacks such files."""
 
 
 class PrerequisiteError(CoordinatorReplayError):
-    """Something that the machine lacks, such as Java, the Delta jars, or a folder that can be written."""
+    """The machine lacks something, such as Java, the Delta jars, or a folder that can be written."""
 
 
 class WarehouseError(CoordinatorReplayError):
-    """The warehouse lacks a table, or has a table of another version."""
+    """The warehouse, or a table of it, is missing, can't be read, or is of another version."""
 
 
 class StoreError(CoordinatorReplayError):
@@ -73,7 +73,10 @@ class SnapshotError(CoordinatorReplayError):
 
 @contextmanager
 def writing(place: object) -> Iterator[None]:
-    """Turn an error while writing a file or folder in the block into a UsageError.
+    """Turn an OSError of the block, which writes a file or a folder, into a UsageError.
+
+    Args:
+        place: the file or folder, for the message.
 
     Raises:
         UsageError: the file or folder can't be written.

@@ -1,4 +1,4 @@
-"""Extras of the package, which bring the libraries that commands need."""
+"""Extras of the package: sets of libraries that only some commands need (``coordinator-replay[audit]``)."""
 
 from importlib import import_module
 
@@ -29,7 +29,9 @@ def missing_extra(problem: ModuleNotFoundError) -> str | None:
 
 
 def require_spark() -> None:
-    """Import Spark before all other libraries of an audit, so that an error names the extra that brings all of them.
+    """Import Spark, before a command imports other libraries of an audit.
+
+    If all these libraries are missing, the error then names the extra ``spark``, which brings all of them.
 
     Raises:
         ModuleNotFoundError: there is no Spark.

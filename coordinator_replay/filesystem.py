@@ -1,4 +1,4 @@
-"""Files by path or URI: the filesystem that opens them, on this machine or in an object store."""
+"""The pyarrow filesystem that opens files of a path or URI, on this machine or in an object store."""
 
 from typing import Any
 from urllib.parse import quote
@@ -9,7 +9,8 @@ from pyarrow import fs
 from coordinator_replay.errors import InputError
 
 FAILURES = (OSError, pa.ArrowException)
-"""Exceptions of pyarrow's filesystems: most are an OSError, but Azure's is at times an ArrowException alone."""
+"""Exceptions that pyarrow's filesystems raise. Most are an OSError. Azure's filesystem at times raises an
+ArrowException that is no OSError."""
 
 _ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3"}
 """Pyarrow's names for URI schemes that Hadoop names differently."""
@@ -56,9 +57,9 @@ def open_filesystem(uri: str) -> tuple[Any, str]:
 
 
 def make_folder(filesystem: Any, folder: str) -> None:
-    """Make a folder and its parents for files to write.
+    """Make a folder and its parents, so that files can be written into it.
 
-    Object stores have no folders, so do nothing there.
+    Do nothing in an object store, because it has no folders.
     """
     if filesystem.type_name not in _WITHOUT_FOLDERS:
         filesystem.create_dir(folder, recursive=True)

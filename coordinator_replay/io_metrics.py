@@ -1,7 +1,7 @@
 """Counts of files, bytes and records that this process reads and writes, as in Spark's own metrics of a task.
 
-Python workers open files themselves, so Spark's columns for input and output stay at zero. Code that opens a file
-counts it here, and a stage takes the difference over one task.
+Python workers open files themselves, so Spark does not count these files. Instead, code that reads or writes a file
+calls ``count``. The metrics of a task are the difference of ``counted`` before and after the task.
 """
 
 from collections.abc import Iterable
@@ -34,12 +34,12 @@ class IoMetrics:
         return IoMetrics(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
 
     def since(self, before: "IoMetrics") -> "IoMetrics":
-        """Return the counts since an earlier time."""
+        """Return the counts since an earlier time. ``before`` has the counts at that time."""
         return IoMetrics(*(mine - its for mine, its in zip(astuple(self), astuple(before), strict=True)))
 
     @classmethod
     def total(cls, parts: Iterable["IoMetrics"]) -> "IoMetrics":
-        """Add up the metrics of several tasks."""
+        """Return the sum of the metrics of several tasks."""
         return sum(parts, cls())
 
 
@@ -73,7 +73,7 @@ _COUNTER = _Counter()
 
 
 def count(metrics: IoMetrics) -> None:
-    """Add the counts of files that were just read or written."""
+    """Add the counts of files that were just read or written to the counts of this process."""
     with _COUNTER.lock:
         _COUNTER.counts += metrics
 

@@ -1,4 +1,4 @@
-"""Java's treatment of texts, on which some of Kafka's decisions depend."""
+"""Java's hash codes of texts. Kafka uses them, for example, to choose the log partition of a group."""
 
 from functools import lru_cache
 
@@ -17,7 +17,7 @@ def as_int(number: int) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def string_hash(text: str) -> int:
-    """Return ``String.hashCode``, to the base 31 over UTF-16 code units, as a signed 32-bit number.
+    """Return Java's ``String.hashCode`` of a text, a signed 32-bit number. It is computed from UTF-16 code units.
 
     >>> string_hash("range"), string_hash("cooperative-sticky")
     (108280125, 1843682987)
@@ -30,7 +30,9 @@ def string_hash(text: str) -> int:
 
 
 def positive_hash(text: str) -> int:
-    """Return ``Utils.abs`` of a text's ``hashCode``: 0 for the smallest integer, which has no positive counterpart.
+    """Return the absolute value of a text's ``hashCode``, as Kafka's ``Utils.abs`` does.
+
+    The smallest integer has no positive counterpart: for this hash code, return 0.
 
     >>> positive_hash("payments") % 50, positive_hash("polygenelubricants")
     (13, 0)

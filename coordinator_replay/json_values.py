@@ -1,4 +1,4 @@
-"""Values of answers in the types that JSON has: for the command line and for the columns of the Python API."""
+"""Conversion of values in answers to JSON, for the command line and for the columns of the Python API."""
 
 import json
 from dataclasses import fields, is_dataclass
@@ -10,7 +10,11 @@ from coordinator_replay.times import moment_text
 
 
 def json_value(value: object) -> Any:
-    """Return a value in the types that JSON has."""
+    """Convert a value to a type that JSON has.
+
+    Times become ISO-8601 texts, bytes become hexadecimal texts, and dataclasses become objects. Infinite numbers, NaN,
+    and values of all other types become texts.
+    """
     if isinstance(value, datetime):
         return moment_text(value)
     if isinstance(value, date):
@@ -33,5 +37,5 @@ def json_value(value: object) -> Any:
 
 
 def json_text(value: object) -> str:
-    """Return a value as one line of JSON, without escapes for its characters."""
+    """Return a value as one line of JSON. Characters outside ASCII are not escaped."""
     return json.dumps(json_value(value), ensure_ascii=False, separators=(",", ":"))

@@ -1,7 +1,7 @@
-"""Names that a module offers and loads at their first use.
+"""Names that a module offers from other modules, and imports only at their first use.
 
-The module names them twice: in imports under ``TYPE_CHECKING``, for mypy, readers and import contracts, and in the call
-of ``loaded_when_asked``, whose result is its ``__getattr__``. A test compares the two.
+Such a module lists the names twice. Imports under ``TYPE_CHECKING`` are for mypy, readers and import contracts. The
+call of ``loaded_when_asked`` makes the module's ``__getattr__``. ``tests/test_lazy.py`` compares the two lists.
 """
 
 from collections.abc import Callable, Iterable, Mapping

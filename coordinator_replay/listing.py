@@ -1,10 +1,10 @@
-"""Lists, numbers and partitions in sentences."""
+"""Words for lists, numbers and partitions in sentences."""
 
 from collections.abc import Iterable, Sequence
 
 
 def listed(names: Sequence[object], most: int = 5, separator: str = ", ") -> str:
-    """Return the first of some names, and the number of the others.
+    """Return the first names of a list as text, with the number of names that are left out.
 
     >>> listed(["a", "b", "c"], most=2), listed(["a left", "b left"], 1, "; ")
     ('a, b and 1 more', 'a left; and 1 more')

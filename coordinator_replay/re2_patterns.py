@@ -1,4 +1,4 @@
-"""Regular expressions in RE2's syntax. Brokers take them for names of topics, and commands for names of groups."""
+"""Regular expressions in RE2's syntax: consumers subscribe to topics by them, and commands choose groups by them."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ import re2
 def compile_pattern(expression: str) -> Any:
     """Compile an expression.
 
-    RE2 writes nothing to standard error.
+    If the expression is not valid, RE2 writes nothing to standard error.
 
     Raises:
         ValueError: the expression is not valid. The error has RE2's text.

@@ -1,6 +1,7 @@
-"""The folder of the definitions: inside the installed package, or next to it in a checkout.
+"""The folder ``schemas`` with the definitions: inside the installed package, or next to the package in a checkout.
 
-On a cluster the package may be a zip that Spark has sent to the workers: its files are read without being unpacked.
+On a cluster, the package may be a zip file that Spark has sent to the workers. The definitions are then read from the
+zip file, without unpacking it.
 """
 
 from functools import cache
@@ -25,7 +26,7 @@ def schemas_folder() -> Traversable:
 
 
 def schema_files(folder: str, ending: str) -> list[Traversable]:
-    """Return the files of a folder of ``schemas/``, by name.
+    """Return the files of a folder of ``schemas/``, sorted by name.
 
     Args:
         folder: path of the folder in ``schemas/``.

@@ -1,4 +1,4 @@
-"""URIs without the keys that some people write into them, so that they may be shown and stored."""
+"""Removal of secret keys from URIs, so that the URIs may be shown and stored. Some people write keys into URIs."""
 
 import re
 

@@ -1,7 +1,7 @@
-"""Refusals of object stores: credentials that are missing, wrong or expired, or that lack a permission.
+"""Recognition of refusals: an object store refuses credentials that are missing, wrong, expired, or lack a permission.
 
-Each store's library has its own words for this. They were found with a server that answers 401, 403 and 400
-(``tests/test_store_access.py``). A retry does not help, so a refused run ends at once.
+Each store's library words a refusal in its own way. These wordings were found with a server that answers 401, 403 and
+400 (``tests/test_store_access.py``). A retry does not help, so a run that a store refuses ends at once.
 """
 
 import re

@@ -1,8 +1,9 @@
 """Times of records, and which of them can be shown.
 
-Kafka writes milliseconds since 1970, and -1 for none. A record can hold any other number too, but only the years 1970
-to 9999 can be shown by every reader of the tables. Python's calendar ends there, and Spark, DuckDB and pandas differ
-in times before 1970. Any other number is null in a column of times; fields kept as JSON keep the number itself.
+Kafka writes milliseconds since 1970, and -1 for no time. A record can also hold any other number, but not every reader
+of the tables can show times outside the years 1970 to 9999. Python's calendar ends with the year 9999, and Spark,
+DuckDB and pandas differ in times before 1970. So a column of times has null for such a number. A field that is kept as
+JSON keeps the number.
 """
 
 import re
@@ -29,7 +30,7 @@ def moment_of_ms(at_ms: int | None) -> datetime | None:
 
 
 def elapsed_ms(since_ms: int | None, until_ms: int | None) -> int | None:
-    """Return the time from one time to another; None if one of them is not on record.
+    """Return the milliseconds from one time to another; None if one of the two times is not on record.
 
     >>> elapsed_ms(3, 5), elapsed_ms(None, 5)
     (2, None)
@@ -68,7 +69,7 @@ def in_utc(moment: datetime) -> datetime:
 
 
 def moment_text(moment: datetime, zone: tzinfo = UTC) -> str:
-    """Return a moment as ISO-8601, in a form that every command accepts.
+    """Return a time in a zone as ISO-8601 text, in a form that every command accepts.
 
     >>> moment_text(datetime(2026, 11, 20, 2, 13))
     '2026-11-20T02:13:00.000Z'
@@ -82,7 +83,7 @@ _MOMENT = re.compile(r"(?<![\w.-])\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z(
 
 
 def moments_in_zone(text: str, zone: tzinfo) -> str:
-    """Return a sentence with its moments in a zone.
+    """Return a sentence with its times converted from UTC to a zone.
 
     >>> from datetime import timezone
     >>> moments_in_zone("since 2026-11-20T02:13:00Z", timezone(timedelta(hours=1)))
@@ -148,7 +149,9 @@ _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 def later(moment: datetime, by_ms: int) -> datetime:
-    """Return a time later by some milliseconds (earlier if negative), as far as the calendar goes.
+    """Return the time that lies some milliseconds after another time, or before it if the number is negative.
+
+    A time outside Python's calendar becomes ``LATEST`` or the first time of the calendar.
 
     >>> later(LATEST, 1) == LATEST
     True
@@ -170,7 +173,14 @@ _LENGTHS = (
 
 
 def round_length(length: timedelta, most: int, least: timedelta = _LENGTHS[0]) -> timedelta:
-    """Return the shortest round length of time that fits into a range at most a given number of times.
+    """Return the shortest round length of time that divides a range into few enough intervals.
+
+    If no round length is long enough, return the longest.
+
+    Args:
+        length: the length of the range.
+        most: the largest number of intervals.
+        least: the shortest length that may be returned.
 
     >>> print(round_length(timedelta(hours=1), 12), round_length(timedelta(days=8), 8), sep="; ")
     0:05:00; 1 day, 0:00:00

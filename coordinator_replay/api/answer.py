@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def row_schema(row_type: type) -> "pa.Schema":
-    """Return an Arrow schema with the fields of a dataclass, in their order."""
+    """Return an Arrow schema with a column for each field of a dataclass, in the order of the fields."""
     import pyarrow as pa
 
     hints = get_type_hints(row_type)
@@ -85,16 +85,17 @@ T = TypeVar("T")
 class Answer(Sequence[T], Generic[T]):
     """The rows of an answer, in order.
 
-    An answer is a sequence of frozen dataclasses.
+    An answer is a sequence of frozen dataclasses; of tuples for ``sql``.
 
-    ``print`` shows the rows as plain text: the columns that a command shows, or the evidence of a rebalance.
+    ``print`` shows the columns that the command of the same question shows, then the basis and the notes. Some
+    subclasses print other text, such as the evidence of rebalances.
 
     Attributes:
         row_type: the class of the rows.
         notes: sentences about the rows, for example that the time lies after the end of the log, that records are
             missing, or that nothing was found.
-        basis: the basis of the answer: the cluster, the end of its log, and the time since when the log is complete.
-            ``str`` returns the basis as a line. None if the answer is not about the log.
+        basis: the basis of the answer: the cluster, the end of its log, and the time since which the log is complete.
+            ``str(answer.basis)`` is one line. None if the answer is not about the log.
     """
 
     def __init__(
@@ -140,7 +141,7 @@ class Answer(Sequence[T], Generic[T]):
         return "\n".join([*self._text_lines(), *plain_text.sentences(self._remarks())])
 
     def _text_lines(self) -> list[str]:
-        """Return the rows as ``print`` shows them, in plain text with the columns that a command shows."""
+        """Return the lines in which ``print`` shows the rows, with the columns that the question's command shows."""
         shown = [column for column in columns_of(self.row_type) if column.heading and self._is_shown(column)]  # type: ignore[arg-type]  # a class is hashable
         rows = [[getattr(row, column.name) for column in shown] for row in self._rows]
         return plain_text.table([column.heading for column in shown], rows)

@@ -1,6 +1,6 @@
-"""Answers that have more than rows and notes, for example the owners before and after.
+"""Answers with further attributes besides rows and notes: ``Owned``, for example, also has the owners before and after.
 
-Each class imports the type of its rows when an answer is made, so that a command loads only its own types.
+Each class imports the type of its rows only when an answer is made. So a command loads only the types that it needs.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Described(Answer["DescribedMember"]):
     Attributes:
         group: the group itself.
         assignor: the assignor or protocol that distributes the partitions; None if the group has none.
-        kinds: values of ``AnswerColumn.only_with``: a column with one of them is shown for this group.
-        group_notes: the notes without those about single members.
+        kinds: values of ``AnswerColumn.only_with``. A column that has one of these values is shown for this group.
+        group_notes: the notes that are not about single members.
     """
 
     def __init__(
@@ -91,8 +91,8 @@ class Owned(Answer["Ownership"]):
 
     Attributes:
         before: the last ownership that had ended by the time asked for; None if there is none, or for a time range.
-        after: the first ownership that began after the time asked for; None in the same cases as ``before``.
-        neighbours: ``before`` and ``after`` if the partition has no owner, else empty.
+        after: the first ownership that began after the time asked for; None if there is none, or for a time range.
+        neighbours: the ownerships ``before`` and ``after`` if the partition has no owner; empty if it has one.
         is_exact: whether the log proves that the partition had these owners and no others.
     """
 
@@ -106,6 +106,8 @@ class Owned(Answer["Ownership"]):
 
 class Compared(Answer["Change"]):
     """Differences between two times, or two clusters.
+
+    The rows are the differences.
 
     Attributes:
         sides: the times, or clusters, in words.
@@ -130,7 +132,9 @@ class Compared(Answer["Change"]):
         self.counts = questions.counted_changes(self)
 
     def page(self, beside: str | Path | None = None) -> Page:
-        """Return an HTML page with a table that counts the changes, and below it each change.
+        """Return an HTML page with a table that counts the changes.
+
+        Below the table, the page lists the changes one by one, at most the first 5,000.
 
         Args:
             beside: the folder for which the page is made. The page links to the pages of groups that ``write_pages``
@@ -162,7 +166,8 @@ class Compared(Answer["Change"]):
 class Impacted(Answer["GroupImpact"]):
     """Costs of a time range.
 
-    The rows are the groups concerned, the most costly first.
+    The rows are the groups concerned, the most costly first. These are the groups that rebalanced in the time range, or
+    that had partitions without an owner.
 
     Attributes:
         total: the costs over all groups, and the common traits of the groups concerned.
@@ -184,11 +189,12 @@ class Impacted(Answer["GroupImpact"]):
 
 
 class Reasons(Answer["Rebalance"]):
-    """Rebalances with the evidence for their causes, which a notebook shows below each rebalance.
+    """Rebalances with the evidence for their causes. A notebook shows the evidence below each rebalance.
 
     Attributes:
-        hold_ups: by rebalance id, the member that blocked the rebalance, as far as the log shows it.
-        summary: three sentences about all rebalances; empty if there are only a few rebalances.
+        hold_ups: the member that blocked a rebalance, by rebalance id. Only for rebalances of which the log shows this
+            member.
+        summary: three sentences about all rebalances; empty for five rebalances or fewer.
     """
 
     def __init__(
@@ -238,7 +244,7 @@ class Replayed(Answer["door.Measures"]):
 
 
 def _reason_head(rebalance: Rebalance) -> tuple[list[Any], str, str]:
-    """Return the head of a line about a rebalance: its name, its cause, and how sure the cause is."""
+    """Return the texts that name a rebalance (time, group, number), its cause, and the confidence of the cause."""
     matched = " (matched by an alternative)" if rebalance.matched_by == "alternative" else ""
     name = [rebalance.began_by, rebalance.group_id, rebalance.number]
     return name, rebalance.cause or "UNKNOWN", f"{rebalance.confidence or ''}{matched}"

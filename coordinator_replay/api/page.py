@@ -31,7 +31,7 @@ class Page:
 
     Attributes:
         html: text of the page.
-        facts: counts of the things that the page shows.
+        facts: counts of the things that the page shows, by name.
         notes: sentences about the page.
         basis: basis of the page, see ``Answer``.
         drawing: function that makes the page's figures for a picture; None if the page has no figures.
@@ -86,11 +86,13 @@ class Page:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Pages:
-    """Linked pages of all groups in a folder.
+    """A folder with linked pages: an overview of all groups, and a page for each group with news.
+
+    A group has news if a rebalance or a finding of the group is on record in the time range.
 
     Attributes:
-        index: the overview, to open in a browser.
-        facts: counts of the things that the pages show.
+        index: path of the overview, to open in a browser.
+        facts: counts of the things that the pages show, by name.
         notes: sentences about the pages.
         basis: basis of the pages, see ``Answer``.
     """

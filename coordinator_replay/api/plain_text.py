@@ -18,7 +18,9 @@ def _cell(value: Any) -> str:
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
-    """Return the first MOST_ROWS rows as aligned lines below a heading.
+    """Return a heading and the first MOST_ROWS rows as aligned lines; nothing if there are no rows.
+
+    If there are more rows, the last line says how many.
 
     Columns that are empty in all these rows are left out, unless all columns are empty.
     """

@@ -1,6 +1,6 @@
-"""The questions that the Python API asks.
+"""Functions and classes with which the Python API answers questions.
 
-Each question is imported when it is first asked, because importing all of them takes as long as some answers.
+Each is imported at its first use, because importing all of them takes as long as some answers.
 """
 
 from typing import TYPE_CHECKING

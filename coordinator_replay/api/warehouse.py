@@ -1,6 +1,7 @@
-"""The warehouse for Python users: each command that asks a question is a method.
+"""The class ``Warehouse`` for Python users, with a method for each command that asks a question.
 
-A method imports its question when it is called, because importing all questions takes as long as some answers.
+A method imports the code for its question only when it is called, because importing the code for all questions takes as
+long as some answers.
 """
 
 from __future__ import annotations
@@ -154,8 +155,8 @@ class Warehouse:
     ) -> Answer[CommittedOffset]:
         """Return all committed offsets of a group at a point in time, as OffsetFetch does (KIP-88).
 
-        The notes say which offsets had expired or been deleted by then, when and why. They also say which partitions
-        have only a pending transactional commit.
+        The notes name offsets that had expired or been deleted by that time, with the time and the reason. They also
+        name partitions that have only a pending transactional commit.
 
         Args:
             group: id of the group.
@@ -365,7 +366,7 @@ class Warehouse:
 
         Args:
             topic: the topic's name or id.
-            start: leave out members that were gone by this time, and earlier commits; None leaves out none.
+            start: leave out members that had left by this time, and commits before it; None leaves out none.
             end: leave out members that joined at this time or later, and commits from this time on; None leaves out
                 none.
             who: conditions on names of groups, clients and hosts.
@@ -373,7 +374,9 @@ class Warehouse:
         return self._rows(questions.consumers(self._tables, topic, self._time(start), self._end(end), who=who))
 
     def impact(self, *, start: Time | None = None, end: Time | None = None) -> Impacted:
-        """Return the costs of a time range over all groups: rebalances, partitions without owner, pauses of commits.
+        """Return the costs of a time range over all groups.
+
+        The costs are rebalances, partitions without an owner, and pauses of commits.
 
         Args:
             start: begin of the time range, included; None begins at the start of the log.
@@ -385,7 +388,9 @@ class Warehouse:
     def rollouts(
         self, group: str | None = None, *, start: Time | None = None, end: Time | None = None
     ) -> Answer[Rollout]:
-        """Return restarts of members that follow each other, with their costs, the most expensive first.
+        """Return rollouts with their costs, the most expensive first.
+
+        A rollout is a series of restarts of a group's members in quick succession.
 
         Args:
             group: only rollouts of this group; None for all groups.
@@ -480,7 +485,7 @@ class Warehouse:
             group: only findings about this group.
             start: only findings last seen at this time or later.
             end: only findings first seen before this time.
-            is_new: only findings first stored by the last audit that read new records, or later.
+            is_new: only findings first stored by the last audit that read new records, or by a later audit.
             since: only findings first stored by an audit that began at this time or later.
             who: conditions on groups: their names, and clients, hosts and topics in that time range. A finding that is
                 about no group meets only conditions that exclude names.
@@ -742,7 +747,8 @@ class Warehouse:
         Args:
             now: the time at which the age of the log is computed; None for the current time.
             groups: a regular expression. A group gets series of its own if the whole name matches. None for all groups.
-            limit: largest number of groups with series of their own, chosen by most rebalances; None for no limit.
+            limit: largest number of groups with series of their own; None for no limit. If there are more groups, those
+                with the most rebalances have series.
             is_openmetrics: whether to use OpenMetrics' format in place of Prometheus' own.
             who: conditions on groups; other groups have no series and no findings.
         """
@@ -797,7 +803,7 @@ class Warehouse:
         return None if isinstance(parsed, LogTime) and parsed.is_log_end else self._time(parsed)
 
     def _with_whole_day(self, moment: Time | None) -> Time | None:
-        """Return the end of a time range. For a day without a time of day, return the end of this day."""
+        """Return the end of a time range. If it is a day without a time of day, return the end of this day instead."""
         if isinstance(moment, str):
             return parse_end_time(moment, zone=self._tables.zone)
         if isinstance(moment, date) and not isinstance(moment, datetime):

@@ -1,1 +1,1 @@
-"""Logs of brokers: layouts of lines, and the messages of the group coordinator. No I/O, no Spark."""
+"""Logs of brokers: layouts of lines, and messages of the coordinator. This package opens no log, and needs no Spark."""

@@ -1,6 +1,7 @@
 """Conversion of the local times in a broker's log to UTC.
 
-The user names the zone, or the records that belong to lines show the difference from UTC.
+If the user names the zone, ``ZoneClock`` converts times. Otherwise ``utc_offsets`` infers the difference from UTC: a
+line and the record of the same event have nearly the same time.
 """
 
 from collections import Counter
@@ -39,9 +40,9 @@ class RecordedLine:
     recorded_ms: Sequence[int]
 
     def offsets(self) -> frozenset[int]:
-        """Return the differences from UTC, in milliseconds, with which the line has the time of one of the records.
+        """Return the differences from UTC, in milliseconds, that would give the line the time of one of its records.
 
-        A difference is a whole number of quarter hours. The times count as equal up to WITHIN_MS.
+        A difference is a whole number of quarter hours. Two times count as equal if they differ by at most WITHIN_MS.
         """
         differences = set()
         for recorded in self.recorded_ms:
@@ -80,8 +81,8 @@ def utc_offsets(lines: Iterable[RecordedLine]) -> list[UtcOffset] | None:
         lines: lines of the file, in order. Lines without records are ignored.
 
     Returns:
-        One or two differences. None in three cases: no line has a record, half of the lines or more fit no zone, or the
-        others need more than two differences.
+        One or two differences. None in three cases: no line has a record; half of the lines with records, or more, have
+        no possible difference; or the remaining lines need more than two differences.
     """
     shown = [(line.place, line.offsets()) for line in lines if line.recorded_ms]
     fitting = [(place, offsets) for place, offsets in shown if offsets]

@@ -89,7 +89,7 @@ _ABSENT = ("null", "None", "")
 def read_event(line: LogLine) -> BrokerEvent | None:
     """Return the event of a line about groups or a partition of ``__consumer_offsets``.
 
-    Return None for all other lines: lines of other classes, and lines of a coordinator with none of the wordings.
+    Return None for lines of classes other than the coordinator's, and for lines that match no wording.
     """
     if line.fields is not None:
         return _managed(line.fields, line.message[:_MOST_MATCHED])

@@ -1,8 +1,8 @@
-"""Layouts of log lines, from which time and message are read.
+"""Parsing of log lines in several layouts. The result has the time and the message of a line.
 
-Text layouts come from Kafka's own ``log4j`` configuration (``[time] LEVEL message (logger)``) and from container
-images (``time LEVEL message (logger) [thread]``). Times are local, ISO-8601 with a zone, or epoch milliseconds. JSON
-layouts have one object a line, with the names that log4j's JSON templates, ECS, GELF and container runtimes use.
+Lines of text have the layout of Kafka's own ``log4j`` configuration (``[time] LEVEL message (logger)``) or of container
+images (``time LEVEL message (logger) [thread]``). A time is local, ISO-8601 with a zone, or epoch milliseconds. A line
+of JSON is one object, with the names that log4j's JSON templates, ECS, GELF and container runtimes use.
 """
 
 import json
@@ -25,7 +25,7 @@ _LOGGER = re.compile(r"[\w.$]+")
 _MESSAGES = ("message", "msg", "log", "short_message")
 _TIMES = ("@timestamp", "timestamp", "timeMillis", "time", "instant", "ts")
 _DEEPEST = 2
-"""Largest depth of lines within lines: a container runtime wraps a broker's line once."""
+"""Number of JSON objects that may lie within each other: a container runtime may wrap a broker's line in an object."""
 
 _FIRST_MS = 10**11
 """Numbers below this are seconds, because as milliseconds they would be times before 1974."""
