@@ -59,7 +59,14 @@ def _member_state(value: Mapping[str, Any]) -> MemberState:
 
 @dataclass(eq=False)
 class ConsumerGroup(ReconcilingGroup):
-    """The replayed state of one consumer group."""
+    """The replayed state of one consumer group.
+
+    Attributes:
+        regexes: by regular expression, the topics that it was resolved to.
+        topic_metadata: the topics in the last record of kind 4; None if there is no such record, or if it is a
+            tombstone.
+        assignors: for each assignor, the number of members that ask for it.
+    """
 
     states = STATES
     group_type = GroupType.CONSUMER

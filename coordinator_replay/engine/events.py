@@ -1,8 +1,9 @@
 """Events of a group, as plain data.
 
 The events of one operation of the coordinator are made together, after its last record: clients never see the state
-between two records of an operation. The events of an operation have the order of their records. Only one event of an
-operation carries the change of the group's state. So each event starts in the state in which the event before it ended.
+between two records of an operation. The events of an operation have the order of their records. Each event starts in
+the state in which the event before it ended. If the operation changes the group's state, one event carries the change
+(``operation_events.NAMES_THE_STATE``). Only the creation and the deletion of the group are other changes of state.
 """
 
 from collections.abc import Callable, Mapping
@@ -154,7 +155,7 @@ Show = Callable[[Assignment], list[dict[str, Any]]]
 
 
 def listed(assignment: Assignment) -> list[dict[str, Any]]:
-    """Return an assignment as a list of structs; ``topic`` is the record's topic id, topic name or subtopology."""
+    """Return an assignment as a list of dicts; ``topic`` is its key: a topic id, a topic name or a subtopology."""
     return [{"topic": topic, "partitions": list(partitions)} for topic, partitions in sorted(assignment.items())]
 
 

@@ -10,9 +10,10 @@ from coordinator_replay.engine.reconciliation import Reconciliation
 
 
 def member_changes(operation: Operation, group: Group | None) -> list[MemberChange]:
-    """Return each member before and after the operation.
+    """Return each member that an operation touched, before and after the operation.
 
-    If a static member came back under a new member id, one change has both member ids.
+    If a static member came back under a new member id, one change has the member under both ids. If the operation
+    deleted the group and created it again, a member that is in both groups has two changes.
     """
     members = group.members if group is not None else {}
     removed_at = operation.at.get("removed", operation.last_offset)
@@ -89,7 +90,10 @@ def _metadata(subscription: Subscription) -> tuple[Any, ...]:
 
 
 def note_step(change: MemberChange, state: Reconciliation, notes: list[Note]) -> None:
-    """Add a note if a member's assignment changed. The kind of the note tells whether the member is at its target."""
+    """Add a note if a member's current assignment changed.
+
+    The kind of the note tells whether the member went away, came back, is at its target, or is not there yet.
+    """
     before, after = change.before, change.after
     if after is None or after.current is None or change.current_at is None:
         return

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 Assignment = Mapping[str, tuple[int, ...]]
-"""Partitions by topic: sorted, no topic without partitions.
+"""Partition numbers by topic. The numbers of a topic are sorted, and no topic is without numbers.
 
 The key is a topic id in consumer and share groups, a topic name in classic groups, a subtopology id in streams groups.
 """
@@ -71,7 +71,7 @@ class Record(NamedTuple):
         value: the value's fields, None for a tombstone. Embedded protocol blobs are decoded next to their bytes
             (``subscriptionFields``, ``assignmentFields``, ``metadataFields``).
         partition: the log partition.
-        offset: the position in the log.
+        offset: the log offset.
         timestamp_ms: the record's own timestamp; None if the timestamp is absent or outside the calendar.
         missing_before: number of all missing offsets of the log partition below this record. If the number rises
             between two records of a group, records of the group may be missing between them.
@@ -94,7 +94,11 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A control record: the end of a producer's transaction in one log partition."""
+    """A control record: the end of a producer's transaction in one log partition.
+
+    Attributes:
+        committed: whether the transaction was committed; False if it was aborted.
+    """
 
     producer_id: int
     committed: bool
@@ -121,11 +125,12 @@ class Subscription(NamedTuple):
     Attributes:
         topics: topics to which the member subscribes by name; None if they can't be known.
         regex: the regular expression to which the member subscribes; None if it uses none.
-        rebalance_timeout_ms: the record's own value; None in version 0 of a classic group's value, which has no such
-            field. See ``loaded_rebalance_ms`` and ``least_rebalance_ms``.
+        rebalance_timeout_ms: the timeout in the record; UNKNOWN_TIMEOUT if the member's request gave none. None in
+            version 0 of a classic group's value, which has no such field. See ``loaded_rebalance_ms`` and
+            ``least_rebalance_ms``.
         protocols: protocols of a classic member, in its order of preference. The log has only the chosen protocol.
         uses_classic_protocol: whether the member uses the classic protocol, in a classic or in a consumer group.
-        draft: fields that only the draft of KIP-848 had, unchanged; None in every released layout.
+        draft: fields that only the draft of KIP-848 had, unchanged; None if the record has no such field.
     """
 
     instance_id: str | None = None
@@ -178,6 +183,7 @@ class Current(NamedTuple):
         pending: partitions that the member still owns and must give up.
         assigned_epochs: epoch at which each partition in ``assigned`` was assigned, in the same order; empty if the
             record has no epochs.
+        assignment_bytes: the assignment of a classic member as its leader wrote it, in base64.
         missing: ``missing_before`` of the assignment's record.
     """
 
@@ -214,7 +220,7 @@ class Current(NamedTuple):
         return merged(self.assigned or NOTHING, self.pending)
 
     def is_same_as(self, other: "Current | None") -> bool:
-        """Return whether two assignments are equal now.
+        """Return whether two current assignments are equal.
 
         The previous epoch, the epochs of single partitions and ``missing`` are not compared.
         """
@@ -231,7 +237,10 @@ JOINING = Current()
 class Target(NamedTuple):
     """Target assignment of a member.
 
-    Only streams groups have standby and warm-up tasks.
+    Attributes:
+        assigned: the partitions; in a streams group, the active tasks. Only streams groups have standby and warm-up
+            tasks.
+        missing: ``missing_before`` of the target's record.
     """
 
     assigned: Assignment
@@ -281,7 +290,7 @@ class Regex:
 
 @dataclass(frozen=True, slots=True)
 class TopicMetadata:
-    """A subscribed topic in a record of kind 4, which brokers wrote before 4.1."""
+    """A subscribed topic in a ConsumerGroupPartitionMetadata record (kind 4). Brokers wrote it before Kafka 4.1."""
 
     topic_id: str
     name: str

@@ -1,7 +1,7 @@
-"""Parts that consumer, share and streams groups share; each type has its own states, members and assignments.
+"""The base of consumer, share and streams groups. Each type has its own states, members and assignments.
 
-Mirrors ``modern.ModernGroup``. The three types differ in the records of their members, but not in their further
-processing, which is ``Reconciliation``.
+Mirrors ``modern.ModernGroup``. The three types have different records of members. After such a record is read,
+``Reconciliation`` handles all types in the same way.
 """
 
 from abc import ABC, abstractmethod

@@ -50,7 +50,12 @@ class StoredOffset:
 
 @dataclass(slots=True, eq=False)
 class Offsets:
-    """Stored and pending offsets of one group."""
+    """Committed offsets of one group.
+
+    Attributes:
+        stored: offsets that count, by topic and partition.
+        pending: by producer id, the offsets in transactions that have not ended.
+    """
 
     stored: dict[TopicPartition, StoredOffset] = field(default_factory=dict)
     pending: dict[int, dict[TopicPartition, StoredOffset]] = field(default_factory=dict)

@@ -102,7 +102,7 @@ class Operation:
     They are gathered until the next operation begins.
 
     Attributes:
-        phase: the place of the last record in the order.
+        phase: the place of the operation's last record in the order (see ``PHASE``).
         is_exact: False in two cases: records may be missing before or inside the operation, or the operation broke a
             rule that only missing records explain.
         missing: ``missing_before`` of the operation's last record.
@@ -131,7 +131,12 @@ class Operation:
     wrote_target: bool = False
 
     def ends_before(self, record: Record, phase: int | None) -> bool:
-        """Return whether the record begins another operation."""
+        """Return whether the record begins another operation.
+
+        Args:
+            record: the group's next record.
+            phase: its place in the order; None if the record may come anywhere.
+        """
         if record.timestamp_ms != self.timestamp_ms or record.partition != self.partition:
             return True
         if phase is None or phase > self.phase:

@@ -1,8 +1,8 @@
 """Events of an operation that has ended.
 
 The events come from the difference between the group before and after the operation, not from single records. Three
-tombstones and three records with the same instance id mean one event: a static member came back. A tombstone of one
-type followed by records of another type is a conversion. Only parts that the operation touched are compared.
+tombstones and three records with the same instance id mean one event: a static member came back. The tombstone of a
+group, followed by records of another group type, is a conversion. Only what the operation touched is compared.
 """
 
 from collections.abc import Mapping
@@ -33,10 +33,10 @@ NAMES_THE_STATE: Mapping[GroupState, tuple[EventKind, ...]] = {
     ),
     GroupState.NOT_READY: (EventKind.GROUP_CONVERTED, EventKind.REBALANCE_STARTED),
 }
-"""Kinds of the event that carries the change to a state.
+"""For each state, the kinds of events that can carry the change to this state, the preferred kind first.
 
-The first of these kinds that an operation has carries the change. If the operation has none of them, its last event
-carries the change.
+The event of the first kind that the operation has carries the change. If the operation has none of these kinds, its
+last event carries the change.
 """
 
 
@@ -44,6 +44,8 @@ def operation_events(
     operation: Operation, group: Group | None, final: GroupState, *, is_state_exact: bool = True
 ) -> list[Event]:
     """Return the events of a finished operation, in the order of its records.
+
+    Return no events if the group existed neither before nor after the operation.
 
     Args:
         operation: the finished operation.
@@ -153,7 +155,7 @@ def _events(
 def _carrier(notes: list[Note], state: GroupState | None, final: GroupState) -> int | None:
     """Return the index of the note that carries the change to the final state.
 
-    Return None if no note has to carry it.
+    Return None if the state stays the same, if there is no note, or if the group's creation ends in the final state.
     """
     if state is final:
         return None

@@ -111,7 +111,7 @@ class Reconciliation:
         self.find_unreconciled()
 
     def find_unreconciled(self) -> None:
-        """Find the members that are not at the assignment epoch."""
+        """Set ``unreconciled`` to the members that are not STABLE at the assignment epoch."""
         self.unreconciled = {member_id for member_id, member in self.members.items() if not self.is_reconciled(member)}
 
     def is_reconciled(self, member: Member) -> bool:
@@ -209,7 +209,7 @@ class Reconciliation:
         self.incomplete.discard(member_id)
 
     def put(self, member: Member) -> None:
-        """Store a member, and update the sets of members that are not at their target or not complete."""
+        """Store a member, and add it to ``unreconciled`` and ``incomplete``, or remove it from them."""
         self.members[member.member_id] = member
         if self.is_reconciled(member):
             self.unreconciled.discard(member.member_id)
@@ -245,7 +245,7 @@ def assign_partitions(
         changes: tuples of three: member id, the member's partitions before, and its partitions after.
 
     Returns:
-        Partitions that were assigned while another member owned them: topic, partition, owner, new owner.
+        The partitions that a member got while another member owned them: topic, partition, other member, new owner.
     """
     contested = []
     for member_id, old, new in changes:

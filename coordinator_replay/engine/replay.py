@@ -4,11 +4,13 @@
 unknown keys do nothing. Records of unknown groups and members create them. Unknown kinds are skipped, as in the
 broker's own loader.
 
-Gaps of missing records are marked; their content is never guessed. A group is proven from the offset ``proven_from``
-on: the log has the last record of every key of the group there. The caller sets this offset, because only the caller
-sees the whole log partition. If the caller sets nothing, a group is proven as long as no offset before the record is
-missing. A classic group is also proven from its first record on, if the missing records were compacted away. One key
-holds the whole group, and the cleaner removes a record only for a later record of its key
+Missing records are marked; their content is never guessed. A group is proven while no missing record can change it.
+This is so from the offset ``proven_from`` on, because the log then has the last record of each of the group's keys. The
+caller sets this offset, because only the caller sees the whole log partition. If the caller does not set it, a group is
+proven as long as no earlier offset is missing.
+
+A classic group is also proven from its first record on, if the missing records were compacted away (``is_cleaned``).
+One key holds the whole group, and the cleaner removes a record only for a later record of its key
 (``Cleaner.shouldRetainRecord``). So the newest value is always there.
 
 Events of an operation come out when the next operation begins, or with ``finish``. A classic group's value is an
@@ -201,8 +203,8 @@ class StateReplay:
     def _doubt_beginning(self, operation: Operation) -> None:
         """Mark the operation that created the group as not exact if the group must be older than its first record.
 
-        The epoch or the members show this. The copy then mixes several points in time, so ``proven_from`` is dropped:
-        it assumes a copy from a single point in time.
+        The epoch or the members show this. Then the copy of the log partition mixes several points in time. So the
+        proof by ``proven_from`` ends, because it assumes a copy from a single point in time.
         """
         group = self.group
         if self.proven_from is None or operation.before is not None or group is None or not operation.is_exact:
@@ -232,9 +234,9 @@ class StateReplay:
     def _doubt_tail(self, record: Record) -> None:
         """End the proof if records are missing after the second record of the group's own key.
 
-        The cleaner leaves one record of each key in the part that it has cleaned. So a copy from one point in time was
-        never cleaned after the second record of a key. If records are missing there, the copy mixes several points in
-        time.
+        The cleaner leaves one record of each key in the part of the log that it has cleaned. So in a copy from one
+        point in time, nothing after the second record of a key was ever cleaned. If records are missing there, the copy
+        mixes several points in time.
         """
         if self.proven_from is None or self.proven_from == LARGEST_INT64:
             return
@@ -277,15 +279,15 @@ class StateReplay:
         return not operation.ends_before(record, PHASE.get((record.kind, record.value is None)))
 
     def lose_track(self, partition: int, offset: int, timestamp_ms: int | None, group_type: GroupType | None) -> Event:
-        """Return the event for the beginning of a gap.
+        """Note the beginning of a gap, and return its event.
 
-        No dump has the records that follow, and only records after the gap can prove the state.
+        No dump has the records in the gap, and only records after the gap can prove the state.
 
         Args:
             partition: the log partition.
             offset: the first offset that is missing.
             timestamp_ms: the time from which records are missing.
-            group_type: the group's type if the group does not exist.
+            group_type: the type for the event if the group does not exist.
         """
         self._end_proof()
         self._lost += 1
@@ -293,13 +295,13 @@ class StateReplay:
         return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), group_type)
 
     def lose_key(self, record: Record, group_type: GroupType) -> Event:
-        """Return the event for an unreadable value.
+        """Note a record with an unreadable value, and return the event.
 
         The key of the record is unproven until the next record of this key.
 
         Args:
             record: the record. No operation may be open.
-            group_type: type of the groups that have such keys.
+            group_type: the type for the event if the group does not exist.
         """
         self.open_keys.add(_key(record))
         self._lost += 1
@@ -309,7 +311,7 @@ class StateReplay:
     def interrupted(
         self, partition: int, offset: int, timestamp_ms: int | None, before: GroupState, group_type: GroupType | None
     ) -> Event:
-        """Return the event for records that are missing between older dumps and a newer dump.
+        """Note that records are missing between older dumps and a newer dump, and return the event.
 
         Only the newer dump proves the state after the event.
 
@@ -318,7 +320,7 @@ class StateReplay:
             offset: the first offset that is missing.
             timestamp_ms: the time from which records are missing.
             before: the state that was shown up to that time.
-            group_type: the group's type if the group does not exist.
+            group_type: the type for the event if the group does not exist.
         """
         self._state = before
         return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), group_type)
@@ -331,7 +333,7 @@ class StateReplay:
         Args:
             place: log partition, the first offset that doesn't count, and the time.
             to_partition: the log partition that counts.
-            group_type: the group's type if the group does not exist.
+            group_type: the type for the event if the group does not exist.
 
         Returns:
             The event; None if the group had ended before.
@@ -358,14 +360,17 @@ class StateReplay:
     def find_complete(
         self, partition: int, offset: int, timestamp_ms: int | None, group_type: GroupType | None
     ) -> Event:
-        """Return the event for an offset from which every key of the group is proven. No operation may be open."""
+        """Note an offset from which every key of the group is proven, and return the event.
+
+        No operation may be open.
+        """
         self.is_contested = False
         return self._mark(EventKind.RECORDS_COMPLETE, (partition, offset, timestamp_ms), group_type)
 
     def _mark(self, kind: EventKind, place: tuple[int, int, int | None], group_type: GroupType | None) -> Event:
-        """Return an event that no record of the group caused.
+        """Set whether the group's state is proven, and return an event for this.
 
-        The group stays as it is; only whether its state is proven changes.
+        No record of the group caused the event, so the group itself stays as it is.
         """
         group, before = self.group, self._state
         self.is_state_exact = kind is EventKind.RECORDS_COMPLETE
@@ -514,9 +519,9 @@ class StateReplay:
             operation.changes["share_state"] = record.value or {}
 
     def _commit(self, record: Record) -> list[list[Event]]:
-        """Replay a commit.
+        """Replay an offset commit or its tombstone. Return a list of events for each operation that ends.
 
-        If the group does not exist, create a simple group.
+        If the group does not exist, a commit creates a simple group.
         """
         self.offsets.apply(record)
         if self.group is not None or record.value is None:

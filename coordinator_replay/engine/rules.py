@@ -1,8 +1,8 @@
-"""Rules that every log keeps.
+"""Rules that every log keeps. A rule is broken if records of a group contradict each other.
 
-They are checked after every operation, because they do not hold inside an operation. A broken rule becomes an event.
-But if records are missing since the older of the two contradicting records, the operation is marked as not exact
-instead.
+The rules are checked after every operation, because they need not hold between the records of an operation. A broken
+rule becomes an INVARIANT_BROKEN event. But if offsets are missing after the oldest of these records, missing records
+may explain the contradiction. Then there is no event, and the operation is marked as not exact.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,9 +35,9 @@ RULES: Mapping[str, str] = {
 
 
 def check_generation(group: ClassicGroup, at: int, notes: list[Note]) -> None:
-    """Check that no two members of a generation own the same partition.
+    """Add a note for each partition that a generation assigns to two members.
 
-    The broker does not check the leader's assignment.
+    This is possible, because the broker does not check the leader's assignment.
     """
     gains = [
         (member_id, NOTHING, member.current.assigned or NOTHING)
@@ -49,7 +49,10 @@ def check_generation(group: ClassicGroup, at: int, notes: list[Note]) -> None:
 
 
 def check_rules(operation: Operation, before: Header | None, group: ModernGroup, notes: list[Note]) -> None:
-    """Check the rules of consumer, share and streams groups."""
+    """Check the rules of consumer, share and streams groups after an operation.
+
+    Add a note for each broken rule. If missing records may explain it, mark the operation as not exact instead.
+    """
     state = group.reconciliation
     if group.group_type is not GroupType.SHARE:
         _check_owners(operation, state, notes)
