@@ -38,7 +38,7 @@ written by `scripts/document-findings`.
 - **Some findings say that nothing was written** (`silent_group`, `commit_stall`, `never_committed`, `abandoned_topic`,
   `offset_expiring`, `offset_due`). They end when the missing record is written: a commit, a new owner, a subscription,
   a deletion. When an offset has expired, `offset_due` ends, and `offset_lost` begins.
-- **Nights don't matter**: one audit of the whole log has the same findings as one audit each night.
+- **One audit of the whole log** finds the same problems as an audit each night.
 - **Durations** are measured up to the last record of the whole dump. If the partitions of `__consumer_offsets` were
   copied at very different times, groups of the earlier copies seem silent. The audit that reads the records in
   between removes such a finding, because it was never true.

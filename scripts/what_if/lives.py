@@ -198,7 +198,7 @@ def lives_summary(judged: Sequence[JudgedLife]) -> Iterable[str]:
         names = ", ".join(life.name for life in chosen)
         yield f"| {label}: {names} | {' | '.join(cells)} | {refused} of {asked} |"
     yield ""
-    yield f"Ranges of rebalances that are at most 1, or a quarter of the value, wide: {', '.join(narrow)}."
+    yield f"Ranges of rebalances whose width is at most 1, or a quarter of the value: {', '.join(narrow)}."
     yield f"Values without a range that agree with the record: {', '.join(single)}."
     yield ""
     yield from _REPEATED.splitlines()
