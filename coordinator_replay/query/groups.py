@@ -1,12 +1,13 @@
 """The groups at a point in time, as ListGroups shows them.
 
-A group's state at a point in time is the state in the last row of its ``group_timeline`` up to then. A group that only
-stores offsets has no record of its own. As long as it has stored or pending offsets, it is a classic group, Empty,
-without protocol type: ``GroupMetadataManager`` creates such a group on a commit for an unknown group.
+A group's state at a point in time is the state in its last row of ``group_timeline`` up to this time. A group that only
+stores offsets has no record of its own. As long as it has stored or pending offsets, it is a classic group without
+protocol type in state Empty: ``GroupMetadataManager`` creates such a group on a commit for an unknown group.
 
-If the log does not prove a state, the state is ``Unknown``. There are two such cases. A group may have offsets, while
-its own records may have been removed. And a group's first record may come later, while the group may have existed
-before.
+If the log does not prove a group's state, the state is ``Unknown``. There are two such cases:
+
+- the group has offsets, but its own records may have been removed,
+- the group's first record comes later, but the group may have existed before this record.
 """
 
 from collections.abc import Sequence
@@ -28,8 +29,8 @@ from coordinator_replay.times import moment_text
 DELETED = "GROUP_DELETED"
 
 UNKNOWN = "Unknown"
-"""State of a group whose state the log does not prove, and type of a group that is not on record. Kafka has the same
-word."""
+"""The state of a group if the log does not prove the state, and the type of a group that is not on record. Kafka uses
+the same word."""
 
 UNRECORDED_STATES = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 """States of a classic group that are never written: the group's record is written at the end of a rebalance."""
@@ -219,7 +220,7 @@ class LastState(NamedTuple):
 
 
 def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str], *, has_logs: bool) -> str | None:
-    """Return a note if a search asked for a state that records never have, and no group was in this state; else None.
+    """Return a note if a search found no group in a state of ``UNRECORDED_STATES`` that it asked for; else None.
 
     Args:
         groups: the groups that the search found, by records or brokers' logs.
@@ -240,7 +241,11 @@ def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str], *, ha
 
 
 def unknown_states_note(groups: Sequence[Group], states: Sequence[str]) -> str | None:
-    """Return a note on groups that are left out of a search by states, but may be in one of the states.
+    """Return a note on groups of unknown state, which a search by states leaves out.
+
+    Such a group may have been in one of the states asked for.
+
+    Return None if there are no such groups, or if the search asks for ``Unknown`` or for no state.
 
     Args:
         groups: all groups.
@@ -264,7 +269,7 @@ def groups_at(
     types: Sequence[str] = (),
     states: Sequence[str] = (),
 ) -> list[Group]:
-    """Return the groups that existed or may have existed at a point in time, by name.
+    """Return the groups that existed or may have existed at a point in time, sorted by name.
 
     Args:
         warehouse: the tables to read.
@@ -331,7 +336,9 @@ def _phases(warehouse: Tables, groups: Sequence[Group], at: datetime | None, gro
 
 
 def join_phase_at(warehouse: Tables, group: str, at: datetime | None = None) -> JoinPhase | None:
-    """Return the rebalance of a classic group in progress at a point in time; None if no broker's log shows one.
+    """Return the rebalance that was in progress in a classic group at a point in time.
+
+    Return None if no broker's log shows such a rebalance.
 
     Args:
         warehouse: the tables to read.
@@ -350,7 +357,12 @@ def group_names(warehouse: Tables) -> list[str]:
 
 
 def lively_groups(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> list[str]:
-    """Return groups with events in a time range, those with most events first.
+    """Return the names of groups with events in a time range. The groups with the most events come first.
+
+    Args:
+        warehouse: the tables to read.
+        start: begin of the time range, included; None for no lower bound.
+        end: end of the time range, excluded; None for no upper bound.
 
     Raises:
         UsageError: the tables have no record of that time range.
@@ -363,7 +375,7 @@ _PATTERN_HINT = "describe and offsets take a pattern in place of a group, other 
 
 
 def check_group(warehouse: Tables, group: str) -> None:
-    """Make sure that the tables have a record of a group, of whatever time.
+    """Check that the tables have a record of a group, from any time.
 
     Raises:
         UsageError: the tables don't know the group. The message says whether audits may have missed the group's log
@@ -386,7 +398,7 @@ def check_group(warehouse: Tables, group: str) -> None:
 
 
 def outcomes_at(warehouse: Tables, at: datetime | None = None, *, group: str | None = None) -> dict[str, LastState]:
-    """Return the state or the deletion of each group on record, as of a point in time.
+    """Return, by group, the state of each group on record at a point in time. A deleted group has the state ``Dead``.
 
     Args:
         warehouse: the tables to read.
@@ -412,7 +424,7 @@ def is_group_exact(warehouse: Tables, group: str, at: datetime | None = None) ->
 
 
 def group_at(warehouse: Tables, group: str, at: datetime | None = None) -> Group:
-    """Return a group as it was at a point in time.
+    """Return a group in its state at a point in time.
 
     Raises:
         UsageError: the tables don't know the group, or the group did not exist at that time.

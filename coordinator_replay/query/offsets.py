@@ -1,10 +1,10 @@
-"""Committed offsets of a group at a point in time: OffsetFetch version 2 and later (KIP-88) for the past.
+"""Committed offsets of a group at a point in time, as OffsetFetch version 2 or later would have returned them (KIP-88).
 
 The answer has all partitions with a committed offset, with or without an owner. With ``require_stable`` (version 7), a
-partition is unstable while a transactional commit of it is pending. As on the broker, a partition that has only a
-pending commit and no stored offset is left out.
+partition is unstable while a transactional commit for this partition is pending. As on the broker, a partition that has
+only a pending commit and no stored offset is left out.
 
-The log may have no offset of a partition at that time without proving that there was none. Then the answer has the
+The log may lack a partition's offset at that time, and not prove that the partition had none. Then the answer has the
 partition without an offset and with ``is_exact = False``.
 """
 
@@ -130,8 +130,8 @@ _DASHED = re.compile(r"(.+)-(\d+)")
 def partitions_asked(text: str, known: Collection[str]) -> tuple[str, tuple[int, ...]]:
     """Return the topic and the partitions in a text like ``orders``, ``orders:0,1`` or ``orders-4``.
 
-    No partitions means all partitions. A text like ``orders-4`` names partition 4 only if there is a topic ``orders``
-    and no topic ``orders-4``.
+    An empty tuple of partitions stands for all partitions of the topic. A text like ``orders-4`` names partition 4 only
+    if there is a topic ``orders`` and no topic ``orders-4``.
 
     Args:
         text: the text that the user typed.
@@ -206,7 +206,7 @@ _OWNERS = """
     FROM member_timeline WHERE cluster = $cluster AND group_id = $group AND NOT coalesce(is_client_inherited, false)
     GROUP BY member_id
 """
-"""SQL for the hosts and client ids of a group's members, as far as they are their own."""
+"""SQL for hosts and client ids by member. Those that may belong to an earlier process are left out."""
 
 
 # A transactional commit was pending from its record until its marker, so the history also shows pending commits: rows
@@ -223,10 +223,7 @@ _OFFSETS = f"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCommit:
-    """A pending transactional commit of a partition.
-
-    If a partition has several pending commits, this is the commit that is pending for longest.
-    """
+    """The transactional commit of a partition that has been pending longest."""
 
     topic: str
     partition: int
@@ -236,7 +233,9 @@ class PendingCommit:
 
 
 def pending_commits(warehouse: Tables, group: str, at: datetime | None = None) -> list[PendingCommit]:
-    """Return the transactional commits pending at a point in time, for each partition the commit pending for longest.
+    """Return, for each partition, the transactional commit that had been pending longest at a point in time.
+
+    A partition without a pending commit is left out.
 
     Args:
         warehouse: the tables to read.
@@ -249,10 +248,10 @@ def pending_commits(warehouse: Tables, group: str, at: datetime | None = None) -
 def pending_notes(
     pending: Sequence[PendingCommit], stored: Sequence[CommittedOffset], topics: Sequence[str] = ()
 ) -> list[str]:
-    """Return notes on partitions with a pending transactional commit, which the offsets do not show.
+    """Return notes on pending transactional commits, because the offsets of an answer do not show these commits.
 
-    OffsetFetch leaves out a partition that has only a pending commit. For all other partitions, it returns the offset
-    that was committed before.
+    Like OffsetFetch, an answer leaves out a partition that has only a pending commit. For all other partitions, it has
+    the offset that was committed before.
 
     Args:
         pending: the pending commits.
@@ -362,7 +361,7 @@ def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -
 
 
 def _kept(warehouse: Tables, partition: LogPartition, at: datetime) -> Sequence[tuple[Any, ...]]:
-    """Return the ranges of log offsets that copies of a log partition have, if the copies reach beyond a point in time.
+    """Return the ranges of log offsets in those copies of a log partition that reach beyond a point in time.
 
     Return nothing if the log partition has gaps.
     """
@@ -392,9 +391,9 @@ def _is_removed(
 
 
 def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> list[CommittedOffset]:
-    """Return partitions whose offset at a point in time is open.
+    """Return a row without an offset for each partition whose offset at a point in time is open.
 
-    For such a partition, the log has no offset, and does not prove that there was none.
+    Open means: the log has no offset of the partition, and does not prove that there was none.
 
     Args:
         warehouse: the tables to read.
@@ -457,7 +456,9 @@ def offsets_at(
     require_stable: bool = False,
     pending: Sequence[PendingCommit] | None = None,
 ) -> list[CommittedOffset]:
-    """Return every committed offset of a group at a point in time, by topic and partition.
+    """Return every committed offset of a group at a point in time, sorted by topic and partition.
+
+    A partition whose offset is open has a row without an offset, see ``open_offsets``.
 
     Args:
         warehouse: the tables to read.
@@ -530,7 +531,7 @@ def offsets_at(
 
 
 class _TopicLives(NamedTuple):
-    """Topics with the same name on record: a topic may have been deleted and created again.
+    """Facts about all topics that had the same name: a topic may have been deleted and created again.
 
     Attributes:
         last_id: last topic id in the group's commits; None if the commits have no topic id.
@@ -564,11 +565,11 @@ def negative_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
 
 
 def _shows_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetime) -> set[int]:
-    """Return log partitions that have on record every transactional commit pending at a point in time.
+    """Return the log partitions that certainly show every transactional commit that was pending at a point in time.
 
-    Once a transaction is over, the cleaner removes a commit that was aborted, or that a later commit of the same key
-    follows. So the log may not show that the commit was pending. The log shows all pending commits if the transactions
-    that were open at the beginning of a complete range had ended by that time.
+    Once a transaction is over, the cleaner removes an aborted commit, and a commit that a later commit of the same key
+    follows. So the log may not show that such a commit was pending. But if the time lies in a complete range, and the
+    transactions that were open at the beginning of the range had ended by that time, the log shows all pending commits.
     """
     history = warehouse.completeness
     if history.is_whole:
@@ -594,7 +595,7 @@ def _are_over(warehouse: Tables, log_partition: int, part: CompleteRange, at: da
 
 
 def with_lag(offsets: Iterable[CommittedOffset], end_offsets: Mapping[TopicPartition, int]) -> list[CommittedOffset]:
-    """Return offsets with their lag behind the given end offsets.
+    """Return offsets with the end offsets of their partitions, and with their lag behind these end offsets.
 
     An offset gets no lag if its partition has no end offset, or if the offset is not on record or negative. It gets no
     lag either if the topic was deleted, or may have been created again since the commit.
@@ -649,12 +650,15 @@ def write_reset_file(
     """Write offsets in the format that ``kafka-consumer-groups --reset-offsets --from-file`` reads.
 
     The file has no heading, and one line for each partition: topic, partition, offset. If ``has_groups``, the group
-    comes before the topic. Partitions whose offset is negative or not on record are left out.
+    comes before the topic.
+
+    Partitions whose offset is negative or not on record are left out. Offsets that are not proven or not stable are
+    also left out, unless ``include_unproven``.
 
     Args:
         offsets: the offsets to write.
         path: the file.
-        include_unproven: write also offsets that are not proven, or not stable.
+        include_unproven: also write offsets that are not proven, or not stable, or whose topic is not current.
         has_groups: whether each line names the offset's group; Kafka's tool needs the name for more than one group.
 
     Raises:

@@ -7,8 +7,10 @@ All commands read a time in the same three forms:
 - a day or time of day relative to the last day of the log (``yesterday``, ``08:34``).
 
 A date means the start of the day. As the end of a time range, it means the end of the day. A time without a zone is in
-the zone of the question, which is UTC by default. Only the tables know the end of the log, so relative times are read
-in two steps: ``parse_time`` when the time is typed, ``LogTime.resolve`` once the end is known.
+the zone of the question, which is UTC by default.
+
+Relative times are read in two steps, because only the tables know the end of the log. ``parse_time`` makes a
+``LogTime`` from the text, and ``LogTime.resolve`` makes an absolute time from it.
 """
 
 import re
@@ -69,7 +71,8 @@ _DAY = re.compile(r"today|yesterday|\d{4}-\d{2}-\d{2}|\d{1,2}\.\d{1,2}\.\d{4}", 
 
 _SECONDS_DIGITS = range(9, 11)
 _MILLISECONDS_DIGITS = 12
-"""Numbers with at least so many digits are epoch milliseconds from 1973 on. Numbers of 9 or 10 digits are seconds."""
+"""A number with this many digits or more is in epoch milliseconds, from 1973 on. With 9 or 10 digits, it is in
+seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +82,7 @@ class LogTime:
     Attributes:
         text: the text that the user typed.
         back: duration before the end of the log; None if the user typed a day or a time of day.
-        days_back: number of days before the last day of the log; -1 is the day after it.
+        days_back: number of days before the last day of the log; -1 for the day after the last day.
         clock: the time of that day.
         zone: the time zone of the day and of the time of day.
     """
@@ -181,7 +184,7 @@ def _clock(text: str | None) -> time:
 
 
 def _absolute(text: str, zone: tzinfo) -> datetime:
-    """Return an absolute time in UTC."""
+    """Return an absolute time in UTC. A text without an offset from UTC is in ``zone``."""
     dotted = _DOTTED.fullmatch(text)
     if dotted is not None:
         day, month, year, clock = dotted.groups()
@@ -192,9 +195,9 @@ def _absolute(text: str, zone: tzinfo) -> datetime:
 
 
 def _in_own_zone(text: str, zone: tzinfo) -> tuple[str, tzinfo]:
-    """Return a time as text without its zone, and the zone.
+    """Return two values: the text of a time without its zone, and the zone.
 
-    If the text names no zone, return the text and the given zone.
+    If the text names no zone, return the whole text and the given zone.
 
     Raises:
         UsageError: there is no zone of that name.

@@ -1,8 +1,9 @@
-"""Members of classic groups with a subscription that can't be read. They leave the topics of their group unknown.
+"""Members of classic groups whose subscription can't be read. Because of such a member, the group's topics are unknown.
 
-The coordinator reads the topics of a group of consumers from all its members' subscriptions. If it can't read one
-subscription, it takes the group to subscribe to all topics: no offset of the group expires while that member is in the
-group (``ClassicGroup.computeSubscribedTopics``). Members of other protocol types have no topics.
+In a classic group of protocol type ``consumer``, the coordinator reads the group's topics from the subscriptions of all
+members. If it can't read a subscription, it assumes that the group subscribes to all topics. So no offset of the group
+expires while the member with that subscription is in the group (``ClassicGroup.computeSubscribedTopics``). Groups of
+other protocol types have no topics.
 """
 
 from collections.abc import Iterable
@@ -35,12 +36,12 @@ Unread = tuple[str, str]
 
 
 def unread_at_end(warehouse: Tables, group: str | None = None) -> list[Unread]:
-    """Return the members whose subscription can't be read at the end of the log, of one group or of all groups."""
+    """Return the members of a group, or of all groups, whose subscription can't be read at the end of the log."""
     return _unread(warehouse, group, None, None, is_at_end=True)
 
 
 def unread_between(warehouse: Tables, start: datetime | None, end: datetime | None) -> list[Unread]:
-    """Return the members of all groups whose subscription can't be read in a time range."""
+    """Return the members of all groups that had a subscription in a time range that can't be read."""
     return _unread(warehouse, None, start, end, is_at_end=False)
 
 
@@ -53,7 +54,10 @@ def unread_in(description: Description) -> list[Unread]:
 
 
 def unexpiring_note(unread: Iterable[Unread]) -> str | None:
-    """Return a note on groups whose offsets do not expire because a subscription can't be read; None for no group."""
+    """Return a note on groups whose offsets do not expire because a subscription can't be read.
+
+    Return None if there is no such group.
+    """
     by_group = _by_group(unread)
     if not by_group:
         return None
@@ -65,7 +69,10 @@ def unexpiring_note(unread: Iterable[Unread]) -> str | None:
 
 
 def unnamed_topics_note(unread: Iterable[Unread]) -> str | None:
-    """Return a note that members with an unreadable subscription may read a topic, too; None if there are none."""
+    """Return a note that members whose subscription can't be read may also read the topic of the question.
+
+    Return None if there are no such members.
+    """
     by_group = _by_group(unread)
     if not by_group:
         return None
