@@ -1,7 +1,7 @@
-"""The stages of a run as values: what each does, whether it runs, and why.
+"""The list of a run's stages: for each stage, its function, whether the run performs the stage, and why.
 
-``stages_of`` decides all of it from the plan and the options, before the first bucket is worked on. A run performs the
-list, and ``audit --plan`` prints it.
+``stages_of`` makes the list from the plan and the options, before the work on the first bucket begins. A run performs
+the stages of the list. ``audit --plan`` only prints the list.
 """
 
 from collections.abc import Callable, Iterable, Sequence

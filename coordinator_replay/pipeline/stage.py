@@ -1,7 +1,8 @@
 """A stage: a plain function from a share of work to a small result. Spark runs a task for each share.
 
-The shares of a stage are its manifest, a DataFrame with one row for each share. The manifest is partitioned by ranges
-of the rank. So each share gets its own task, the largest first, even with adaptive execution. Stages by bucket are
+A stage gets its shares as a manifest: a DataFrame with one row for each share. The rank of a share is its number in the
+order of size, the largest first. The manifest is partitioned by ranges of the rank. So each share gets its own task,
+the largest share begins first, and adaptive execution does not change this. Stages by bucket are
 grouped maps over the manifest (``applyInPandas``), stages on files are maps (``mapInArrow``). A result is a row as
 well: the task's I/O metrics and the stage's own result (``typed_json``). Workers read and write the files themselves,
 so Spark moves only file names and counts.
@@ -278,11 +279,10 @@ def _result_batch(row: tuple[Any, ...]) -> pa.RecordBatch:
 
 
 def together(shares: Sequence[Share], size: Callable[[Share], int]) -> list[list[Share]]:
-    """Group shares of files in their order.
+    """Return shares of files in groups, in their order. Each group is the work of one task.
 
-    Small files are put together, as Spark puts files into partitions.
-
-    A file is never split. A group of several files has at most ``TASK_BYTES``. Small inputs are spread over tasks.
+    Small files are put together, as Spark puts files into partitions. A file is never split. A group of several files
+    has at most ``TASK_BYTES``. Small inputs are spread over ``_TASKS`` tasks, with at least ``FEWEST_BYTES`` each.
 
     Args:
         shares: one share for each file.

@@ -52,7 +52,7 @@ def read_copies(uris: Iterable[str]) -> dict[int, list[Copy]]:
 
 @dataclass(slots=True)
 class BucketCompleteness:
-    """Proofs by the copies of a bucket's log partitions.
+    """The ranges that the copies of a bucket's log partitions prove, and the copies that are new.
 
     Attributes:
         ranges: the history of each log partition.

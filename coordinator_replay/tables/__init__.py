@@ -1,1 +1,1 @@
-"""The table contract: the definitions in ``schemas/tables`` as data, from which other rooms build schemas."""
+"""The table contract: the definitions in ``schemas/tables`` as data, from which the other packages build schemas."""

@@ -114,7 +114,10 @@ class Table:
 
     @property
     def bounded(self) -> tuple[str, ...]:
-        """Return columns that questions filter by. Delta's log has bounds of each file for these columns only."""
+        """Return the names of the columns that questions filter by.
+
+        Delta's log has each file's lowest and highest value for these columns only.
+        """
         asked = {*self.keys, *self.clustering, *_PLACES}
         return tuple(c.name for c in self.columns if c.name in asked or c.type == "timestamp")
 

@@ -39,7 +39,10 @@ def words_of(statement: str) -> set[str]:
 
 
 def views_in(statement: str) -> list[View]:
-    """Return the views that a statement names, each after the views that it uses."""
+    """Return the views that a statement needs, directly or through other views.
+
+    Each view comes after the views that it uses.
+    """
     words = words_of(statement)
     named = [view for name, view in views().items() if name in words]
     return list(dict.fromkeys(used for view in named for used in (*views_in(view.sql), view)))

@@ -1,4 +1,4 @@
-"""Files of brokers' logs. A run continues where an earlier run stopped, and reads only lines of a group coordinator.
+"""Files of brokers' logs. A run continues where an earlier run stopped, and keeps only lines with a coordinator's mark.
 
 A file is identified by its content: by the hashes of its first bytes and of the bytes before the place where a run
 stopped. So a file that log rotation has renamed is not read twice.
@@ -27,7 +27,13 @@ _GZIP = b"\x1f\x8b"
 class ReadLog:
     """A part of a file that a run has read, identified by a hash of its content.
 
-    See column ``broker_logs`` of ``audit_runs``.
+    The part is an entry of column ``broker_logs`` of ``audit_runs``.
+
+    Attributes:
+        head: hash of the file's first ``head_bytes`` bytes.
+        position: number of bytes that the run has read; the next run continues there.
+        tail: hash of the last bytes before ``position``.
+        offset_ms: local time minus UTC of the last lines, in milliseconds; None if no run has inferred it.
     """
 
     head: str

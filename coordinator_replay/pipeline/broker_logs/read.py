@@ -230,7 +230,9 @@ def _stage(rows: Sequence[Mapping[str, Any]], place: Place) -> list[DataFile]:
 
 
 def merge_lines(files: Sequence[DataFile], existing: Sequence[str], place: Place) -> list[DataFile]:
-    """Write each staged line once, unless the table has it already. This is a stage of the run.
+    """Write each staged line once, unless the table has it already. Return the written files.
+
+    This is a stage of the run.
 
     Args:
         files: staged rows.

@@ -147,7 +147,7 @@ def _first_times(uris: Iterable[str], groups: Iterable[str]) -> dict[str, int]:
 
 
 def _unrecorded(files: BucketFiles, context: LinesContext, partitions: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    """Yield the rebalances of a bucket that are in progress by its lines, but not on record."""
+    """Yield the rebalances of a bucket that no record shows, but that are in progress according to brokers' logs."""
     if context.end_ms is None:
         return
     is_late = pc.field("logged_at") >= moment_of_ms(max(context.end_ms - LONGEST_MS, 0))

@@ -1,4 +1,8 @@
-"""UTC times of a broker's log: by a zone that the user names, or by the records of rebalances."""
+"""UTC times of the lines of a broker's log.
+
+A line without a time zone is in the zone that the user names. Without a named zone, ``utc_times`` infers the offset
+from UTC from the times of recorded rebalances.
+"""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -34,8 +38,9 @@ def utc_times(
         earlier_ms: local time minus UTC in milliseconds, as an earlier run found it for this file; None if no run did.
 
     Returns:
-        The times, and the offset from UTC of the last lines. A time is None if clocks changed near its line. None for a
-        file whose zone can't be inferred.
+        The times, and local time minus UTC of the last lines in milliseconds. A time is None if clocks changed near its
+        line. The difference from UTC is None if it was not inferred. If it has to be inferred and can't be, the whole
+        result is None.
     """
     if all(line.has_zone for line, _ in events):
         return [line.time_ms for line, _ in events], earlier_ms

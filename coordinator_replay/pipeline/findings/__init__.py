@@ -1,1 +1,1 @@
-"""Results of a bucket's evidence: expiring offsets, findings, and the metrics of the coordinator."""
+"""The last stage of a bucket: it makes expiring offsets, findings and metrics from the evidence about groups."""

@@ -68,9 +68,9 @@ Chunk = Mapping[str, pa.Table]
 
 
 class EvidenceRow(NamedTuple):
-    """A row of evidence.
+    """A row of evidence; ``tag`` is its kind.
 
-    Rows sort in the order that the rules need.
+    Rows sort by their first four fields. This is the order that the rules need.
     """
 
     tag: Evidence
@@ -175,7 +175,7 @@ class GroupEvidence:
     removed_offsets: list[_Removed] = field(default_factory=list)
 
     def totals(self, limits: Thresholds) -> Totals:
-        """Return the sums of the group's commits.
+        """Return the sums of the group's commits. Call this only once, because it removes fields from the rows.
 
         Args:
             limits: the thresholds, such as the shortest pause.
@@ -281,7 +281,7 @@ class GroupEvidence:
     def _position_losses(self, totals: Totals) -> Iterator[EvidenceRow]:
         """Yield bursts of commits of negative offsets.
 
-        ``lasting`` has the partitions of a burst that still have no other offset.
+        ``lasting`` has the partitions whose current offset is still a negative offset of the burst.
         """
         open_keys = {(row["topic"], row["partition"]) for row in self.offset_history}
         newest = totals.every[PARTITION.name]

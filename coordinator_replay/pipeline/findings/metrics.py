@@ -1,4 +1,4 @@
-"""The coordinator's own metrics minute by minute, made from the log: ``group_metrics``.
+"""The table ``group_metrics``: metrics that a coordinator would show minute by minute, computed from the log.
 
 Each minute with an event of a group gets the group's counts, under the group's type and state at the end of the minute.
 If type or state changed, the old pair has a group less and the new pair a group more. A group that has only offsets in

@@ -1,4 +1,4 @@
-"""Proofs of the groups of a bucket, from its records and the history of its log partitions."""
+"""Proofs about the groups of a bucket, from the bucket's records and the history of its log partitions."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -154,7 +154,7 @@ class _GroupRun:
         self.complete = None if gap.proven_from is None else (gap.proven_from, gap.proven_ms)
 
     def _pass(self, gap: Break) -> Iterator[Row]:
-        """Tell the replay that records are missing at a break."""
+        """Tell the replay that records are missing at a break, and yield the rows that this changes."""
         yield from self._find_complete(gap.offset)
         place = self.key[1], gap.offset, gap.at_ms
         if gap.is_gap:
@@ -167,7 +167,10 @@ class _GroupRun:
         yield from rows
 
     def _find_complete(self, before: int) -> Iterator[Row]:
-        """Tell the replay that the group is proven from an offset on, if the replay has reached that offset."""
+        """Tell the replay that the group is proven from an offset on, and yield the rows that this changes.
+
+        Do nothing if this offset is after ``before``, or if the replay was told already.
+        """
         if self.complete is None or self.complete[0] > before:
             return
         (offset, at_ms), self.complete = self.complete, None
@@ -176,16 +179,20 @@ class _GroupRun:
             yield from self.life.find_complete(self.key[1], offset, at_ms)
 
     def _advance(self, row: InputRow, record: Record) -> Iterator[Row]:
-        """Tell the replay about the breaks and proofs between the last record and the next record."""
+        """Tell the replay about the breaks before its next record, and yield the rows that this changes.
+
+        Also tell the replay if the group is proven from an offset up to the record on, unless the record continues an
+        operation.
+        """
         while self.breaks and self.breaks[0].offset <= row.log_offset:
             yield from self._pass(self.breaks.pop(0))
         if self.complete is not None and not self.life.replay.continues(record):
             yield from self._find_complete(row.log_offset)
 
     def feed(self, row: InputRow, signs: LastCommits | None) -> list[Row]:
-        """Replay the group's next record.
+        """Replay the group's next record, and return the rows that result.
 
-        If an earlier record failed, do nothing.
+        If an earlier record failed, return no rows.
 
         Raises:
             RuntimeError: records are not in log order; this is a fault of the sorting, not of the log.
@@ -212,9 +219,9 @@ class _GroupRun:
         return rows
 
     def finish(self) -> list[Row]:
-        """Return the group's state and its open rows.
+        """Return the last rows of the group: its state, and its open rows.
 
-        For a failed group, return the failure.
+        For a failed group, return a state without a snapshot, and the failure as evidence.
         """
         rows: list[Row] = []
         if self.guard.failure is None:

@@ -75,7 +75,7 @@ class ClusterTopics:
 
     @property
     def names(self) -> dict[str, str]:
-        """Return topic name by id."""
+        """Return the name of each topic, by topic id."""
         return {topic_id: topic.topic for topic_id, topic in self.topics.items()}
 
     def partition_count(self, topic: str) -> int | None:

@@ -1,1 +1,1 @@
-"""The environment of Spark: the session, Java, jars, and failures as a sentence."""
+"""The environment of Spark: the session, Java and jars, and one-sentence errors for Spark's failures."""

@@ -613,7 +613,11 @@ def _expired_rows(causes: pa.RecordBatch, as_of: datetime | None, retention: Ret
 
 
 def _by_bucket(rows: pa.RecordBatch, share: CausesShare) -> Iterator[tuple[int, bool, pa.RecordBatch]]:
-    """Yield rows by bucket, each time with whether the causes of the rows may still change."""
+    """Divide rows by bucket, and by whether the causes of the rows may still change.
+
+    Yields:
+        The bucket, whether the causes may still change, and the rows.
+    """
     buckets = numbers_of(rows.column("log_partition"), 0) % share.buckets
     is_open = np.ones(rows.num_rows, np.bool_)
     if share.end is not None and share.as_of is None:

@@ -1,10 +1,10 @@
 """All records about committed offsets as events of one form, sorted for a single pass.
 
 A key is a group, log partition, topic and partition. So a group that moved counts as a separate group in each log
-partition. The context for look-ups comes before the events that need it. A group begins with its states and expiry
-rules, and a topic's partition begins with its owners. All look-ups are by log offset, because a group's records and
-commits are in one log partition. The log's order is the coordinator's own, while timestamps of two brokers may
-disagree.
+partition. The context for look-ups comes before the events that need it: first the states and expiry rules of a group,
+then for each partition its owners, then its commits. All look-ups are by log offset, because a group's records and
+commits are in one log partition. The log has the order in which the coordinator acted, while timestamps of two brokers
+may disagree.
 """
 
 from collections.abc import Iterator, Sequence
@@ -142,7 +142,7 @@ def unreadable_commits(records: pa.RecordBatch) -> pa.RecordBatch:
     """Return commits whose value can't be read, as rows without a committed offset, in the columns of COMMIT.
 
     Args:
-        records: rows with the columns of QUARANTINED; rows of an older table lack the kind.
+        records: rows with the columns of QUARANTINED. Rows without a kind, as in older tables, are left out.
     """
     rows = conform(records, _QUARANTINED)
     rows = rows.filter(pc.is_in(rows.column("kind"), value_set=pa.array(sorted(COMMIT_KINDS))))
@@ -214,7 +214,7 @@ def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
-    """Return each change of a group's state, and the group's first state.
+    """Return events for each change of a group's state, for its first state, and for each row that is not exact.
 
     A state that the log does not prove is Unknown.
 
@@ -244,7 +244,7 @@ def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def rules(expiry_rules: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the changes of a group's expiry rule, and the group's tombstones.
+    """Return events for the changes of a group's expiry rule, and for the group's tombstones.
 
     Args:
         expiry_rules: rows with the columns of RULE.
@@ -339,8 +339,8 @@ ORDER BY row
 def ended_commits(waiting: pa.Table, markers: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield the ends of pending commits.
 
-    The next marker of a commit's producer in the log partition commits or aborts it. The producer's epoch is ignored:
-    with KIP-890, the marker's epoch is newer.
+    A pending offset commit is committed or aborted by the next marker of its producer in the log partition. The
+    producer's epoch is ignored: with KIP-890, the marker's epoch is newer.
 
     Args:
         waiting: events of kinds OPENED and WAITING, with the columns of UNSORTED.

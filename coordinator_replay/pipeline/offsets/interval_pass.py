@@ -369,7 +369,10 @@ class _Batch:
         return pc.if_else(pa.array(is_unknown), UNKNOWN_STATE, self.take("name", _rows(at)))
 
     def _is_spared(self, rows: Numbers, rules: Numbers) -> npt.NDArray[np.bool_]:
-        """Return whether a member subscribes to the topic of an offset, by the rule in force."""
+        """Return, for each offset, whether the expiry rule in force spares the offset's topic.
+
+        A rule spares the topics that a member subscribes to.
+        """
         unique_rules, places = np.unique(rules, return_inverse=True)
         spared = self.take("spared_topics", _rows(unique_rules))
         codes = numbers_of(pc.index_in(pc.list_flatten(spared), self.topics.dictionary), NOWHERE)

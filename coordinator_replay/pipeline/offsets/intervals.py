@@ -17,7 +17,16 @@ from coordinator_replay.compiled import compiled, inlined
 class OffsetEvent(IntEnum):
     """Kinds of rows.
 
-    The context of a key comes before the events of the key.
+    The context of a key (STATE to OWNER) comes before the events of the key (all others).
+
+    Attributes:
+        OPEN_OFFSET: an offset that is current already before the first event.
+        WAITING: a transactional commit that waits already before the first event.
+        PLAIN: a commit without a transaction.
+        OPENED: a transactional commit, which now waits for its marker.
+        COMMITTED: the same commit, once its marker has committed it.
+        ABORTED: the same commit, once its marker has aborted it.
+        LOST: records are missing from here on, or the group moved to another log partition.
     """
 
     STATE = 0
@@ -57,7 +66,13 @@ class EventField(IntEnum):
 class End(IntEnum):
     """Ends of offsets that were current, and of commits that waited for a marker.
 
-    OPEN means that there is no end yet.
+    Attributes:
+        OPEN: there is no end yet.
+        COMMIT: another offset became current; for a waiting commit, its own offset became current.
+        LOST: records are missing, or the group moved.
+        ABORT: the waiting commit never became current.
+        REPLACED: a later commit of the same producer replaced the waiting commit.
+        SUPERSEDED: a marker committed the waiting commit, but a later commit was current already.
     """
 
     OPEN = 0
@@ -184,11 +199,12 @@ def _end_stored(events: Any, outcome: Any, waiting: Any, count: Any, stored: Any
 
 @inlined
 def _end_waiting(events: Any, outcome: Any, waiting: Any, count: Any, stored: Any, row: Any) -> Any:
-    """End the waiting commits that a row ends.
+    """End the waiting commits that a row ends: fill their ``outcome``, and move the others to the front of ``waiting``.
 
     Returns:
-        The number of commits that still wait, and the time and offset at which the row's transaction began to wait.
-        They are the row's own, unless the row replaces a commit that waited before.
+        The number of commits that still wait, and the time and log offset since which the row's own commit counts as
+        waiting. If the row is a later commit of a producer whose earlier commit waited, this time and offset are those
+        of the earlier commit. Otherwise they are the row's.
     """
     since, since_offset = events[EventField.AT_TIME, row], events[EventField.AT_OFFSET, row]
     kept = 0
@@ -207,7 +223,7 @@ def _end_waiting(events: Any, outcome: Any, waiting: Any, count: Any, stored: An
 
 @compiled
 def find_intervals(events: Any, begins: Any, outcome: Any, waiting: Any) -> Any:
-    """Follow the events of all keys, and fill ``outcome`` and ``waiting``.
+    """Process the events of all keys, and fill ``outcome`` and ``waiting``.
 
     Args:
         events: int64 matrix of ``EventField`` by row.

@@ -1,4 +1,7 @@
-"""The committed offsets of one bucket: history, pending commits, and staged rows for later stages."""
+"""The step that derives the committed offsets of one bucket.
+
+It writes their history and pending commits, and stages removed and current offsets and sums for later stages.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -208,7 +211,10 @@ class OffsetStep:
                 writer.stage(name, sums)
 
     def _group_tombstones(self) -> pa.Table:
-        """Return the log offset of each group's last tombstone, by group, log partition and time."""
+        """Return the log offset of the last group tombstone for each group, log partition and time.
+
+        A group that was deleted at two times has two rows.
+        """
         names = ["group_id", "log_partition", "log_timestamp", "log_offset"]
         schema = table("expiry_rules").arrow_schema(names).remove_metadata()
         tombstones = rows_of(read_paths(self.files.uris("expiry_rules"), names, pc.field("is_group_tombstone")), schema)
@@ -314,7 +320,7 @@ def _at_least(rows: pa.RecordBatch, ends: Mapping[int, int], column: str) -> Boo
 
 
 def _with_group_tombstones(removed: pa.RecordBatch, tombstones: pa.Table) -> pa.RecordBatch:
-    """Return removed offsets, with whether the group's own tombstone follows in the same operation.
+    """Return removed offsets with ``has_group_tombstone``: whether the group's tombstone follows in the same operation.
 
     The records of one operation are recognised by their common time, so they may come from several runs.
     """
@@ -337,7 +343,7 @@ def _with_group_tombstones(removed: pa.RecordBatch, tombstones: pa.Table) -> pa.
 
 
 def _survivors(rows: pa.RecordBatch, end: datetime) -> pa.RecordBatch:
-    """Return how long groups have kept offsets that could expire by age, in the columns of SURVIVORS.
+    """Return the longest time for which each group has kept an offset that could expire by age, as in SURVIVORS.
 
     The age of an offset counts from the latest of its own time, the time of its record, and the time of its rule.
     """
@@ -380,7 +386,7 @@ FROM kept
 
 
 def _thinned(history: pa.Table, every_ms: int) -> Iterator[pa.RecordBatch]:
-    """Keep the last commit of each time range, see ``--history-every``.
+    """Yield the history with only the last commit of each time range, see ``--history-every``.
 
     A kept row changes only in valid_to and to_offset, which move to the beginning of the next kept row. So the answer
     for any time is the last kept commit at or before that time. Some commits are always kept: the first commit after a

@@ -80,6 +80,8 @@ def _anchors(records: pa.RecordBatch, rows: Numbers, *, is_live: bool = False) -
 def compare(records: pa.RecordBatch, anchors: Mapping[int, Sequence[Anchor]]) -> list[Comparison]:
     """Return a comparison for each record of a batch that lies at the offset of an anchor.
 
+    Damaged records are left out.
+
     Args:
         records: records in ``LOG_RECORD``.
         anchors: the anchors, by log partition.

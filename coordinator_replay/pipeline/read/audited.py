@@ -1,4 +1,8 @@
-"""Parts of a dump that earlier runs have read: whole files by their names, batches by their headers."""
+"""The parts of a dump that earlier runs have not read.
+
+The name of a file shows whether a run has read the whole file. The header of a batch shows whether a run has read the
+batch.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,7 +52,7 @@ class UnreadFiles:
 def unread_files(files: Sequence[DumpFile], audited: Mapping[int, Sequence[tuple[int, int]]]) -> UnreadFiles:
     """Return the parts of a dump to read.
 
-    Files that are no longer part of the log are read in full, because they have records that the log has lost since.
+    Files that are no longer part of the log are read in full, because they may have records that the log has lost.
 
     Args:
         files: the segments of the dump.

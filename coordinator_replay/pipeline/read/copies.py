@@ -1,4 +1,4 @@
-"""Copies of log partitions in a dump: their bounds, and which have to be read from their beginning."""
+"""Copies of log partitions in a dump: their bounds, and the copies that must be read from their beginning."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -110,7 +110,7 @@ def segment_copies(dump: Dump, extents: Sequence[Extent], ends: Mapping[int, int
     Args:
         dump: the dump.
         extents: the offsets that each file covers, including files that were not opened.
-        ends: by log partition, the first offset that earlier runs have not read.
+        ends: by log partition, the offset after the highest offset that earlier runs have read.
     """
     by_copy: dict[tuple[int, str], list[DumpFile]] = {}
     for file in dump.segments:
@@ -188,7 +188,7 @@ def export_copies(tally: Tally, ends: Mapping[int, int]) -> list[DumpCopy]:
 
     Args:
         tally: counts of all records of the export.
-        ends: by log partition, the first offset that earlier runs have not read.
+        ends: by log partition, the offset after the highest offset that earlier runs have read.
     """
     unread = {partition: count.records for partition, count in tally.by_partition(only_new=True).items()}
     return [
@@ -223,7 +223,7 @@ def passed_over(
 
     Args:
         copies: the copies of a dump.
-        ends: by log partition, the first offset that earlier runs have not read.
+        ends: by log partition, the offset after the highest offset that earlier runs have read.
         complete: half-open ranges of offsets without a missing record, by log partition.
     """
     for copy in copies:

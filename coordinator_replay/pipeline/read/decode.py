@@ -308,7 +308,7 @@ def _are_within(records: pa.RecordBatch, offsets: Numbers, ranges: SkipRanges) -
 def _read(
     share: FileShare, passed_over: SkipRanges, hops: SkipRanges, audited: Audited, done: DecodedFile
 ) -> Iterator[SegmentPart]:
-    """Read the records of a segment file that count, and compare records with anchors.
+    """Yield the parts of a segment file, with only the records that count. Compare the file's records with anchors.
 
     Args:
         share: the file with the ranges to skip.

@@ -60,7 +60,7 @@ def check_kafka_columns(columns: Mapping[str, str], where: str) -> None:
 def kafka_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows with the columns of ``LOG_RECORD``, given rows with some columns of KAFKA_ROW.
 
-    Rows of other topics are left out.
+    Rows of other topics are left out. A row with a partition or offset that a log can't have becomes a row of damage.
     """
     if "topic" in rows.schema.names:
         rows = rows.filter(pc.equal(rows.column("topic").cast(pa.string()), TOPIC))

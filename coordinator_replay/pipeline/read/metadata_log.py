@@ -150,9 +150,9 @@ def leader_changes(files: Iterable[MetadataFile]) -> Iterator[LeaderChange]:
 def _from_snapshots(
     snapshots: list[MetadataFile], before: int | None, topic_id: str | None, epochs: dict[int, int]
 ) -> Iterator[LeaderChange]:
-    """Yield the leaders that snapshots up to an offset name for partitions without a known epoch.
+    """Yield the leaders that snapshots below an offset name for partitions without a known epoch.
 
-    These snapshots are removed from the list.
+    These snapshots are removed from the list. The offset None stands for all snapshots.
     """
     while snapshots and (before is None or snapshots[0].base_offset < before):
         for record in snapshots.pop(0).records:

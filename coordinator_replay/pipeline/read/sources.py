@@ -1,4 +1,7 @@
-"""Dumps that Spark reads: Parquet and Delta in the columns of Spark's Kafka source, and JSON lines (``envelopes``)."""
+"""Dumps that Spark reads: Parquet and Delta tables in the columns of Spark's Kafka source, and files of JSON lines.
+
+``envelopes`` makes log records of the rows of both.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -59,7 +62,13 @@ def _json_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 @contextmanager
 def _failing_without_connector(dump: Dump) -> Iterator[None]:
-    """Turn the error of a missing Spark connector into a sentence. pyarrow lists files without the connector."""
+    """Turn Spark's error about a missing connector into an InputError that says what to do.
+
+    The error comes only when Spark reads the files. They were listed by pyarrow, which needs no connector.
+
+    Raises:
+        InputError: Spark has no connector for the store.
+    """
     try:
         yield
     except (PySparkException, Py4JJavaError) as problem:

@@ -1,4 +1,4 @@
-"""Counts of the records that a run read. They grow with log partitions and topics, not with records."""
+"""Counts of the records that a run read, by log partition, and the topics and leader epochs in these records."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
