@@ -189,7 +189,7 @@ def show(common: Common, answer: "Answer[Any]", asked: Collection[str] = ()) -> 
     Args:
         common: the options of the command, such as the output form.
         answer: the answer to print.
-        asked: values of ``AnswerColumn.only_with`` whose columns are shown, too.
+        asked: values of ``AnswerColumn.only_with``. Columns with one of these values are shown, too.
     """
     show_rows(common, columns_for(answer.row_type, asked), answer)
     say_notes(answer)
@@ -200,7 +200,7 @@ def columns_for(row_type: type, asked: Collection[str] = ()) -> list[AnswerColum
 
     Args:
         row_type: the dataclass.
-        asked: values of ``AnswerColumn.only_with`` whose columns are shown, too.
+        asked: values of ``AnswerColumn.only_with``. Columns with one of these values are shown, too.
     """
     return [column for column in columns_of(row_type) if not column.only_with or column.only_with in asked]
 
@@ -214,7 +214,7 @@ def show_part(
 ) -> None:
     """Print rows of one kind as a table of limited length, and the number of rows left out.
 
-    With ``--wide``, print all rows.
+    With ``--wide``, and if there is no terminal, print all rows.
 
     Args:
         common: the output form.
@@ -277,7 +277,7 @@ def print_screen(
     *,
     shared_with: int = 0,
 ) -> int:
-    """Print rows of values, as ``show_screen`` does."""
+    """Print rows of values, and return the number of printed rows, see ``show_screen``."""
     if common.output == "table":
         return _print_part(common, columns, rows, _room(beside, shared_with), what)
     print_rows(columns, rows, common.output, is_wide=common.wide)
@@ -301,7 +301,7 @@ def _values(shown: Sequence[AnswerColumn], answers: Iterable[object]) -> list[li
 
 
 def show_rows(common: Common, shown: Sequence[AnswerColumn], answers: Iterable[object]) -> None:
-    """Print some columns of rows."""
+    """Print some columns of rows in the output form of the command."""
     rows = _values(shown, answers)
     print_rows(_with_doubts(shown, rows), rows, common.output, is_wide=common.wide)
 

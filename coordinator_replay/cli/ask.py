@@ -1,8 +1,8 @@
 """The commands that ask: they read the tables directly and start no JVM.
 
-Each command parses, asks the Python API (``coordinator_replay.api``) and prints. It passes options that it does not
-need itself as ``asked``: they have the names of the API method's parameters. The API is imported when a command runs,
-so that ``--help`` stays quick.
+Each command reads its options, asks the Python API (``coordinator_replay.api``) and prints the answer. Options that the
+command does not need itself are in ``asked``, and are passed to the API: they have the names of the method's
+parameters. The API is imported when a command runs, so that ``--help`` stays quick.
 """
 
 import sys
@@ -119,12 +119,10 @@ def _member_columns(row_type: type, kinds: Collection[str]) -> list[AnswerColumn
 
 
 def _print_several(common: Common, descriptions: "Sequence[Described]", *, has_groups: bool, has_members: bool) -> None:
-    """Print several groups as one table.
+    """Print a table of several groups, and a table of their members with a column for the group.
 
-    Print their members as another table, with a column for the group.
-
-    On a terminal, the two tables together have the length of a screen. Notes about members that have no room are left
-    out.
+    On a terminal, both tables together are no longer than a screen. Notes about single members are printed only for
+    groups of which a member is shown.
     """
     kinds = {kind for description in descriptions for kind in description.kinds}
     groups = [description.group for description in descriptions]
@@ -320,7 +318,7 @@ def findings(common: Common, exit_code: bool, **asked: Any) -> None:
 
 
 def _lasted(finding: "Finding") -> str | None:
-    """Return the time range of a finding; None if no record has a time."""
+    """Return the time range of a finding in words; None if no record of the finding has a time."""
     if finding.first_seen is None or finding.last_seen is None:
         return None
     first, last = moment_text(finding.first_seen), moment_text(finding.last_seen)
@@ -421,13 +419,14 @@ _USUAL_RANK = 5
 
 
 _FIRST = 6
-"""Number of columns at the beginning of an SQL answer. A confidence among them stays, with all columns before it."""
+"""Number of columns at the beginning of an SQL answer. A confidence among them is shown, and so are all columns before
+it."""
 
 
 def _asked_columns(names: Sequence[str]) -> Sequence[str]:
-    """Return the first columns of an SQL answer, up to the column that says how sure the others are.
+    """Return the columns of an SQL answer up to its confidence, which says how sure the columns before it are.
 
-    Without such a column, return no column.
+    Return no column if there is no confidence among the first columns.
     """
     places = [place for place, name in enumerate(names[:_FIRST], start=1) if name.endswith("confidence")]
     return names[: max(places, default=0)]
@@ -436,8 +435,8 @@ def _asked_columns(names: Sequence[str]) -> Sequence[str]:
 def _rank(name: str, values: Iterable[object], *, is_asked: bool) -> int:
     """Return the rank of a column of an SQL answer.
 
-    A column with a doubt about a row comes before the other columns. A column without a doubt is shown only if all
-    columns have room.
+    Columns up to a confidence (``is_asked``) have rank 1. A column of ``_DOUBTS`` has rank 2 if one of its values is a
+    doubt. If none is, the column is shown only if all columns have room. All other columns have the usual rank.
     """
     if is_asked:
         return 1
@@ -447,9 +446,10 @@ def _rank(name: str, values: Iterable[object], *, is_asked: bool) -> int:
 
 
 def _columns_of_statement(names: Sequence[str], rows: Sequence[Sequence[object]]) -> list[AnswerColumn]:
-    """Return the columns of an SQL answer under their own names.
+    """Return the columns of an SQL answer, with their names as headings.
 
-    Group and topic have rank 1, because other commands take them as arguments. Other ids have the usual rank.
+    Group and topic have rank 1, because other commands take them as arguments. ``_rank`` gives the rank of all other
+    columns, also of other ids.
     """
     asked = _asked_columns(names)
     return [

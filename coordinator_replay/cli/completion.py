@@ -55,7 +55,7 @@ class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer clic
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return names that begin with the typed text.
 
-        Without a warehouse, return no names.
+        Return no names if there is no warehouse, or if its tables can't be read.
         """
         try:
             names = self._names(ctx)

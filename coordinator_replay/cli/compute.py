@@ -96,7 +96,7 @@ def _database_of(options: "Options") -> "Database | None":
 
 
 def _audit(options: "Options", common: Common, command: str, wait: timedelta = timedelta()) -> "Summary":
-    """Run an audit under the warehouse's lock, and print its summary."""
+    """Run an audit under the warehouse's lock, print its summary, and return the summary."""
     # Comes first, so that a mistyped path or name is an error at once.
     database = _database_of(options)
     dump, logs = _dump_of(options), work.find_logs(options.broker_logs, options.broker_log_zone)
@@ -145,7 +145,14 @@ def _cluster(common: Common) -> str:
 
 @contextmanager
 def _session(options: "Options", common: Common, dump: "Dump", then: str) -> Iterator[tuple[Any, "ShownProgress"]]:
-    """Yield a Spark session and the display of its stages' progress."""
+    """Open a Spark session for the block. Yield the session, and the display of its progress.
+
+    Args:
+        options: options of the audit.
+        common: common options of the command.
+        dump: the dump, whose form decides what the session loads.
+        then: a clause on what becomes of the work if it fails or is interrupted.
+    """
     click.echo("starting Spark …", err=True)
     has_names = options.database is not None
     loaded = {"with_delta": has_names or dump.format is Format.DELTA, "with_catalog": has_names}
@@ -343,7 +350,7 @@ def is_failing(common: Common, new: Mapping[str, int], fail_on: str | None, excl
 def _follow(
     options: "Options", common: Common, wait: timedelta, *, every: timedelta, maintain_every: timedelta
 ) -> None:
-    """Audit new exported folders of a dump until a signal ends it."""
+    """Audit the folders that ``export --follow`` completes, and maintain the tables, until a signal comes."""
     if len(options.inputs) != 1 or options.full:
         raise UsageError("audit --follow takes one INPUT, the folder that export --follow writes into, and not --full")
 

@@ -170,7 +170,7 @@ def _export(options: "ExportOptions", verbose: bool) -> "Exported":
 
 
 def _follow(options: "ExportOptions", every: timedelta, verbose: bool) -> None:
-    """Follow the topic until a signal ends it."""
+    """Export new records of the topic again and again, until a signal comes."""
     log_line("starting Spark")
     then = "started again, it continues where it ended"
     with spark_session("the export", then, verbose=verbose, with_kafka=True) as spark, ended_by_signals() as stopped:

@@ -79,7 +79,7 @@ def spark_session(what: str, then: str, **options: Any) -> Iterator[Any]:
 
 @contextmanager
 def ended_by_signals() -> Iterator[threading.Event]:
-    """Set an event on SIGTERM and Ctrl-C while the block runs.
+    """Yield an event that SIGTERM and Ctrl-C set while the block runs.
 
     A second signal ends the process at once.
     """
@@ -109,8 +109,8 @@ class _Interrupts:
     """A watch for Ctrl-C while a block runs. It notices Ctrl-C even if the block raises another exception, or none.
 
     Python discards an exception that is raised in a finalizer or in the callback of a weak reference, as Py4J has them.
-    Libraries written in C end the process, or go on, if their import is interrupted. So Ctrl-C in a finalizer, such a
-    callback or an import is sent again a moment later.
+    If the import of a library written in C is interrupted, the library ends the process or ignores Ctrl-C. So Ctrl-C in
+    a finalizer, such a callback or an import is sent again a moment later.
 
     Attributes:
         is_any: whether Ctrl-C was pressed.
@@ -272,7 +272,8 @@ def _end_interrupted(problem: BaseException) -> NoReturn:
 def _let_go(problem: BaseException | None) -> None:
     """Let another Ctrl-C end the process at once, and drop the variables of the interrupted functions.
 
-    Objects of libraries such as DuckDB that still exist when Python ends print complaints.
+    The variables are dropped because objects of libraries such as DuckDB print complaints if they still exist when
+    Python ends.
     """
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -340,4 +341,4 @@ class GuardedCommand(click.Command):
 
 
 class GuardedGroup(GuardedCommand, click.Group):
-    """The program itself, guarded in the same way."""
+    """The program itself, which never ends in a traceback either."""

@@ -1,4 +1,4 @@
-"""The commands that ask about all groups at once: readers of a topic, costs of a time range, differences."""
+"""The commands that ask about all groups at once: ``consumers``, ``impact`` and ``diff``."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -1,16 +1,16 @@
-"""A table fitted to the width of a terminal. Ids are shortened if necessary, texts are not.
+"""A table fitted to the width of a terminal (``lay_out``).
 
 Until the lines fit, space is saved in this order:
 
-1. The date: if all times are on one day (or in one year), the date is shown once above the table.
-2. Whole ids, because other commands take them as arguments. If columns of rank 1 don't fit beside them, the ids go on
-   a separate line above the rows that share them.
-3. Columns: first columns without any value are left out. Then columns with one value in all rows are left out, and the
-   value is shown once below the table. Then columns of the highest rank are left out. The texts of sentences and of
-   columns of rank 1 then go below their rows, each with its heading.
-4. Width: other ids are shortened so that different ids stay different. Milliseconds are left out if all times stay
-   different. Other texts continue in the next line of their column, or go below their rows if that takes fewer lines. A
-   column never gets narrower than its declared width.
+1. If all times are on one day, or in one year, the day or year is shown once above the table.
+2. Ids that other commands take as arguments are never shortened. If columns of rank 1 don't fit beside such ids, the
+   ids go on a separate line above the rows that share them.
+3. Columns are left out. The first to go are columns without any value. Next are columns with the same value in all
+   rows; the value is shown once below the table. Then the column with the highest rank goes. But columns of rank 1 and
+   sentences are not left out: their texts go below their rows, each with its heading.
+4. Columns get narrower, but never narrower than their declared width. Other ids are shortened so that different ids
+   stay different. Milliseconds are left out if all times of a column stay different. Other texts continue in the next
+   line of their column, or go below their rows if that takes fewer lines.
 
 A table that is not for a terminal, or that is asked for with ``--wide``, is only aligned.
 """
@@ -63,9 +63,10 @@ class TextTable:
     """A table ready to print.
 
     Attributes:
-        date: the day or year of all times of the table; empty if the times differ or are shown in full.
+        date: the part that all times share, shown above the table: the day or the year, and the zone. Only the zone if
+            the years differ; empty if times are shown in full.
         heading: the line of headings.
-        rows: the lines of each row, with the lines above and below the row.
+        rows: for each row its lines, including lines above it with ids and lines below it with sentences.
         left_out: headings of the columns that did not fit.
         everywhere: heading and text of each column that did not fit and has the same text in all rows.
         is_cut: whether an id was shortened, or a line is not whole.
@@ -157,7 +158,14 @@ def shortened_ids(texts: Iterable[str], width: int) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Times:
-    """Form of the times of a table, whose common part is above the table."""
+    """A form of the times in a table.
+
+    Attributes:
+        date: the common part of all times, which is shown above the table.
+        pattern: the rest, in the form of ``strftime``; empty if times are shown in full.
+        has_milliseconds: whether milliseconds follow the pattern.
+        zone: the zone of times that are shown in full.
+    """
 
     date: str
     pattern: str
@@ -176,7 +184,7 @@ def _full_times(zone: tzinfo) -> _Times:
 
 
 def _short_times(columns: Sequence[Sequence[Cell]], zone: tzinfo) -> list[_Times]:
-    """Return short forms of a table's times, the better form first.
+    """Return the short forms that a table's times may have, the more exact form first.
 
     In each form, different times of a column stay different. If the offset from UTC changes within the table, times are
     shown in full, with their offset.
@@ -200,7 +208,7 @@ def _short_times(columns: Sequence[Sequence[Cell]], zone: tzinfo) -> list[_Times
 
 
 class _Fitted:
-    """A column while the layout fits it, with its texts and the widths that it may have."""
+    """A column whose width the layout is choosing: its texts, and the widths that it may get."""
 
     def __init__(
         self, column: AnswerColumn, texts: Sequence[str], *, is_number: bool, nothing: str, has_styles: bool
@@ -294,7 +302,7 @@ class _Fitted:
         return self.column.is_id and self.column.least is None and self.rank == 1
 
     def aligned(self, text: str) -> str:
-        """Return a text that fits, padded to the width of the column."""
+        """Return a text that is not wider than the column, padded to the column's width."""
         space = " " * (self.width - _cells(text))
         style = style_of(self.column.name, text) if self.has_styles else None
         shown = text if style is None else click.style(text, **style)  # type: ignore[arg-type]  # as click names them
@@ -321,7 +329,7 @@ def _chosen(fitted: Sequence[_Fitted], width: int) -> list[_Fitted]:
     """Return the columns to show, in the order in which they were declared.
 
     Columns of rank 1 stay as long as their least widths fit. Other columns stay only if all columns are readable with
-    them. Columns without a value stay only if no other column is left out and all are whole.
+    them. Columns without a value stay only if no other column is left out, and all columns get their full width.
     """
     kept: list[_Fitted] = []
     with_values = sum(column.rank < LAST for column in fitted)
@@ -340,7 +348,13 @@ _Parts = tuple[list[_Fitted], list[_Fitted], list[_Fitted]]
 
 
 def _split(fitted: Sequence[_Fitted], width: int, without_room: Sequence[_Fitted]) -> _Parts:
-    """Return the places of columns, given columns that have no room beside the others."""
+    """Return the columns above the rows, in the table and below the rows.
+
+    Args:
+        fitted: all columns.
+        width: the width of a line.
+        without_room: the columns that go below the rows, because they have no room beside the others.
+    """
     below = [column for column in fitted if column in without_room]
     table = [column for column in fitted if column not in below]
     # If only ids have rank 1, as in answers of statements, other columns get half of the line.
@@ -356,7 +370,7 @@ def _split(fitted: Sequence[_Fitted], width: int, without_room: Sequence[_Fitted
 
 
 def _fit(fitted: Sequence[_Fitted], width: int) -> _Parts:
-    """Return the shown columns by their places, and set their widths."""
+    """Return the columns above the rows, in the table and below the rows. Set the widths of those in the table."""
     without_room: list[_Fitted] = []
     below_width = max(width - len(_BELOW), 1)
     while True:
@@ -376,9 +390,10 @@ def _fit(fitted: Sequence[_Fitted], width: int) -> _Parts:
 
 
 def _widen(chosen: Sequence[_Fitted], width: int) -> None:
-    """Give the remaining width to columns that want more, the lowest rank first.
+    """Set the widths of the columns in a table.
 
-    First each column becomes readable, then each gets the width of its longest text.
+    Each column gets its least width. The remaining width goes to the columns that want more, the lowest rank first:
+    first each column becomes readable, then each gets the width of its longest text.
     """
     for column in chosen:
         column.width = column.least
@@ -401,7 +416,7 @@ def lay_out(
     has_styles: bool = False,
     zone: tzinfo = UTC,
 ) -> TextTable:
-    """Fit a table into a terminal.
+    """Return a table, fitted to the width of a terminal.
 
     Args:
         columns: columns of the table, each with a heading.

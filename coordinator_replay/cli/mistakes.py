@@ -1,4 +1,7 @@
-"""Answers to words that no command knows: the option or command that was meant, by spelling or meaning."""
+"""Messages about command lines that can't be run.
+
+They name the option or command that the user may have meant: one with a similar spelling or a similar meaning.
+"""
 
 from collections.abc import Mapping, Sequence
 

@@ -91,7 +91,7 @@ def _by_the_clock(text: str, zone: tzinfo) -> datetime:
 
 
 Time = datetime | LogTime
-"""A time as a command takes it; the API resolves a time relative to the end of the log."""
+"""A time as a command passes it to the API. The API turns a ``LogTime`` into a ``datetime``."""
 
 TIME = ParsedTime("time", parse_time, LogTime)
 """Option type of a time."""

@@ -63,6 +63,7 @@ class Common:
         cluster: name of the Kafka cluster; None if nobody named it.
         output: ``table``, ``json`` or ``csv``.
         wide: whether tables have all columns in full, whatever the terminal's width.
+        verbose: whether to log more, and to print the causes of an error.
         other_cluster: the second cluster of a command that compares two; None if only one was named.
     """
 
@@ -231,7 +232,7 @@ def read_config(path: Path, ctx: click.Context) -> dict[str, Any]:
     command (``[audit]``) apply to that command alone.
 
     Raises:
-        UsageError: the file can't be read, or names an option that does not exist.
+        UsageError: the file can't be read, or names an option or a command that does not exist.
     """
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -53,9 +53,10 @@ def to_json(value: object) -> str:
 
 
 def _cell(value: object) -> str:
-    """Return a value as a table shows it.
+    """Return a value as text for a table.
 
-    A type with a text form of its own is shown in that form.
+    The items of a list are shown by ``str`` if all are texts or dataclasses. Counts by name are shown with the largest
+    count first. Other lists and mappings are shown as JSON.
     """
     if isinstance(value, list | tuple) and all(isinstance(item, str) or is_dataclass(item) for item in value):
         return neutral("; ".join(map(str, value))) or NOTHING
@@ -184,10 +185,7 @@ def in_shown_zone(text: str) -> str:
 
 
 def _table_cell(value: object, column: AnswerColumn) -> Cell:
-    """Return a value for the layout.
-
-    The layout formats times itself.
-    """
+    """Return a value in the form that ``lay_out`` takes: a text, or a time, which ``lay_out`` formats itself."""
     if column.text is not None and value is not None:
         value = column.text(value)
     if isinstance(value, datetime):

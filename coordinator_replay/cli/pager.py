@@ -16,7 +16,7 @@ LESS_OPTIONS = "FRSX"
 def pager_command() -> Sequence[str] | None:
     """Return the command in PAGER.
 
-    Return None if PAGER is not set, or nobody sits at a terminal.
+    Return None if PAGER is not set or can't be parsed, or if standard input or output is not a terminal.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return None

@@ -36,7 +36,7 @@ def shown_progress(spark: Any, *, console: Console | None = None) -> Iterator[Sh
     """Show progress on standard error until the block ends.
 
     Args:
-        spark: the session whose stages become bars.
+        spark: the session whose running tasks the bar counts.
         console: the console that shows the progress.
     """
     console = console or Console(stderr=True)

@@ -162,9 +162,9 @@ def _echo(lines: "Iterable[str]") -> None:
 
 
 def _shown_places(blocks: "Sequence[Sequence[str]]", most_lines: int) -> tuple[int, int]:
-    """Return the place of the first rebalance that is named, and of the first that is explained.
+    """Return the index of the first rebalance that is named, and of the first that is explained.
 
-    The last rebalance is always explained.
+    The last rebalance is always explained. Both results are 0 if there is room to explain all.
 
     Args:
         blocks: the lines about each rebalance.

@@ -29,10 +29,7 @@ from coordinator_replay.listing import counted
 
 
 def print_written(common: Common, path: Path, text: str, **facts: object) -> None:
-    """Print what was written.
-
-    People get a sentence, and programs get an object.
-    """
+    """Print that a file was written: ``text``, or the path and the facts as an object if the output form is JSON."""
     end_waiting()
     if common.output == "json":
         click.echo(to_json({"file": str(path), **facts}))

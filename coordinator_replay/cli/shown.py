@@ -1,4 +1,4 @@
-"""Parts with which commands print, each loaded when a command prints."""
+"""Functions with which commands print. The module of each function is loaded at its first use."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""A line on the terminal while an answer takes longer than a second. It is removed before the answer begins."""
+"""A line on the terminal for an answer that takes longer than a second. It is removed before the answer is printed."""
 
 import os
 import sys
