@@ -24,6 +24,7 @@ class Return(NamedTuple):
     Attributes:
         is_same_instance: whether the instance id shows that both members are the same client.
         is_ambiguous: whether other members have the same client id and host.
+        offset: log offset of the record with which the member joined.
     """
 
     member: Member
@@ -47,10 +48,7 @@ class Return(NamedTuple):
 
     @property
     def silence_ms(self) -> int:
-        """Return the time from the client's last sign of life to the removal of its old member.
-
-        Return 0 if this time is not known.
-        """
+        """Return the time from the departed member's last sign of life to its removal; 0 if it is not known."""
         return elapsed_ms(self.departed.seen_ms, self.departed.left_ms) or 0
 
     @property
@@ -105,7 +103,7 @@ class Return(NamedTuple):
 
 @lru_cache(maxsize=1)
 def returns(situation: Situation) -> tuple[list[Return], list[tuple[Member, int]]]:
-    """Return the members that came back, and the new members.
+    """Return the members that came back, and the new members, each with the log offset of the record of its join.
 
     Cached, because several rows need them for the same situation.
     """
@@ -157,9 +155,9 @@ def is_same_client(member: Member, other: Member | Departed) -> bool:
 
 
 def _is_shared(situation: Situation, member: Member, candidates: Sequence[Departed]) -> bool:
-    """Return whether another member has the same client id and host.
+    """Return whether another member has the same client id and host, so that the other one may have come back instead.
 
-    If so, either member may have come back.
+    The other member is still in the group, or it was removed at most RETURN_MS ago.
     """
     there = [other for other in situation.before.values() if is_same_client(member, other)]
     left = {event.member_id for event in situation.left}
@@ -172,7 +170,7 @@ def _is_shared(situation: Situation, member: Member, candidates: Sequence[Depart
 
 
 def twin(situation: Situation, member: Member) -> Member | None:
-    """Return another present member with the client id and host of a dynamic member.
+    """Return another dynamic member with the same client id and host that stays in the group; None if there is none.
 
     A static member has no twin, because its instance id identifies it.
     """
@@ -195,7 +193,8 @@ def twin(situation: Situation, member: Member) -> Member | None:
 def namesake(situation: Situation, member: Member) -> Departed | None:
     """Return the last removed dynamic member with the same client id and host, however long ago it was removed.
 
-    The new member may be the same client after a long absence.
+    Return None if there is none, or if the new member is static. The new member may be the same client after a long
+    absence.
     """
     if member.instance_id is not None:
         return None
@@ -211,10 +210,10 @@ def has_twin(situation: Situation, removed: Member | None) -> bool:
 
 
 def successor(situation: Situation, removed: Member) -> tuple[Member, Sign] | None:
-    """Return the new member of a client that had come back before its old member was removed.
+    """Return the member as which a removed member's client was back before the removal, and the record of its join.
 
-    The new member joined after the last record that shows the old member alive, and has an epoch that the old member
-    never reached. The second result is the record with which the new member joined.
+    This member has the same client id and host, joined after the removed member's last sign of life, and reached a
+    higher epoch than the removed member. Return None if there is no such member, or if the removed member is static.
     """
     seen = situation.history.last_seen(removed.member_id)
     if seen is None or removed.instance_id is not None:

@@ -65,7 +65,7 @@ class Departure(NamedTuple):
 
 @lru_cache(maxsize=1)
 def departures(situation: Situation) -> Sequence[Departure]:
-    """Return each removed member with the reason.
+    """Return each removed member with the cause of its removal.
 
     The result is cached, because several rows need it for the same situation.
     """
@@ -94,7 +94,7 @@ def _alive(situation: Situation, member: Member) -> Fact:
 
 
 def _since(kind: FactKind, situation: Situation, member: Member, sign: Sign, **fields: Any) -> Fact:
-    """Return a fact about a member that a record shows, at a time before its removal."""
+    """Return a fact about a member and an earlier record, with the time from this record to the member's removal."""
     place, ago_ms = situation.place(sign.offset, sign.partition), elapsed_ms(sign.at_ms, situation.removed_ms)
     return about(kind, member, since=place, elapsed_ms=ago_ms, **fields)
 
@@ -216,9 +216,9 @@ def _commits(situation: Situation, member: Member) -> tuple[Sign | None, Sign | 
 
 
 def _is_recent(situation: Situation, member: Member, commit: Sign) -> bool:
-    """Return whether a commit is younger than the member's session timeout.
+    """Return whether the time from a commit to the removal is shorter than the member's session timeout.
 
-    If that timeout is unknown: whether the commit is younger than most session timeouts.
+    If the session timeout is not on record, return whether this time is shorter than TOO_SOON_MS.
     """
     committed_ms = elapsed_ms(commit.at_ms, situation.removed_ms)
     return committed_ms is not None and committed_ms < (_session_ms(member) or TOO_SOON_MS)

@@ -226,7 +226,7 @@ def named(kind: FactKind, names: Sequence[str], **fields: Any) -> Fact:
 def fact_rows(evidence: Evidence) -> list[dict[str, Any]]:
     """Return the facts of evidence in the form of rows.
 
-    A question that a sentence leaves open is not stored as a fact: the row's alternatives have it.
+    UNDECIDED facts are left out, because the alternatives of the rebalance have their causes.
     """
     return [
         fact_row(number, fact)

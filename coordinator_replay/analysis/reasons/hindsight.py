@@ -80,7 +80,7 @@ def _came_back(situation: Situation, back: Return) -> Sentence:
 def revised(reason: Reason, revision: Revision) -> Reason:
     """Return the reason of the earlier rebalance, given the new facts.
 
-    A certain cause stays. A cause that also rests on other members stays, with the new cause as an alternative.
+    A certain cause stays. If the cause also rests on other members, it stays, and the new cause becomes an alternative.
     """
     if reason.confidence is Confidence.CERTAIN or reason.cause is revision.cause:
         return reason
@@ -100,7 +100,10 @@ def revised(reason: Reason, revision: Revision) -> Reason:
 
 
 def decided(sentence: Sentence) -> Sentence:
-    """Return a sentence without the question that it left open."""
+    """Return a sentence of evidence without its UNDECIDED facts.
+
+    An UNDECIDED fact says that the log does not show which of several causes is the right one.
+    """
     return tuple(fact for fact in sentence if fact.kind is not FactKind.UNDECIDED)
 
 

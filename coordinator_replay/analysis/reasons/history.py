@@ -76,7 +76,17 @@ class Conversion(NamedTuple):
 
 
 class Departed(NamedTuple):
-    """Facts about a removed member that show whether the same client returns later."""
+    """Facts about a removed member that show whether the same client returns later.
+
+    Attributes:
+        protocol: the chosen protocol of a classic member.
+        version: version of the member's metadata for this protocol.
+        timeout_ms: the larger one of the member's session timeout and rebalance timeout.
+        left_ms: time of the removal.
+        partition: log partition of the record that removed the member.
+        offset: log offset of this record.
+        seen_ms: time of the member's last sign of life; None if it is not on record.
+    """
 
     member_id: str
     instance_id: str | None
@@ -93,9 +103,11 @@ class Departed(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A member whose regex is not resolved yet.
+    """A member whose regex is not resolved yet. Its join or new subscription counts when the regex is resolved.
 
-    Until the regex is resolved, the member does not count.
+    Attributes:
+        has_joined: whether the member joined with the regex; False if it changed its subscription to the regex.
+        offset: log offset of the record of the join or the change.
     """
 
     regex: str
@@ -109,7 +121,7 @@ class GroupHistory:
 
     Attributes:
         topics: names of the topics in the group's records.
-        seen: each member's last sign of life in its own records.
+        seen: each member's last sign of life in its own records, as the fields of a ``Sign``.
         synced: the end of the last join phase of a classic group, at which all its members were alive.
         departed: members that were removed, oldest first.
         waiting: members whose regex is not resolved yet.
@@ -154,7 +166,10 @@ class GroupHistory:
         return bool(self.commits)
 
     def last_seen(self, member_id: str) -> Sign | None:
-        """Return a member's last sign of life in the group's own records."""
+        """Return a member's last sign of life in the group's own records.
+
+        If none of them is about this member alone, return ``synced``.
+        """
         own = self.seen.get(member_id)
         return self.synced if own is None else Sign(*own)
 
@@ -395,7 +410,7 @@ def topics_of(member: Member) -> tuple[str, ...]:
 
 
 def coverage(members: Iterable[Member]) -> dict[str, set[int]]:
-    """Return partitions assigned to any of some classic members, by topic."""
+    """Return all partitions that these members of a classic group are assigned, by topic."""
     covered: dict[str, set[int]] = {}
     for member in members:
         if member.current is not None:

@@ -1,13 +1,13 @@
 """The decision whether a rebalance timeout can have removed a member, at the end of a join phase or a sync phase.
 
 The join phase of a classic group ends when every member has joined again, or else after the largest rebalance timeout
-of the members, which is at least 0. Dynamic members without a waiting JoinGroup are removed then; static members stay
-until their sessions time out (``GroupMetadataManager.completeClassicGroupJoin``). A join phase that begins in Empty
-lasts for the initial delay, and has no earlier members. From Kafka 2.8.1 on the sync phase has a timer of the same
-length, which removes members of both kinds (``expirePendingSync``). In a consumer group both timers of a member on the
-classic protocol last for its own rebalance timeout.
+of the members (a negative one counts as 0). Dynamic members that have not joined again are removed then; static members
+stay until their sessions time out (``GroupMetadataManager.completeClassicGroupJoin``). A join phase that begins in
+Empty lasts for the initial delay, and has no earlier members. From Kafka 2.8.1 on, the sync phase has a timer of the
+same length, which removes dynamic and static members (``expirePendingSync``). In a consumer group, both timers of a
+member on the classic protocol last for its own rebalance timeout.
 
-No record shows a timer that fired. Records show whether there was time enough for one.
+No record shows that a timer ended. But records show whether there was enough time for the timer to end.
 """
 
 from collections.abc import Sequence
@@ -40,10 +40,11 @@ def could_expire(situation: Situation, member: Member) -> bool:
 
 
 def _has_synced(situation: Situation, member: Member, waited_ms: int) -> bool:
-    """Return whether a static member was removed so late that the sync phase of its generation did not remove it.
+    """Return whether a static member was removed too late for the sync timer of its generation.
 
-    When the end of a sync phase removes a member, the rebalance that follows lasts for one join phase. No other phase
-    removes a static member.
+    The end of a sync phase removes the member and begins a rebalance, which lasts for one join phase. So the removal is
+    on record at most two timeouts after the generation's join phase ended. No other timer of a phase removes a static
+    member. Return False for other members, or if this is not known.
     """
     attempts = situation.opening.changes.get("attempts") or 1
     if situation.group_type is not GroupType.CLASSIC or member.instance_id is None or attempts > 1:
@@ -55,8 +56,8 @@ def _has_synced(situation: Situation, member: Member, waited_ms: int) -> bool:
 def least_timeout_ms(situation: Situation, member: Member) -> int:
     """Return the lowest possible duration of the timer that may have removed a member.
 
-    In a classic group, all members that were in the group the whole time count: the removed member and the members that
-    stayed.
+    In a classic group, the timer lasts for the largest timeout of all members. The removed member and the members that
+    stayed were certainly among them.
     """
     own_ms = member.subscription_or_empty.least_rebalance_ms
     return max(own_ms, _least_of_stayers(situation)) if situation.group_type is GroupType.CLASSIC else own_ms
@@ -64,9 +65,9 @@ def least_timeout_ms(situation: Situation, member: Member) -> int:
 
 @lru_cache(maxsize=1)
 def _least_of_stayers(situation: Situation) -> int:
-    """Return the largest timeout of the members that were in the group the whole time.
+    """Return the largest timeout of the members that stayed; 0 if none stayed. The lower value of each member counts.
 
-    Cached, because several members need it.
+    Cached, because several removed members need it.
     """
     timeouts = [0]
     for after in situation.opening.members:
@@ -90,10 +91,14 @@ def longest_timeout_ms(situation: Situation) -> int | None:
 
 
 def longest_join_ms(situation: Situation) -> int | None:
-    """Return the longest possible duration of the join phase before a classic generation; None if it is not known.
+    """Return the longest possible duration of the join phase before a classic generation.
 
-    A join phase from Empty lasts for the initial delay, which is not on record. If nobody has joined when the timer
-    ends, the phase goes on while static members are in the group. A dynamic member that stayed had joined by then.
+    This is the largest rebalance timeout of the members. Return None in three cases:
+
+    - The group was Empty. Then the phase lasted for the initial delay, which is not on record.
+    - The rebalance timeout of a member is not on record.
+    - The group had static members, and no dynamic member stayed. Then it may be that nobody had joined when the timer
+      ended, so that the phase continued. A dynamic member that stayed must have joined before the timer ended.
     """
     before = situation.before
     if not before:
@@ -132,7 +137,10 @@ def did_others_wait(situation: Situation, others: Sign | None) -> bool | None:
 
 
 def rebalance_timeout_ms(situation: Situation, member: Member) -> int | None:
-    """Return the rebalance timeout that applies to a member, as in records."""
+    """Return the rebalance timeout that applies to a member, as in the records: it may be -1, or None if it is absent.
+
+    In a classic group, this is the largest rebalance timeout of all members.
+    """
     is_classic = situation.group_type is GroupType.CLASSIC
     return _largest_on_record(situation) if is_classic else member.subscription_or_empty.rebalance_timeout_ms
 

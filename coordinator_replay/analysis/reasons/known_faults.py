@@ -15,14 +15,14 @@ many."""
 
 
 def known_faults(situation: Situation) -> list[Sentence]:
-    """Return sentences on known faults that leave the same records as a classic rebalance."""
+    """Return sentences on known faults that leave the same records as this classic rebalance."""
     if situation.group_type is not GroupType.CLASSIC:
         return []
     return [*_without_assignment(situation), *_crowd(situation)]
 
 
 def _without_assignment(situation: Situation) -> list[Sentence]:
-    """Return a sentence on members for which the leader sent no assignment.
+    """Return sentences on members for which the leader sent no assignment, and on the fault that may be the cause.
 
     The coordinator writes 0 bytes for a member that the leader's SyncGroup does not name. An assignment that the leader
     made empty has a version and a length.

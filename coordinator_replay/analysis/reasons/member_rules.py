@@ -298,7 +298,12 @@ def _silent_when_removed(back: Return) -> Fact:
 
 
 def has_polled_late(back: Return) -> bool:
-    """Return whether a client that came back may have exceeded its max.poll.interval.ms, by the records."""
+    """Return whether a client that came back may have exceeded its max.poll.interval.ms.
+
+    It may if it joined again under its old member id. It also may if no record had shown it alive for its timeout
+    (``Departed.timeout_ms``), or for up to POLL_SLACK_MS longer, before its removal. But the second does not count if
+    the client came back by instance id, or with another protocol or version.
+    """
     return back.is_same_process or _was_silent(back)
 
 

@@ -234,8 +234,8 @@ class _Values(dict[str, object]):
 def _who(fact: Fact) -> str:
     """Return the words for a fact's members.
 
-    A classic group keeps the client id and host of the first member that joined with an instance id, even if another
-    process has this instance id now.
+    For a static member on the classic protocol, they say "first joined as client". A classic group keeps the client id
+    and host of the first process that used the instance id, even if another process uses it now.
     """
     client = fact.client or Client(None, None, None, False)
     where = " on ".join(filter(None, (client.client_id, (client.host or "").lstrip("/"))))

@@ -28,8 +28,8 @@ class Situation:
         topic_changes: when topics changed, as far as known.
         left: events of members that were removed.
         resolved: events of regexes that were resolved.
-        joined: members that joined, with the offsets of their records. Members that joined before, but count only from
-            now on, are among them.
+        joined: members that joined, with the offsets of their records. Members that joined before, but whose regex is
+            resolved only now, are among them (see ``Waiting``).
         resubscribed: members that changed their subscription: the old subscription, the member now, the record's
             offset.
     """
@@ -148,7 +148,7 @@ class Situation:
         return self.history.synced.at_ms if self.history.synced is not None else self.history.rebalanced_ms
 
     def changes_since(self, topics: set[str]) -> list[tuple[str, DatedTopicChange]]:
-        """Return the changes of topics between the previous rebalance and this rebalance."""
+        """Return the changes of these topics since the previous rebalance and up to this one, each with its topic."""
         after_ms = self.last_sync_ms if self.group_type is GroupType.CLASSIC else self.history.rebalanced_ms
         return between(self.topic_changes, sorted(topics), after_ms, self.started_ms)
 

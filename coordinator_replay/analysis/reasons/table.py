@@ -1,7 +1,8 @@
 """The decision table: every row in the order of its rank, and the reason it leads to.
 
-All rows are evaluated. The first row whose footprint is found names the cause. If a lower row finds another cause,
-which is no part of the first cause, both are named with their evidence, and neither is certain.
+All rows are evaluated. The first row whose footprint is found names the cause. If a lower row finds another cause that
+is no part of the first cause (``ReasonRule.explains``), the lower cause becomes an alternative. Its evidence is added,
+and the first cause is not certain.
 """
 
 from collections.abc import Sequence
@@ -175,7 +176,7 @@ def _join_reason(situation: Situation, cause: Cause) -> JoinReason:
 
 
 def _delay_ms(situation: Situation, topics: Sequence[str]) -> int | None:
-    """Return the time from the change of some topics to the rebalance that this change caused."""
+    """Return the time from the change of these topics to the rebalance that it caused; None if it is not on record."""
     changes = situation.changes_since(set(topics))
     if not changes and situation.group_type is GroupType.CLASSIC:
         changes = between(situation.topic_changes, topics, None, situation.started_ms)[-1:]

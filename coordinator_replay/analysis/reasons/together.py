@@ -1,11 +1,11 @@
-"""Facts about members: members with the same client id and host share a sentence if it is true of each."""
+"""Evidence about several members: members with the same client id and host share their sentences if these are alike."""
 
 from collections.abc import Iterable, Sequence
 
 from coordinator_replay.analysis.reasons.facts import Evidence, Fact, FactKind, Sentence
 
 MOST_TOLD = 20
-"""Largest number of members or clients with a sentence; other members are only counted."""
+"""Largest number of groups of members that share sentences; the members of further groups are only counted."""
 
 OF_RETURNS = frozenset(
     {
@@ -18,16 +18,17 @@ OF_RETURNS = frozenset(
         FactKind.SILENT_WHEN_REMOVED,
     }
 )
-"""Kinds of facts that name an earlier member for each member."""
+"""Kinds of facts that name an earlier member, in ``others``, for each member."""
 
 
 def together(of_members: Iterable[Evidence]) -> list[Sentence]:
-    """Return the evidence about members.
+    """Return the evidence about several members, with fewer sentences.
 
-    Members with the same client id and host share a sentence that is true of each.
+    Members with the same client id and host share their sentences if all these sentences differ only in the members.
+    A static member shares none. After MOST_TOLD groups of such members, the other members are only counted.
 
     Args:
-        of_members: the evidence about each member; the first sentence is about the member.
+        of_members: the evidence about each member. Its first fact names the member and the member's client.
     """
     alike: dict[tuple[object, ...], list[Evidence]] = {}
     for evidence in of_members:
@@ -63,9 +64,9 @@ def _merged(facts: Sequence[Fact]) -> Fact:
 
 
 def _client(fact: Fact) -> tuple[str | None, ...]:
-    """Return the values that members must have in common to share a sentence.
+    """Return the values that members must have in common to share their sentences.
 
-    Static members do not share a sentence.
+    For a static member, this is its member id, so that it shares none.
     """
     client = fact.client
     if client is None or client.instance_id is not None or client.client_id is None:

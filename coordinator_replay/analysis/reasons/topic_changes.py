@@ -54,11 +54,9 @@ def change_fact(changes: TopicChanges, topic: str, change: DatedTopicChange) -> 
 def between(
     changes: TopicChanges, topics: Iterable[str], after_ms: int | None, until_ms: int | None
 ) -> list[tuple[str, DatedTopicChange]]:
-    """Return changes of some topics in a time range, oldest first.
+    """Return changes of some topics in a time range, oldest first, each with the topic's name.
 
-    The begin of the range is excluded, and its end included.
-
-    A moment that is not on record is before all changes.
+    The begin of the range is excluded, and its end included. A begin or end of None lies before all changes.
 
     >>> between({"a": [DatedTopicChange(5, "created", 1), DatedTopicChange(9, "removed", 0)]}, ["a", "b"], 5, 9)
     [('a', DatedTopicChange(at_ms=9, change='removed', partition_count=0))]
@@ -92,7 +90,7 @@ def partition_count(changes: Sequence[DatedTopicChange], at_ms: int | None) -> i
 def partitions_since(
     changes: Sequence[DatedTopicChange], until_ms: int | None
 ) -> Iterator[tuple[DatedTopicChange, range]]:
-    """Yield the partitions of a topic, grouped by the change that added them.
+    """Yield the changes that added partitions to a topic since its last removal, each with the added partitions.
 
     Args:
         changes: changes of the topic, oldest first.

@@ -25,7 +25,12 @@ from coordinator_replay.engine.model import GroupType, Member
 
 
 def unseen_beginnings(situation: Situation, cause: Cause) -> tuple[Cause, ...]:
-    """Return causes that may have begun a rebalance without a record, beside the cause on record."""
+    """Return other causes that may have begun a rebalance but left no record.
+
+    Args:
+        situation: the rebalance.
+        cause: the cause that records show.
+    """
     if situation.group_type is not GroupType.CLASSIC:
         return tuple(_before_epoch(situation))
     if situation.before:
@@ -35,7 +40,7 @@ def unseen_beginnings(situation: Situation, cause: Cause) -> tuple[Cause, ...]:
 
 
 def _before_epoch(situation: Situation) -> Iterator[Cause]:
-    """Yield causes of a new epoch.
+    """Yield causes of a new epoch that may have left no record.
 
     A group of the newer protocols continues to count from its last epoch. If it has a first epoch again, it was deleted
     in between, without a record that shows it. If no record shows the classic generation before a conversion, the
@@ -49,10 +54,10 @@ def _before_epoch(situation: Situation) -> Iterator[Cause]:
 
 
 def _in_join_phase(situation: Situation, cause: Cause) -> Iterator[Cause]:
-    """Yield causes of a new generation of a group with members.
+    """Yield causes that may have begun the join phase of a group with members, and left no record.
 
-    MEMBER_JOIN also stands for a client that came and left without a record. Beside a member that did join,
-    MEMBER_LEAVE stands for it.
+    MEMBER_JOIN also stands for a client that came and left without a record. If MEMBER_JOIN is already the cause on
+    record, MEMBER_LEAVE stands for such a client.
     """
     yield Cause.LEADER_REJOIN
     yield Cause.MEMBER_JOIN

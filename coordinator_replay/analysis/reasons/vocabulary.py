@@ -1,4 +1,4 @@
-"""The words of a reason."""
+"""The causes of rebalances with their meanings, the confidence in a cause, and the results of the decision table."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -122,7 +122,11 @@ class Reason(NamedTuple):
     """The reason of a rebalance.
 
     Attributes:
-        unseen: causes that may have begun the rebalance without a record.
+        alternatives: other possible causes.
+        triggers: ids of the members that caused the rebalance.
+        metadata_delay_ms: time from the change of topics to the rebalance that it caused; None if another cause is
+            named, or if the time is not on record.
+        unseen: other causes that may have begun the rebalance but left no record.
     """
 
     cause: Cause
