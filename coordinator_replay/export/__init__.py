@@ -1,1 +1,4 @@
-"""Exports: the topic of a running cluster as a dump, once or continuously, and audits that follow an export."""
+"""Exports, which write the topic of a running cluster into a dump.
+
+``topic`` exports once, ``follow`` continuously. ``audit_follow`` audits what a continuous export has written.
+"""

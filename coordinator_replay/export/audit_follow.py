@@ -1,10 +1,11 @@
-"""Continuous audits: soon after a follower writes records into a dump, they are in the tables.
+"""Continuous audits: the records that ``export --follow`` writes into a dump are in the tables soon afterwards.
 
-Each round audits the folders that have become complete since the round before, with the same audit as a nightly run. A
-merged folder has no new records, so it is not audited again. From time to time the tables are maintained, because each
-audit adds files to them.
+Each round audits the folders that have become complete since the round before. The audit is the same as a nightly
+audit. A merged folder has no new records, so it is not audited again. From time to time the tables are maintained,
+because each audit adds files to them.
 
-A restarted follower continues after the batches in the ledger, however large the dump is by then.
+The ledger has the batches that were audited. So a restarted follower audits only the batches that are not in the
+ledger.
 """
 
 import threading
@@ -19,7 +20,7 @@ from coordinator_replay.pipeline.ledger import Run
 
 
 def audited_batches(runs: Iterable[Run], stream: str | None) -> set[int]:
-    """Return the batches of a stream that followers have audited."""
+    """Return the batches of a stream that followers have audited; an empty set if ``stream`` is None."""
     of_stream = (run.inputs for run in runs if stream is not None and run.settings.get("follow") == stream)
     names = (uri.rpartition("/")[2] for inputs in of_stream for uri in inputs)
     folders = filter(None, map(ExportFolder.parse, names))
@@ -31,8 +32,8 @@ class AuditFollower:
     """A follower that audits new folders, and its progress.
 
     Attributes:
-        dump: the dump into which a follower exports.
-        audit: function that audits folders.
+        dump: the dump into which ``export --follow`` writes.
+        audit: function that audits folders, given by their URIs.
         maintain: function that maintains the tables.
         log: function that gets a line if an audit or upkeep is postponed.
         maintain_every: seconds between two rounds of upkeep.
@@ -53,7 +54,7 @@ class AuditFollower:
         """Audit new folders again and again, until ``stopped`` is set.
 
         Args:
-            stopped: set to end the follower, which ends between two audits.
+            stopped: the event that ends the follower; an audit that has begun is finished first.
             every: seconds between two looks at the dump.
         """
         while not stopped.is_set():
@@ -66,7 +67,8 @@ class AuditFollower:
     def step(self) -> None:
         """Audit new folders, and maintain the tables if upkeep is due.
 
-        If there were new folders, put upkeep off, but for no longer than ``maintain_every`` seconds.
+        While there are new folders, put upkeep off, but for no longer than ``maintain_every`` seconds. Before the first
+        audit there is no upkeep.
         """
         if new := self.new_folders():
             self.audit([self.dump.uri_of(folder) for folder in new])
@@ -78,7 +80,10 @@ class AuditFollower:
             self.maintain_at = time.monotonic() + self.maintain_every
 
     def new_folders(self) -> list[ExportFolder]:
-        """Return complete folders with batches that were not audited yet, in order."""
+        """Return complete folders with batches that were not audited yet, in order.
+
+        A folder is left out if a merged folder has its batches.
+        """
         complete = {folder for folder, done in self.dump.folders().items() if done}
         return sorted(
             folder

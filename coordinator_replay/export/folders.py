@@ -1,4 +1,8 @@
-"""The folder of an exported dump: a folder for each batch, merged by hour, and the topic id."""
+"""The folder of an exported dump.
+
+It has a subfolder for each batch of records, and a file with the topic id. ``ExportedDump.merge_hours`` merges the
+subfolders of an hour into one.
+"""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -65,7 +69,8 @@ class ExportedDump:
     def place(self, number: int, now: datetime) -> tuple[ExportFolder, bool]:
         """Return the folder of a batch, and whether the folder has the whole batch already.
 
-        A batch that is repeated because its export was killed goes to the same folder as before.
+        A batch that is repeated because its export was killed goes to the same folder as before. If the batch was
+        merged with others, return the merged folder.
         """
         there = [(folder, done) for folder, done in self.folders().items() if folder.first <= number <= folder.last]
         complete = [folder for folder, done in there if done]
@@ -90,7 +95,7 @@ class ExportedDump:
     def check_topic(self, topic_id: str) -> None:
         """Check that an export comes from the topic of earlier exports.
 
-        The first export stores the topic id.
+        The first export stores the topic id. If the brokers have no topic ids, check nothing.
 
         Args:
             topic_id: the topic's id in the cluster.
@@ -111,10 +116,10 @@ class ExportedDump:
             )
 
     def merge_hours(self, spark: SparkSession, now: datetime) -> list[ExportFolder]:
-        """Merge the folders of each hour that is over, and remove folders that were merged a while ago.
+        """Merge the folders of hours that are over, and remove folders that were merged ``REMOVED_AFTER`` ago.
 
         Returns:
-            The new folders.
+            The new folders, one for each merged hour.
         """
         folders = self.folders()
         self._remove_merged([folder for folder, done in folders.items() if done], now)
@@ -161,9 +166,10 @@ class ExportedDump:
 
 
 def _mergeable(folders: dict[ExportFolder, bool], this_hour: str) -> list[list[ExportFolder]]:
-    """Return folders to merge, by hour.
+    """Return lists of folders to merge, one list for each hour.
 
-    The hour is over, and its folders are complete, consecutive, and not merged yet.
+    An hour counts if it is over, and if it has at least two folders that are complete and not merged yet. The numbers
+    of their batches must be consecutive.
     """
     merged = superseded(folder for folder, done in folders.items() if done)
     hours: dict[str, list[ExportFolder]] = {}

@@ -1,8 +1,8 @@
-"""A continuous export: records are written as they come, before the cleaner can remove any.
+"""A continuous export (``export --follow``): records are written as they come, before the cleaner can remove any.
 
-The stream is the stream of a single export (``topic.py``) with a trigger that fires at an interval. Checkpoint and
-folders are the same, so either kind of export continues the other. A follower may be killed at any time: the next one
-writes the unfinished batch again, with the same offsets, into the same folder.
+The follower reads the same stream as a single export (``topic.py``), but with a trigger that fires at an interval.
+Both use the same checkpoint and the same folders, so either kind of export continues the other. A follower may be
+killed at any time: the next follower writes the unfinished batch again, with the same offsets, into the same folder.
 
 Kafka's clients wait some minutes for a broker that restarts. If that is not enough, the query ends and the follower
 starts it again, as often as needed. Some failures do not end by waiting: a missing permission, a topic that was created
@@ -36,7 +36,7 @@ from coordinator_replay.export.topic import (
 from coordinator_replay.pipeline.host.failure import FAILURES, reason
 
 COMMAND = "export --follow"
-"""Name of a follower in the lock of its dump. An export that finds the dump locked recognises the follower by it."""
+"""Name of a follower in the lock of its dump. By this name, an export that finds the dump locked knows the follower."""
 
 _PASSING = re.compile(
     r"TimeoutException|TimeoutError|DisconnectException|NetworkException|NotLeaderOrFollowerException"
@@ -59,8 +59,8 @@ class Following:
 
     Attributes:
         every_ms: interval at which the follower asks for new records.
-        stopped: set to end the follower.
-        log: function that gets a line for each batch and each other event.
+        stopped: the event that ends the follower.
+        log: function that gets a line for each batch with records, and for each other event.
     """
 
     every_ms: int
@@ -154,7 +154,11 @@ class _Follower:
         self._following.log(line)
 
     def _report(self, query: StreamingQuery, folders: dict[int, str], reported: int) -> int:
-        """Log the batches after the last reported batch, and return the number of the newest reported batch."""
+        """Log the batches after batch ``reported``, and return the number of the newest logged batch.
+
+        Batches without records are not logged. After ``_QUIET_SECONDS`` without a line, log that there are no new
+        records.
+        """
         for progress in query.recentProgress:
             batch: dict[str, Any] = json.loads(progress.json)
             if batch["batchId"] <= reported or not batch["numInputRows"]:
@@ -181,7 +185,7 @@ class _Follower:
 
 
 def _lag(batch: dict[str, Any]) -> str:
-    """Return the lag of a batch's end behind the end of the log, in words."""
+    """Return in words how many offsets the end of a batch is behind the end of the log, over all log partitions."""
     behind = 0
     for source in batch["sources"]:
         ends, latest = offsets_by_partition(source["endOffset"]), offsets_by_partition(source.get("latestOffset"))
@@ -190,9 +194,9 @@ def _lag(batch: dict[str, Any]) -> str:
 
 
 def _let_finish(query: StreamingQuery) -> None:
-    """Wait for the batch that is being written.
+    """Wait until the batch that is being written is complete, but at most ``_LAST_BATCH_SECONDS``.
 
-    If the batch takes too long, the next follower repeats it.
+    The next follower repeats a batch that is not complete.
     """
     until = time.monotonic() + _LAST_BATCH_SECONDS
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < until:

@@ -1,16 +1,16 @@
 """Export from a running cluster: records since the last export, through Spark's Kafka source.
 
-Spark's own streams do the book-keeping. A stream with the trigger ``availableNow`` reads up to the end that the log
-had when it began, and stops. Its checkpoint is in the dump's folder: the offsets to read are written there before
-they are read, and confirmed when the files are complete. So an export that was killed is repeated with the same
-offsets into the same folder. No record is left out, and none is stored twice. Partitions that are added to the topic
-are found.
+A stream of Spark keeps account of the offsets. With the trigger ``availableNow``, the stream reads up to the end that
+the log had when the stream began, and stops. The stream's checkpoint is in the dump's folder. Spark writes the offsets
+of a batch into the checkpoint before it reads them, and confirms them when the batch's files are complete. So after an
+export that was killed, the next export writes the same offsets into the same folder. No record is left out, and none is
+stored twice. Partitions that are added to the topic are found.
 
-If the cleaner has removed records since the last export, new records do not show which older records were removed.
-``again`` reads the topic from its start once more, into a new folder, which shows the records that remain.
+If the cleaner has removed records since the last export, new records do not show which older records were removed. The
+option ``again`` reads the whole topic into a new folder, which shows the records that remain.
 
-Such a dump lacks everything that a consumer does not see: transaction markers, producer ids, batches. It includes
-commits of aborted and open transactions, because they can't be told from others.
+An exported dump lacks everything that a consumer does not see: transaction markers, producer ids, batches. It includes
+offset commits of aborted and open transactions, because nothing in a record tells them from other commits.
 """
 
 import json
@@ -47,10 +47,11 @@ class ExportOptions:
     Attributes:
         bootstrap_servers: addresses of the cluster.
         out: folder or URI of the dump, which all exports of one cluster share.
-        client: settings of Kafka's clients by their own names, above all security.
+        client: settings of Kafka's clients by Kafka's names, such as ``security.protocol``.
         partitions: partition count of the topic; None asks the cluster.
         min_partitions: smallest number of tasks that read; None for one task for each log partition.
-        again: whether to read the whole topic. The next export continues from the same offsets as without this option.
+        again: whether to read the whole topic. This changes nothing for the next export, which continues where the last
+            export without ``again`` ended.
     """
 
     bootstrap_servers: str
@@ -61,7 +62,7 @@ class ExportOptions:
     again: bool = False
 
     def settings(self) -> dict[str, str]:
-        """Return the settings of Kafka's clients."""
+        """Return the settings of Kafka's clients, with the addresses of the cluster."""
         return {**self.client, "bootstrap.servers": self.bootstrap_servers}
 
     def source(self, partitions: int) -> dict[str, str]:
@@ -83,11 +84,12 @@ class Exported:
     """Result of an export.
 
     Attributes:
-        folders: the folders that the export wrote, in order; two folders after an export that was killed.
+        folders: the folders that the export wrote, in order. If the last export was killed, its batch comes first, in a
+            folder of its own.
         from_offsets: by log partition, the first offset that the export asked for.
-        to_offsets: the end of the log, where the next export continues, by log partition.
-        records: number of records.
-        first_offsets: the offset of the first record that was read, by log partition.
+        to_offsets: by log partition, the offset after the last offset that the export asked for.
+        records: number of records in all folders together.
+        first_offsets: by log partition, the offset of the first record that was read.
     """
 
     folders: list[str] = field(default_factory=list)
@@ -97,9 +99,9 @@ class Exported:
     first_offsets: dict[int, int] = field(default_factory=dict)
 
     def behind(self) -> list[int]:
-        """Return log partitions whose first record comes later than the end of the last export.
+        """Return the log partitions with missing offsets between the end of the last export and the first new record.
 
-        The records in between were compacted away, or were transaction markers.
+        The records at the missing offsets were compacted away, or were transaction markers.
         """
         first = self.first_offsets
         return [
@@ -112,11 +114,13 @@ class Exported:
 def writer(
     dump: ExportedDump, wrote: Callable[[int, str], None], *, files: int | None = None
 ) -> Callable[[DataFrame, int], None]:
-    """Return the function that writes each batch of a stream to a folder of Parquet files.
+    """Return the function that writes a batch of a stream to a folder of Parquet files.
+
+    A batch that is completely written is not written again.
 
     Args:
         dump: the folder of the dump.
-        wrote: function that gets the number and the folder of each batch.
+        wrote: function that gets the number and the folder of each batch, also of a batch that was written before.
         files: largest number of files of a batch; None for one file for each task.
     """
 
@@ -134,9 +138,10 @@ def writer(
 
 
 def offsets_by_partition(offsets: Mapping[str, Mapping[str, int]] | None) -> dict[int, int]:
-    """Return offsets by partition, from the progress of a stream.
+    """Return the offsets of each log partition.
 
-    Before the first batch, the progress has no offsets: return an empty mapping.
+    Args:
+        offsets: offsets from the progress of a stream; None before the first batch.
     """
     return {int(partition): offset for partition, offset in (offsets or {}).get(TOPIC, {}).items()}
 
@@ -162,8 +167,8 @@ _NO_SPACE = "No space left on device"
 def sentence(problem: Exception) -> str:
     """Return a sentence on a failure of an export.
 
-    The sentence has the innermost cause, without Spark's own errors. If the failure is a known one, the sentence begins
-    with its meaning.
+    The sentence has the innermost cause, without Spark's own errors. If ``_REASONS`` has the meaning of the failure,
+    the sentence begins with this meaning.
     """
     text = str(problem)
     causes = re.findall(r"^Caused by: (?:[\w$]+\.)*([\w$]+: .+)$", text, re.MULTILINE)
@@ -192,7 +197,9 @@ def seeing_internal_topics(spark: SparkSession) -> Iterator[None]:
 
 
 def _describe_topic(spark: SparkSession, settings: Mapping[str, str]) -> tuple[int, str]:
-    """Ask the cluster for the topic's partitions and id, through the admin client that the Kafka source brings along.
+    """Ask the cluster for the topic, and return its partition count and its topic id.
+
+    The admin client that asks comes with the Kafka source.
 
     Raises:
         PrerequisiteError: the session lacks the Kafka source.
@@ -249,7 +256,8 @@ def _ask_partitions(
 def cluster_errors(options: ExportOptions) -> Iterator[None]:
     """Turn an error of Spark or Kafka's clients in the block into an error of this package, with one sentence.
 
-    A full disk is no error of the cluster: the next run repeats the work once there is space.
+    An error about a full disk is raised unchanged, because it is no error of the cluster. Once there is space, the next
+    export repeats the work.
 
     Raises:
         PrerequisiteError: the session lacks the Kafka source.
@@ -269,7 +277,9 @@ def cluster_errors(options: ExportOptions) -> Iterator[None]:
 def run_export(
     spark: SparkSession, options: ExportOptions, report: Callable[[str], None] = lambda _step: None
 ) -> Exported:
-    """Write the topic's records since the last export to a new folder of the dump.
+    """Write the topic's records since the last export to new folders of the dump.
+
+    With the option ``again``, write all records of the topic.
 
     Args:
         spark: a session that has the Kafka source.
@@ -302,7 +312,7 @@ def run_export(
 
 
 def _export_again(spark: SparkSession, options: ExportOptions, partitions: int, exported: Exported) -> None:
-    """Write the whole topic to a new folder.
+    """Write the whole topic to a new folder, and set the fields of ``exported``.
 
     Spark shows the folder's files only when all of them are complete.
     """
@@ -317,13 +327,13 @@ def _export_again(spark: SparkSession, options: ExportOptions, partitions: int, 
 
 
 def _extent(spark: SparkSession, folder: str) -> list[tuple[int, int, int]]:
-    """Return the first and the last offset of each log partition in a folder, a row for each partition."""
+    """Return a tuple for each log partition in a folder: its number, its first offset and its last offset."""
     extents = spark.read.parquet(folder).groupBy("partition").agg(functions.min("offset"), functions.max("offset"))
     return [(row[0], row[1], row[2]) for row in extents.collect()]
 
 
 def _sum_up(progress: Sequence[Any], exported: Exported) -> None:
-    """Add up the progress of the stream's batches. Each batch has one folder."""
+    """Add the records and offsets of a stream's batches to the result of an export."""
     for batch in progress:
         progressed = json.loads(batch.json)
         exported.records += progressed["numInputRows"]

@@ -1,4 +1,7 @@
-"""The entrance to the simulation: the names that other rooms may use, each loaded at its first use."""
+"""The entrance to the simulation: the names that code outside the simulation may import.
+
+The module of a name is loaded when the name is first used.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
-"""The page of a group's recorded life and its life under other settings, on one time axis.
+"""The page of ``what-if``: a group's recorded life and its simulated lives, on one time axis.
 
-For each life, it shows the rebalances, the owners of each partition, and the times without an owner. A client has the
-same colour in all lives, whatever its member ids are.
+For each life, the page shows the rebalances, the owners of each partition, and the times without an owner. A client has
+the same colour in all lives, whatever its member ids are.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,9 +51,9 @@ def life_labels(answer: WhatIf) -> list[str]:
 
 
 def clients_of(answer: WhatIf) -> Mapping[str, str]:
-    """Return the colour of each client.
+    """Return the colour of each client, by the client's name.
 
-    Clients on record come first.
+    The clients of the recorded life come first.
     """
     names = dict.fromkeys(name for life in answer.lives for name in life.by_member.values())
     return {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(names)}
@@ -93,13 +93,13 @@ def rebalance_rows(answer: WhatIf, clock: Clock) -> list[dict[str, Any]]:
 
 
 def _members_text(rebalance: Mapping[str, Any]) -> str:
-    """Return in words how many members there were before and after."""
+    """Return the numbers of members before and after a rebalance, as ``2 → 3``."""
     text = f"{counted_as(rebalance['members_before'])} → {counted_as(rebalance['members_after'])}"
     return text if rebalance["is_exact"] else f"{text} on record"
 
 
 def _clients_text(member_ids: Iterable[str] | None, by_member: Mapping[str, str]) -> str:
-    """Return the clients behind member ids, by name."""
+    """Return the sorted names of the clients behind member ids, as one text; ``none`` without member ids."""
     return neutral(", ".join(sorted(by_member.get(id_, id_) for id_ in member_ids or ()))) or "none"
 
 
@@ -121,9 +121,11 @@ def place_labels(answer: WhatIf) -> list[str]:
 
 
 def owner_columns(answer: WhatIf, clock: Clock) -> Mapping[str, Columns]:
-    """Return the owners of each partition in each life, and the times without an owner.
+    """Return the data of the figure of owners.
 
-    Simulated lives also have the times in which no consumer worked on a partition.
+    Returns:
+        ``lives-owned`` has the owners of each partition in each life. ``lives-idle`` has the times without an owner
+        and, in simulated lives, the times in which no consumer worked on a partition.
     """
     rows = {place: row for row, place in enumerate(places_of(answer))}
     colours, labels = clients_of(answer), life_labels(answer)
@@ -161,7 +163,7 @@ def _owned(ownership: Mapping[str, Any], life: Lived, clock: Clock, colours: Map
 
 
 def _idle(ownerships: Sequence[Mapping[str, Any]], clock: Clock) -> Iterable[dict[str, Any]]:
-    """Yield the times between two owners in which the record shows no owner."""
+    """Yield the times between two owners in which the rows of a life show no owner."""
     ordered = sorted(ownerships, key=lambda ownership: ownership["owned_from"])
     until: int | None = None
     for owned in ordered:
@@ -219,7 +221,7 @@ MOST_TABLE_ROWS = 2000
 
 
 def what_if_drawing(warehouse: Tables, answer: WhatIf, marks: Sequence[Mark] = ()) -> Drawing:
-    """Return the figures of all lives.
+    """Return the drawing of all lives: title, text and figures.
 
     Args:
         warehouse: the tables that the recorded life is from.

@@ -1,6 +1,6 @@
-"""What-if for groups in the tables.
+"""What-if for groups in the tables: reads a group's records and topics, and passes them to ``what_if.answer``.
 
-The module reads a group's records and topics, and simulates the group under other settings.
+``what_if`` answers for one group. ``what_if_all`` ranks all groups by the gain of one alternative.
 """
 
 import json
@@ -112,9 +112,7 @@ def what_if_all(
     end: datetime | None = None,
     known: dict[str, str] | None = None,
 ) -> tuple[list[Gain], list[str]]:
-    """Replay every group under other settings.
-
-    Groups that would gain most come first.
+    """Return the gain of an alternative for each group, the largest gain first.
 
     Args:
         warehouse: the tables to read.
@@ -125,7 +123,7 @@ def what_if_all(
         known: settings of the recorded lives that the log does not have.
 
     Returns:
-        The groups, the first of them with ranges, and sentences about groups without a prediction.
+        The gains, and sentences about groups without a prediction. Only the first ``_RANGED`` groups have ranges.
 
     Raises:
         UsageError: a setting is unknown, or the tables have no record of that range.
@@ -175,14 +173,17 @@ def _changes_to_consumer(alternative: Alternative) -> bool:
 
 
 def _obstacles(warehouse: Tables) -> dict[str, str]:
-    """Return what the log shows against a change to the consumer protocol, by group on the classic protocol."""
+    """Return, for each group on the classic protocol, what the log shows against a change to the consumer protocol.
+
+    For a group without an obstacle, this is ``_NO_OBSTACLE``.
+    """
     names, rows = run_saved_query(warehouse, _ON_CLASSIC)
     group, obstacle = names.index("group_id"), names.index("obstacle")
     return {row[group]: row[obstacle] for row in rows if row[obstacle] is not None}
 
 
 def _not_predicted(obstacles: Mapping[str, str], predicted: Collection[str]) -> list[str]:
-    """Return a note on groups on the classic protocol that have an obstacle and no prediction."""
+    """Return a note on the classic groups that have an obstacle and no prediction; an empty list if there are none."""
     others = [
         f"{group}: {obstacle}"
         for group, obstacle in obstacles.items()
@@ -272,7 +273,7 @@ def what_if(
     end: datetime | None = None,
     known: dict[str, str] | None = None,
 ) -> WhatIf:
-    """Replay a group's life under other settings.
+    """Simulate a recorded group under other settings.
 
     Args:
         warehouse: the tables to read.
@@ -284,13 +285,14 @@ def what_if(
         known: settings of the recorded life that the log does not have.
 
     Raises:
-        UsageError: the tables don't know the group, the group can't be simulated, or a setting is unknown.
+        UsageError: the tables don't know the group, the tables have no record of the range, the group can't be
+            simulated, or a setting is unknown.
     """
     warehouse.check_range(start, end)
     return _simulation(start, end, known)(recorded_of(warehouse, group), alternatives)
 
 
 def _simulation(start: datetime | None, end: datetime | None, known: dict[str, str] | None) -> Callable[..., WhatIf]:
-    """Return ``answer.what_if`` for a time range."""
+    """Return ``answer.what_if`` with its time range and its known settings filled in."""
     start_ms, end_ms = (None if moment is None else milliseconds(moment) for moment in (start, end))
     return partial(answer.what_if, start_ms=start_ms, end_ms=end_ms, known=known)

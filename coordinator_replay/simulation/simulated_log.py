@@ -22,7 +22,7 @@ ABORT, COMMIT = 0, 1
 
 
 def write_log(folder: Path, written: Sequence[Batch | MarkerWritten], topics: Iterable[Topic]) -> Path:
-    """Write the records as one segment of their log partition, and the topics next to it.
+    """Write the records as one segment of their log partition, and the topics as ``topics.csv``.
 
     Args:
         folder: target folder, which is created; the segment is written into its subfolder
@@ -52,7 +52,7 @@ def write_log(folder: Path, written: Sequence[Batch | MarkerWritten], topics: It
 
 
 def write_truth(file: Path, events: Iterable[Event]) -> None:
-    """Write the messages of a coordinator to its observer, one JSON object for each line.
+    """Write the events that a coordinator told its observer to a file, as JSON lines.
 
     Raises:
         UsageError: the file can't be written.

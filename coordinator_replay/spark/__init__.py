@@ -1,6 +1,6 @@
-"""Tools for a Spark session: a data source of segments, functions for SQL, replay as DataFrames.
+"""Tools for a Spark session: a data source that reads segments, functions for SQL, and a replay that gives DataFrames.
 
-The page *Python and Spark* of the documentation explains them and lists the stable names.
+The page *Python and Spark* of the documentation explains these tools and lists the stable names.
 """
 
 from coordinator_replay.spark.register import register

@@ -42,7 +42,7 @@ class Database:
         """Return the database that a user has named: ``audit`` or ``prod.audit``.
 
         Raises:
-            UsageError: the text is no such name.
+            UsageError: the name has more than two parts, or a part has characters other than letters, digits, _ and -.
         """
         parts = tuple(_QUOTED.sub(r"\1", part) for part in name.split("."))
         if len(parts) > 2 or not all(_NAME.fullmatch(part) for part in parts):
@@ -83,7 +83,7 @@ class Database:
             cluster: the cluster that the saved queries are about.
 
         Raises:
-            WarehouseError: the catalog refuses a name, or has it for something else.
+            WarehouseError: the catalog refuses a name, or the name already belongs to another table.
         """
         root = warehouse.rstrip("/") or warehouse
         try:
@@ -125,12 +125,15 @@ def _views_in_order() -> list[View]:
 
 
 def _text(value: str) -> str:
-    """Return a string literal of Spark's SQL."""
+    """Return a text as a string literal of Spark's SQL."""
     return "'{}'".format(value.replace("\\", "\\\\").replace("'", "\\'"))
 
 
 def _place(uri: str) -> str:
-    """Return a table's path in one form for all spellings: Hadoop has its own names for some schemes."""
+    """Return a table's path in a form that is the same for all spellings of the path.
+
+    Hadoop has its own names for some schemes, such as ``s3a`` for ``s3``.
+    """
     scheme, _, rest = uri.rpartition("://")
     path = rest if scheme else uri.removeprefix("file:")
     return f"{_SAME_STORE.get(scheme, scheme)}://{'/' if scheme in ('', 'file') else ''}{path.strip('/')}"

@@ -2,8 +2,8 @@
 
 The data source uses the functions with which an audit reads and decodes (``log.reading``, ``records.decoder``). Spark's
 Python workers open segments through pyarrow's filesystems. A worker holds a window of a file and a batch of rows,
-whatever the file's size. Spark applies the pushed filters again, so the data source uses them only to skip files and
-batches.
+whatever the file's size. The data source uses the filters of a query only to skip files and batches, because Spark
+applies the filters to the rows itself.
 """
 
 import json
@@ -62,7 +62,7 @@ class SourceOptions:
     def of(cls, options: Mapping[str, str]) -> "SourceOptions":
         """Read the options of ``spark.read``.
 
-        Their names may be written with hyphens, with underscores, or without either.
+        The names of options may be written with hyphens, with underscores, or without either.
 
         Raises:
             UsageError: an option is not known or can't be read, or no path was given.
@@ -106,7 +106,13 @@ def _columns(wanted: StructType) -> pa.Schema:
 
 
 class Segment(NamedTuple):
-    """A segment to read, and the number of offsets before it without a record."""
+    """A segment to read.
+
+    Attributes:
+        file: the segment's file.
+        missing: number of offsets before the segment, from offset 0 of the log partition on, that have no record. It is
+            0 if the query does not need ``missing_before``.
+    """
 
     file: DumpFile
     missing: int
@@ -169,10 +175,12 @@ class SegmentReader(DataSourceReader):
         return filters
 
     def partitions(self) -> list[InputPartition]:
-        """Return the segments that may have rows. No segment is split, and small segments share a task as in an audit.
+        """Return the input of each task: segments that may have rows of the query.
+
+        A segment is never split. Small segments are read by the same task, as in an audit.
 
         Raises:
-            InputError: the paths name no segments.
+            InputError: the paths have no segments, or a dump in another format.
         """
         dump = find_dump(self.options.paths, include_deleted=self.options.include_deleted)
         if dump.format is not Format.SEGMENTS:

@@ -24,7 +24,9 @@ class Range:
 
 
 def _range_of(condition: "Filter") -> Range | None:
-    """Return the range to which a filter limits its column; None for a filter that is no bound.
+    """Return the range to which a filter limits its column; None for a filter that sets no bound.
+
+    For a list of numbers (``IN``), the range goes from the lowest to the highest number.
 
     A filter is recognised by the name of its class, because the classes are missing in Spark 4.0.
     """
@@ -50,9 +52,9 @@ class PositionFilter:
     """The part of the log that a query asks for.
 
     Attributes:
-        log_partitions: the partitions, from first to last.
-        chosen: the only partitions asked for; None if the query has no list of partitions.
-        log_offsets: the offsets.
+        log_partitions: the range of the log partitions.
+        chosen: the log partitions that the query lists (``IN``); None if the query has no list.
+        log_offsets: the range of the log offsets.
     """
 
     log_partitions: Range = Range()
@@ -62,6 +64,8 @@ class PositionFilter:
     @classmethod
     def of(cls, filters: "Iterable[Filter]") -> "PositionFilter":
         """Return the part of the log that remains after all filters.
+
+        Only bounds of ``log_partition`` and ``log_offset`` count. Other filters are left to Spark.
 
         >>> from pyspark.sql.datasource import EqualTo, LessThan
         >>> PositionFilter.of([EqualTo(("log_partition",), 3), LessThan(("log_offset",), 10)])
@@ -82,16 +86,16 @@ class PositionFilter:
         return cls(partitions, chosen, offsets)
 
     def has_partition(self, log_partition: int) -> bool:
-        """Return whether rows of a partition are asked for."""
+        """Return whether the query asks for a log partition."""
         is_within = self.log_partitions.first <= log_partition <= self.log_partitions.last
         return is_within and (self.chosen is None or log_partition in self.chosen)
 
     def meets(self, first: int, behind: int) -> bool:
-        """Return whether the query asks for any offset from ``first`` to before ``behind``."""
+        """Return whether the query asks for any log offset from ``first`` on, but before ``behind``."""
         return first <= self.log_offsets.last and behind > self.log_offsets.first
 
     def skipped(self) -> list[tuple[int, int]]:
-        """Return the closed ranges of offsets that are not asked for."""
+        """Return the ranges of log offsets that the query does not ask for, as first and last offset."""
         first, last = self.log_offsets.first, self.log_offsets.last
         before = [(0, first - 1)] if first > 0 else []
         return before + ([(max(last, -1) + 1, LARGEST_INT64)] if last < LARGEST_INT64 else [])

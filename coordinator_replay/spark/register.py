@@ -16,9 +16,9 @@ def register(spark: SparkSession) -> None:
 
     The data source needs Spark 4.0 or newer, the functions 4.1. On 4.0 a warning says that the functions are missing.
 
-    Python data sources and functions live in the session that registers them: call this once in a notebook, in
-    ``pyspark`` or in a job. This function also turns ``spark.sql.python.filterPushdown.enabled`` on: without this
-    setting, Spark refuses a Python data source that takes filters.
+    Python data sources and functions live in the session that registers them. So call this function once in each
+    notebook, ``pyspark`` shell or job. This function also turns ``spark.sql.python.filterPushdown.enabled`` on: without
+    this setting, Spark refuses a Python data source that takes filters.
 
     Args:
         spark: the session. On a cluster this package must be installed on the executors, or be sent to them

@@ -1,9 +1,9 @@
 """Replay of decoded records as DataFrames, without a warehouse.
 
 The records may come from the data source, from ``decode_record`` over somebody's copy of the topic, or from the
-tables of an audit. Spark brings whole groups together, a bucket of groups for each task. A task replays its groups
-one after the other, with the function that the audit's stage uses. The rows are streamed, so a task holds only one
-group's state and a batch of rows.
+tables of an audit. Spark sends all records of a group to the same task. A task replays its groups one after the other,
+with the function that an audit uses too (``replay_rows``). The rows are streamed, so a task holds only one group's
+state and a batch of rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -90,15 +90,15 @@ class Replay:
     rows: DataFrame
 
     def persist(self) -> "Replay":
-        """Keep the rows, in memory and on disk, after they are made.
+        """Let Spark keep ``rows`` in memory and on disk after the first use, and return this object.
 
-        All four DataFrames read these rows.
+        The four DataFrames of tables read ``rows``.
         """
         self.rows.persist()
         return self
 
     def unpersist(self) -> None:
-        """Drop the kept rows."""
+        """Let Spark drop the rows that ``persist`` kept."""
         self.rows.unpersist()
 
 
@@ -109,23 +109,23 @@ def replay_groups(
     topic_names: Mapping[str, str] | None = None,
     tasks: int | None = None,
 ) -> Replay:
-    """Replay all groups of some decoded records.
+    """Replay all groups of a DataFrame of decoded records.
 
-    Nothing runs until a result is used.
+    Nothing runs until a DataFrame of the result is used.
 
     Args:
         records: rows with group_id, kind, key_json, value_json, log_partition and log_offset, as in the data source,
             ``decode_record`` and the table ``group_records``. The columns log_timestamp, value_version, missing_before,
-            record_bytes, topic and partition are used too if present. Commits show which clients were alive, which
-            decides between causes. Rows without a group (control records, damage) are left out. No record may come
-            twice.
+            record_bytes, topic and partition are used too if present. Offset commits show which clients were alive.
+            This decides between possible causes of a rebalance. Rows without a group (control records, damage) are left
+            out. No record may come twice.
         cluster: the cluster's name in the results.
         topic_names: topic name by id, for KIP-848, share and streams groups, whose records name topics by id alone.
         tasks: number of tasks over which the groups are spread; None for ``spark.sql.shuffle.partitions``.
 
     Raises:
-        InputError: the DataFrame lacks a column, or has one of another type. A record that comes twice ends the job
-            with a sentence that names it.
+        InputError: the DataFrame lacks a column, or ``log_timestamp`` is no timestamp. If a record comes twice, the
+            error comes only when Spark runs the job, and names the record.
     """
     count = tasks or int(str(records.sparkSession.conf.get("spark.sql.shuffle.partitions")))
     context = ReplayContext(cluster=cluster, topic_names=dict(topic_names or {}))
@@ -150,7 +150,7 @@ def replay_group(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Replay one group in this process, record by record, for people who debug.
 
-    First fetch all records of the group from Spark.
+    Before the replay, fetch all records of the group from Spark.
 
     Args:
         records: as for ``replay_groups``.
@@ -178,10 +178,11 @@ def replay_group(
 def replay_input(records: DataFrame) -> DataFrame:
     """Return decoded records with the columns of STREAM.
 
-    Commits have no JSON, and tombstones of commits are left out.
+    Offset commits lose their JSON. Three kinds of rows are left out: rows without a group, tombstones of offset
+    commits, and all offset commits if there is no column ``topic``.
 
     Raises:
-        InputError: a column is missing, or of another type.
+        InputError: a column of ``_NEEDED`` is missing, or ``log_timestamp`` is no timestamp.
     """
     types = {field.name: field.dataType.typeName() for field in records.schema}
     missing = [name for name in _NEEDED if name not in types]
@@ -224,8 +225,8 @@ def replay_in_pandas(
 ) -> Callable[[pd.DataFrame], pd.DataFrame]:
     """Return the function that ``groupBy("group_id").applyInPandas`` takes to replay groups one by one.
 
-    Use it for your own grouped maps. A call for each group costs more than ``replay_groups``, which passes a bucket of
-    groups to each call. The records come from ``replay_input``, the columns of the result from ``replay_schema``::
+    Use it for your own grouped maps. Spark calls the function once for each group, which costs more than
+    ``replay_groups``. The records come from ``replay_input``, the columns of the result from ``replay_schema``::
 
         replay_input(log).groupBy("group_id").applyInPandas(replay_in_pandas("rebalances"), replay_schema("rebalances"))
 
@@ -246,7 +247,7 @@ def replay_in_pandas(
 
 
 def _replay(batches: Iterable[pa.RecordBatch], context: ReplayContext) -> Iterator[Row]:
-    """Replay whole groups.
+    """Replay whole groups, and yield each row with the name of its table, also for tables that are not in TABLES.
 
     Args:
         batches: rows with the columns of STREAM, in any order.
@@ -260,7 +261,10 @@ def _replay(batches: Iterable[pa.RecordBatch], context: ReplayContext) -> Iterat
 
 
 def _each_once(rows: Iterable[InputRow]) -> Iterator[InputRow]:
-    """Yield sorted records.
+    """Yield records unchanged, and check that none comes twice.
+
+    Args:
+        rows: records sorted by group, log partition and log offset.
 
     Raises:
         InputError: a record comes twice.
@@ -277,7 +281,7 @@ def _each_once(rows: Iterable[InputRow]) -> Iterator[InputRow]:
 
 
 def _replayed(batches: Iterable[pa.RecordBatch], context: ReplayContext) -> Iterator[pa.RecordBatch]:
-    """Replay whole groups. Yield their rows in batches with the columns of ROW."""
+    """Replay whole groups, and yield their rows of TABLES in batches with the columns of ROW."""
     waiting: dict[str, list[Mapping[str, Any]]] = {name: [] for name in TABLES}
     with few_collections():
         for name, row in _replay(batches, context):

@@ -1,1 +1,1 @@
-"""The old import path of what-if, kept for one release."""
+"""The old import path of ``simulation.what_if``, kept for one release."""

@@ -1,4 +1,4 @@
-"""The old import path of the rows of ``Warehouse.what_if_all``, kept for one release."""
+"""The old import path of ``Gain``, the rows of ``Warehouse.what_if_all``. It is kept for one release."""
 
 import warnings
 

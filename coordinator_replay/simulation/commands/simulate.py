@@ -1,4 +1,4 @@
-"""The command that runs scripts of requests through the simulated coordinator."""
+"""The command ``simulate``: it sends the requests of a script file to the simulated coordinator."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,7 +49,8 @@ def simulate(script: str, out: Path | None, truth: Path | None, verbose: bool) -
 def _lines(script: str) -> Iterator[str]:
     """Yield the lines of a script.
 
-    If the script can't be read, raise a usage error.
+    Raises:
+        UsageError: the script can't be read.
     """
     try:
         with click.open_file(script, encoding="utf-8-sig", errors="surrogateescape") as lines:

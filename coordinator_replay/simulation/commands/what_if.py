@@ -1,4 +1,4 @@
-"""The command that replays a group's life under other settings."""
+"""The command ``what-if``: it simulates a recorded group under other settings."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -100,10 +100,7 @@ def what_if(
 
 
 def _print_gains(common: Common, gains: "Answer[Gain]") -> None:
-    """Print a row for each group.
-
-    Predictions are shown with their ranges.
-    """
+    """Print a row for each group, with the range of each prediction, and the notes."""
     from coordinator_replay.simulation.what_if.measures import with_range
 
     columns = [column for column in columns_for(gains.row_type) if column.name != "ranges"]
@@ -116,7 +113,7 @@ def _print_gains(common: Common, gains: "Answer[Gain]") -> None:
 
 
 def _print(common: Common, answer: "Replayed") -> None:
-    """Print the fidelity, then a column for each life, then what made the difference and what was assumed."""
+    """Print the fidelity, then a table with a column for each life, then differences, basis and assumptions."""
     from coordinator_replay.simulation.what_if.measures import table_of
 
     print_text(str(answer.fidelity))

@@ -1,11 +1,14 @@
-"""What-if: a recorded group run again under other settings.
+"""What-if: the simulation of a recorded group under other settings.
 
-``record`` has the group's records as operations. ``recorded_clients`` and ``script`` have the times at which clients
-came and went. Simulated ``clients`` come and go at these times against the simulated coordinator (``run``). The
-coordinator's records become rows of the same tables as the recorded ones (``outcome``, ``measures``). ``compare``
-measures how well a run under the recorded settings reproduces the record. ``ranges`` tries other values of everything
-that the record leaves open.
-``answer`` makes the answer from all of these.
+The modules, in the order of their work:
 
-Plain Python: no I/O, no clock, no randomness. The same records and settings give the same answer.
+* ``record`` turns the group's records into operations, and measures the recorded settings;
+* ``recorded_clients`` and ``script`` find the times at which clients came and went;
+* ``run`` lets simulated ``clients`` come and go at these times, and send requests to the simulated coordinator;
+* ``outcome`` and ``measures`` turn the coordinator's records into rows of an audit's tables, and the rows into costs;
+* ``compare`` measures how well a simulation with the recorded settings reproduces the record;
+* ``ranges`` simulates variants, with other values of everything that the record leaves open;
+* ``answer`` makes the answer from all of these.
+
+Plain Python: no I/O, no clock. Random numbers have fixed seeds, so the same records and settings give the same answer.
 """

@@ -1,4 +1,7 @@
-"""The answer: the recorded life, how well a run reproduces it, and each alternative."""
+"""The answer of what-if: costs of the recorded life, of its simulation, and of each alternative.
+
+If the simulation reproduces too little of the recorded life, nothing is predicted for the alternatives.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,11 +21,12 @@ from coordinator_replay.simulation.what_if.variants import in_range, rolled_out,
 from coordinator_replay.times import time_text
 
 LEAD_MS = 120_000
-"""Lead time: clients present at the beginning arrive this much earlier, so that the group is at rest by then."""
+"""Lead time: clients that are present at the beginning of the life arrive this much earlier. So the group is at rest
+when the life begins."""
 
 QUIET_MS, LONGEST_QUIET_MS = 30_000, 600_000
-"""Time for which a life continues after the group's last record, if the end of the log is unknown. The second number is
-the longest such time if the end is known."""
+"""How long a life continues after the group's last record. The first number holds if the end of the log is unknown. If
+it is known, the life continues up to the end of the log, but for no longer than the second number."""
 
 NO_SIMULATION = frozenset({"share", "streams"})
 
@@ -30,10 +34,11 @@ NO_SIMULATION = frozenset({"share", "streams"})
 def life_of(
     recorded: Recorded, start_ms: int | None, end_ms: int | None, known: Mapping[str, str]
 ) -> tuple[Life, dict[str, list[dict[str, Any]]]]:
-    """Return the script of a group's life, and the rows of its tables.
+    """Return the script of a group's life, and the rows of the recorded group by table.
 
     Raises:
-        UsageError: the group has no members on record in the time range, or can't be simulated.
+        UsageError: the group has no members or no known topics in the time range, or can't be simulated. Or a setting
+            in ``known`` is unknown.
     """
     operations = recorded.operations
     if not operations:
@@ -111,7 +116,7 @@ def _with_first_protocol(operations: Sequence[RecordedOperation], start_ms: int 
 
 
 def _protocol_changes(operations: Sequence[RecordedOperation], start_ms: int, end_ms: int) -> Iterable[str]:
-    """Yield sentences on changes of protocol within a time range."""
+    """Yield a sentence on the changes of protocol within a time range; none if the protocol did not change."""
     changes = [
         f"{'classic' if next_operation.is_classic else 'consumer'} from {time_text(next_operation.at_ms)} on"
         for before, next_operation in pairwise(operations)
@@ -125,7 +130,7 @@ def _protocol_changes(operations: Sequence[RecordedOperation], start_ms: int, en
 
 
 def _gaps(operations: Sequence[RecordedOperation], start_ms: int, end_ms: int) -> Iterable[str]:
-    """Yield sentences on missing records within a time range."""
+    """Yield a sentence on the missing records within a time range; none if no records are missing."""
     gaps = sum(
         any(not event.is_exact for event in operation.events)
         for operation in operations
@@ -138,7 +143,7 @@ def _gaps(operations: Sequence[RecordedOperation], start_ms: int, end_ms: int) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIf:
-    """A group's life under several settings.
+    """The answer: a group's recorded life, and its simulated lives under several settings.
 
     Attributes:
         recorded: the costs of the recorded life.
@@ -146,8 +151,9 @@ class WhatIf:
         fidelity: how well that simulation reproduces the record.
         alternatives: the costs of each alternative; empty if the fidelity is not enough.
         assumptions: assumptions about facts that the log does not show, in sentences.
-        differences: sentences on how each alternative differs.
-        lives: the rows of the recorded life, of its simulation, and of each alternative, in this order.
+        differences: sentences on how each alternative differs from the simulation with the recorded settings. If the
+            fidelity is not enough, one sentence that says so.
+        lives: the rows of the recorded life, of its simulation, and of each predicted alternative, in this order.
     """
 
     group_id: str
@@ -176,7 +182,7 @@ def what_if(
     known: Mapping[str, str] | None = None,
     most_steps: int | None = None,
 ) -> WhatIf:
-    """Replay a group's life under other settings.
+    """Simulate a group's life under the recorded settings and under other settings.
 
     Args:
         recorded: the recorded group.

@@ -3,9 +3,9 @@
 A consumer sends the requests of a real consumer and reacts to the answers. The run (``run.Fleet``) decides when a
 consumer acts, and carries its requests. A consumer knows the run only as a ``Connection``.
 
-librdkafka differs in ways that a group's records show (``libraries``). It joins at most once a second. Each member
-rejoins when it sees that a topic has changed, not only the leader. A cooperative consumer without partitions closes
-without LeaveGroup.
+A consumer of librdkafka differs from a consumer of Java in three ways. It joins at most once a second. It rejoins when
+it sees that a topic has changed, even if it is not the leader. If it is cooperative and has no partitions, it closes
+without LeaveGroup. ``libraries`` tells which library a client uses.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ class Connection(Protocol):
         """Take note of the partitions that a consumer owns from now on."""
 
     def last_owned(self, member_id: str) -> tuple[Sequence[Partition], int]:
-        """Return the last partitions of a member, and their generation."""
+        """Return the partitions that a member owned last, and the generation in which it got them."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -59,6 +59,9 @@ class Consumer:
         regex: an expression subscribed to; consumer protocol only.
         library: the client library that the consumer imitates: ``java`` or ``librdkafka``.
         number: number of the consumer in the order of arrival in the group.
+        generation: the consumer's generation, or its member epoch under KIP-848.
+        owned: partitions that the consumer works on.
+        is_waiting: whether the consumer's last request has no answer yet.
     """
 
     name: str
@@ -101,7 +104,13 @@ class Consumer:
         raise NotImplementedError
 
     def answered(self, around: Connection, api: str, body: Body) -> None:
-        """React to the response of a request."""
+        """React to a response.
+
+        Args:
+            around: the consumer's connection.
+            api: the name of the request.
+            body: the response.
+        """
         raise NotImplementedError
 
     def own(self, around: Connection, owned: Sequence[Partition]) -> None:
@@ -124,6 +133,8 @@ class ClassicConsumer(Consumer):
             it joins. librdkafka's sees them when it renews its metadata, or when it assigns partitions as the leader.
         joined_ms: the time at which the consumer sent its last JoinGroup; None if librdkafka need not wait before the
             next JoinGroup.
+        stage: the next request: ``new`` or ``join`` for JoinGroup, ``sync`` for SyncGroup, ``stable`` for Heartbeat.
+        leads: the members to which the consumer assigns partitions as the leader; None if it assigns none.
     """
 
     strategy: str
@@ -170,7 +181,7 @@ class ClassicConsumer(Consumer):
         """Return the next time at which the consumer renews its metadata.
 
         Java renews metadata when they reach the maximum age. Their present age is unknown, so the latest possible time
-        is returned. librdkafka renews metadata at an interval that begins with its start.
+        is returned. librdkafka renews metadata at a fixed interval, counted from the start of the consumer.
 
         Args:
             now_ms: a time of the life.
@@ -198,7 +209,10 @@ class ClassicConsumer(Consumer):
         return {name: topic.partitions for name, topic in around.topics.by_name.items() if name in self.topics}
 
     def rejoin(self, around: Connection) -> None:
-        """Join again after the consumer's subscription or topics changed."""
+        """Join again after the consumer's subscription or topics changed.
+
+        A consumer that is not stable, or waits for an answer, does nothing.
+        """
         if self.stage == "stable" and not self.is_waiting:
             self._give_up(around)
 
@@ -241,7 +255,7 @@ class ClassicConsumer(Consumer):
         around.act_after(self, 0)
 
     def _join_wait_ms(self, around: Connection) -> int:
-        """Return how long librdkafka waits before the consumer joins again."""
+        """Return how long librdkafka waits before the consumer joins again; 0 for Java."""
         if self.library != LIBRDKAFKA or self.joined_ms is None:
             return 0
         wait_ms = self.joined_ms + JOIN_INTERVAL_MS - around.now_ms
@@ -320,6 +334,8 @@ class ModernConsumer(Consumer):
         revoke_ms: how long the consumer takes to give up partitions.
         is_restarted: whether the consumer is started again after a fatal error.
         is_stuck: whether the consumer has had a fatal error, and does nothing more.
+        assigned: partitions from the last answer that the consumer has not taken over yet; None if there are none.
+        is_sending_owned: whether the next heartbeat names the partitions that the consumer owns.
     """
 
     assignor: str | None
@@ -367,9 +383,9 @@ class ModernConsumer(Consumer):
         return self.generation > 0
 
     def leave(self, around: Connection) -> None:
-        """Close the consumer.
+        """Tell the coordinator that the consumer leaves.
 
-        A static member does not leave for good, since it may come back.
+        A static member leaves only temporarily (member epoch -2), since it may come back.
         """
         self._send(around, {"memberEpoch": LEFT_EPOCH if self.instance_id is None else AWAY_EPOCH})
 

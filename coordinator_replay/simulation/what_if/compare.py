@@ -1,8 +1,8 @@
 """The comparison of the record with a run under the recorded settings.
 
-Two rebalances match if the same clients joined and left, if the same number of members remained, and if they are near
-each other in time. Matches keep the order of both lives. In a deployment, clients join and leave in quick succession
-and in any order. So rebalances of a deployment also match if the same number of its clients joined and left.
+Two rebalances match if three conditions hold: the same clients joined and left, the group had the same number of
+members afterwards, and the rebalances are at most ``NEAR_MS`` apart. In a deployment, clients join and leave in quick
+succession and in any order. So for clients that joined or left near both rebalances, only the numbers have to be equal.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ class LivedAgain(NamedTuple):
     Attributes:
         lived: rows of the life.
         measures: costs of the life.
-        steps: number of steps of the simulation.
+        steps: number of steps that the simulation took.
     """
 
     lived: Lived
@@ -91,7 +91,7 @@ _Rebalance = Mapping[str, Any]
 _Pair = tuple[_Rebalance, _Rebalance]
 
 LOWEST = 0.7
-"""Share of rebalances, recorded and simulated, that must match before anything is predicted."""
+"""Lowest share of matched rebalances (``Fidelity.share``) at which alternatives are predicted."""
 
 NEAR_MS = 10_000
 """Rebalances farther apart than this do not match. Nearer ones may match, since timeouts and intervals differ by
@@ -100,14 +100,14 @@ seconds."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fidelity:
-    """Measures of how well the record is reproduced.
+    """Measures of how well a simulation with the recorded settings reproduces the record.
 
     Attributes:
-        recorded: rebalances on record.
-        simulated: rebalances of the simulation with the recorded settings.
-        matched: rebalances in both lives with the same clients.
-        same_targets: matched rebalances in which each client got the same number of partitions.
-        share: matched rebalances as a share of all rebalances in either life.
+        recorded: number of rebalances on record.
+        simulated: number of rebalances of the simulation.
+        matched: number of rebalances on record that match a simulated rebalance.
+        same_targets: number of matched rebalances after which each client owned as many partitions as on record.
+        share: ``matched``, divided by the number of rebalances in either life. A matched pair counts as one.
         recorded_unowned_ms: time without owner on record, summed; null if such times are not on record.
         simulated_unowned_ms: time without owner in the simulation, summed.
         misses: rebalances without a match, in sentences.
@@ -175,7 +175,7 @@ def compare(recorded: Lived, simulated: Lived, recorded_ms: int | None, simulate
 
 
 def _pairs(recorded: Lived, simulated: Lived) -> tuple[list[_Pair], list[_Rebalance], list[_Rebalance]]:
-    """Return the rebalances in three lists: in both lives, only in the record, and only in the simulation."""
+    """Return pairs of matching rebalances, then rebalances only on record, then rebalances only in the simulation."""
     pairs: list[_Pair] = []
     missed: list[_Rebalance] = list(recorded.rebalances)
     left: list[_Rebalance] = [*simulated.rebalances, *simulated.late]
@@ -226,7 +226,7 @@ def _mark(row: _Rebalance, by_member: Mapping[str, str], exchanged: Container[st
     Args:
         row: row of the rebalance.
         by_member: the client behind each member id.
-        exchanged: clients that are only counted.
+        exchanged: clients that are counted, but not named.
     """
 
     def names(member_ids: Iterable[str]) -> list[str]:
@@ -244,7 +244,7 @@ def _sentence(row: _Rebalance) -> str:
 
 
 def _shares(life: Lived) -> dict[int, list[tuple[str, int]]]:
-    """Return how many partitions each client owned at the end of each rebalance."""
+    """Return how many partitions each client owned at the end of each rebalance, by the time of this end."""
     moments = sorted({row["completed_at"] for row in life.rebalances if row["completed_at"] is not None})
     changes: list[tuple[int, int, str]] = []
     for row in life.rows.get("partition_ownership", ()):

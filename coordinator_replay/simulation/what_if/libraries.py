@@ -1,4 +1,4 @@
-"""Client libraries, as far as a group's records show them, and their differences.
+"""Client libraries, as far as a group's records show them.
 
 The log names no library. It holds bytes that libraries write differently:
 
@@ -69,9 +69,12 @@ def _library_of_id(member_id: str) -> str | None:
 
 
 def one_library(marks: Sequence[str | None]) -> str | None:
-    """Return the library to assume for the clients of a group whose records show none.
+    """Return the only library among some marks; None if no mark shows a library, or if the marks show two.
 
-    This is the library of all other clients of the group. Return None if their records show none, or two.
+    A client whose records don't show its library is assumed to use the only library of its group.
+
+    Args:
+        marks: the library that each mark shows; None for a mark that shows none.
     """
     libraries = {mark for mark in marks if mark is not None}
     return libraries.pop() if len(libraries) == 1 else None

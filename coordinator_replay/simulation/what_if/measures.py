@@ -18,7 +18,7 @@ class Measures:
 
     Attributes:
         group_id: id of the group; empty while only the group's own lives are compared.
-        name: ``recorded``, or the alternative's settings.
+        name: ``recorded``, ``recorded settings, simulated``, or the alternative's settings.
         rebalances: number of rebalances.
         causes: number of rebalances by cause, the most frequent cause first.
         partitions_reassigned: partitions that got another owner, summed over rebalances.
@@ -111,8 +111,8 @@ UNSEEN = 0.15
 by less if only a part is."""
 
 SPREAD = 0.15
-"""For counts: a range reaches beyond the least and the most variant by this share of the distance between them,
-rounded. The range of the ten variants alone would miss too many further variants."""
+"""For counts: a range reaches beyond the lowest and the highest value of the variants by this share of the distance
+between the two, rounded. Without this margin, too many further variants would be outside the range."""
 
 BEYOND = {
     "unowned_ms_max": 0.3,
@@ -141,7 +141,7 @@ the variant with the fewest."""
 def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int, unseen: float) -> Measures:
     """Return the measures of a life with their ranges.
 
-    A range covers all variants of the life, and a margin on both sides.
+    A range covers all variants of the life, and a margin on both sides. Without other variants there are no ranges.
 
     Args:
         likely: the likeliest variant.
@@ -168,7 +168,8 @@ def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int, uns
 def _bounds_of_cause(counts: Sequence[int], unseen: float) -> tuple[int, int]:
     """Return the range of the rebalances of a cause.
 
-    It reaches at least one rebalance to either side of the likeliest number, because the cause may be chance.
+    The range reaches at least one rebalance to either side of the likeliest number, because a single rebalance may have
+    this cause by chance.
     """
     least, most = _bounds("rebalances", counts, unseen)
     return max(min(least, counts[0] - 1), 0), max(most, counts[0] + 1)
@@ -193,7 +194,10 @@ def _bounds(name: str, numbers: Sequence[int], unseen: float) -> tuple[int, int]
 
 
 def open_rankings(lives: Sequence[Measures]) -> list[list[str]]:
-    """Return the names of alternatives that can't be ranked by rebalances, because their ranges overlap."""
+    """Return lists of alternatives that can't be ranked by rebalances, because their ranges overlap.
+
+    Each list has the names of alternatives that overlap, directly or through another alternative of the list.
+    """
     placed = sorted(
         ((life.ranges.get("rebalances", (life.rebalances,) * 2), life) for life in lives), key=lambda it: it[0]
     )
@@ -213,10 +217,10 @@ def open_rankings(lives: Sequence[Measures]) -> list[list[str]]:
 
 
 def table_of(lives: Sequence[Measures]) -> list[tuple[str, list[object]]]:
-    """Return lives side by side.
+    """Return a table with a column for each life.
 
-    Each row has the heading of a measure, and its value in every life. The number of rebalances is followed by a row
-    for each cause.
+    Each row has the heading of a measure, and its value in every life. After the row of rebalances comes a row for each
+    cause.
 
     A value with a range is a text: ``7 (5 to 9)``.
     """

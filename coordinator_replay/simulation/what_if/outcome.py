@@ -1,8 +1,8 @@
-"""The outcome of a life: the rows that its records make, pauses of partitions, and its measures.
+"""The outcome of a life: the rows of its tables (``rows_of``), the pauses of partitions, and the costs (``measured``).
 
-The same fold measures the recorded life and simulated lives. Only a simulation knows when an eager consumer stopped
-working, or since when a crashed consumer was dead. So pauses of a simulation are longer than a log could show, and the
-record has none.
+The same code measures the recorded life and simulated lives. Only a simulation shows when an eager consumer stopped
+working, and since when a crashed consumer was dead. So only simulated lives have pauses. A pause can be longer than the
+time without an owner that the tables show.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -32,13 +32,13 @@ class Pause(NamedTuple):
 
 
 class Pauses:
-    """Partitions that clients work on, and the pauses in between.
+    """A recorder of the partitions that clients work on, and of the pauses in between.
 
     Args:
         start_ms: pauses count from this time on.
 
     Attributes:
-        spans: the pauses themselves, in the order in which they ended.
+        spans: the pauses so far, in the order in which they ended.
     """
 
     __slots__ = ("_is_over", "_owned", "_start_ms", "_stopped", "spans")
@@ -65,7 +65,7 @@ class Pauses:
             self._count(partition, at_ms)
 
     def end(self, at_ms: int, wanted: Collection[str]) -> None:
-        """End the pauses that are open. If no client works on any partition, drop them.
+        """End the open pauses at the end of the life. If no client works on any partition then, drop them instead.
 
         Args:
             at_ms: the time at which the life ends.
@@ -97,7 +97,7 @@ class Lived:
         rebalances: rows of ``rebalances`` within the time range, by time.
         rows: the last version of every row, by table.
         by_member: the client behind each member id.
-        late: rebalances of a simulated life right after the time range.
+        late: rebalances that began at the end of the time range or later.
         pauses: times in which no simulated consumer worked on a partition; None for a recorded life.
     """
 
@@ -127,7 +127,7 @@ def rows_of(
 def lived(
     rows: Rows, by_member: Mapping[str, str], start_ms: int, end_ms: int, pauses: Sequence[Pause] | None = None
 ) -> Lived:
-    """Return a life, with the rebalances of a time range."""
+    """Return a life, with its rebalances in a time range, and its later rebalances in ``late``."""
     latest = {row["rebalance_id"]: row for row in rows.get("rebalances", ())}
     ordered = sorted(latest.values(), key=lambda row: (moment_of(row), row["epoch"]))
     inside = [row for row in ordered if start_ms <= moment_of(row) < end_ms]
@@ -135,9 +135,9 @@ def lived(
 
 
 def moment_of(rebalance: Mapping[str, Any]) -> int:
-    """Return when a rebalance began.
+    """Return the time at which a rebalance began.
 
-    For a classic rebalance, return when it was completed.
+    If this time is not on record, as in a classic group, return the time at which the rebalance was completed.
     """
     started = rebalance["started_at"]
     return time_order(started if started is not None else rebalance["completed_at"])
@@ -179,7 +179,7 @@ def measured(name: str, life: Lived, start_ms: int, end_ms: int, *, is_eager: bo
 def _longest_commit_pause(rebalances: Iterable[Mapping[str, Any]]) -> int | None:
     """Return the longest pause of commits.
 
-    Return None if a pause may have been longer than the log shows.
+    Return None if no pause was measured, or if a pause may have been longer than the log shows.
     """
     recorded = list(rebalances)
     if any(rebalance["is_pause_at_least"] for rebalance in recorded):

@@ -1,11 +1,13 @@
-"""The range around a prediction: other results that are possible because neither the log nor the question decides.
+"""The range of a prediction: other results that are possible too, because the log does not show every detail.
 
-Variants of the script (``variants``), of open settings and of the clients' timing (``timing``) are drawn. With this
-number of draws, a further draw would be within their range in eight of ten cases.
+``Ranges`` draws ``DRAWS`` variants at random: other courses of the life (``variants``), other timings of the clients
+(``timing``), and other values of open settings. With nine draws, one more draw would be within the range of all
+variants in about eight of ten cases.
 
-A setting is open if it is neither given nor on record: the records of one protocol don't have the intervals of the
-other. The likeliest variant has Kafka's default for an open setting. Some draws have the shortest value instead, so
-that the range shows how much depends on the setting.
+A setting is open if the question does not give it and no record shows it. For example, the records of a classic group
+do not show the heartbeat interval that its members would have as a consumer group. The likeliest variant uses Kafka's
+default for an open setting. Every second draw uses the shortest value instead, so that the range shows how much depends
+on the setting. About half of the draws use librdkafka for clients of the classic protocol whose library is unknown.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -70,7 +72,7 @@ def _open_in(settings: Settings, life: Life) -> list[_Open]:
 def shortest(settings: Settings, life: Life) -> Settings | None:
     """Return the settings, with the shortest value for each open setting.
 
-    Return None if no open setting matters.
+    Return None if no open setting matters for this life.
     """
     changes: dict[str, Any] = {BY_NAME[setting.name].field: setting.shortest_ms for setting in _open_in(settings, life)}
     return replace(settings, **changes) if changes else None
@@ -88,7 +90,7 @@ def with_librdkafka(settings: Settings, clients: Sequence[ClientLife]) -> tuple[
 
 
 def open_settings_sentences(alternatives: Sequence[Settings], life: Life) -> Iterable[str]:
-    """Yield a sentence for each setting that is not on record.
+    """Yield a sentence for each open setting, and sentences on the defaults for another protocol.
 
     Args:
         alternatives: the settings of each alternative.
@@ -113,7 +115,7 @@ def open_settings_sentences(alternatives: Sequence[Settings], life: Life) -> Ite
 
 
 MOST_STEPS = 50_000
-"""Largest number of steps of an answer for each alternative, its ranges included: about three seconds."""
+"""Largest number of steps of all simulations for an alternative together: about three seconds."""
 
 SHORTEST_FACTOR = 3
 """Factor by which the steps of a simulation grow with the shortest intervals."""
@@ -137,7 +139,10 @@ class Ranges:
         share: float,
         most_steps: int,
     ) -> None:
-        """Draw courses of the life. A course counts if it reproduces at least as much as the likeliest course.
+        """Draw courses of the life.
+
+        If a simulation shows that a drawn course reproduces less of the record than the likeliest course, the likeliest
+        course replaces it.
 
         Args:
             life: the likeliest course.
@@ -145,7 +150,8 @@ class Ranges:
             again: the simulation of that course with the recorded settings.
             on_record: the rows of the recorded life.
             share: share of the rebalances that the likeliest course reproduces.
-            most_steps: steps that all simulations may take, including the steps of the likeliest course.
+            most_steps: largest number of steps of all simulations together, including the steps of the likeliest
+                course.
         """
         self._life, self._recorded = life, recorded
         self._left = most_steps - again.steps
@@ -189,9 +195,10 @@ class Ranges:
         return likely._replace(measures=with_ranges(likely.measures, others, left_out, self._life.unseen))
 
     def _variants(self, alternative: Alternative, tried: Settings) -> Iterator[Variant]:
-        """Yield drawn courses and timings.
+        """Yield a variant for each drawn course, with a drawn timing.
 
-        Some have the shortest values of open settings, and some have librdkafka for clients of an unknown library.
+        Every second variant has the shortest values of open settings. About half of the variants have librdkafka for
+        clients of an unknown library.
         """
         shorter = shortest(tried, self._life)
         for number, course in enumerate(self._courses):
@@ -203,7 +210,7 @@ class Ranges:
             yield course, settings, own, drawn_timing(draw, settings, own)
 
     def notes(self, alternatives: Sequence[Settings]) -> Iterable[str]:
-        """Yield sentences that name the facts that the ranges cover, and the facts that the ranges do not cover.
+        """Yield sentences on the open facts that the ranges cover, and a sentence on variants that were left out.
 
         Args:
             alternatives: the settings of each alternative.

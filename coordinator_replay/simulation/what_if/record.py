@@ -1,6 +1,7 @@
 """The record of a group: its operations in order, and the settings that they show.
 
-An operation has the times that a script needs. Intervals of the group are measured from its records.
+``operations_of`` makes the operations of a group's records. ``recorded_settings`` measures timeouts and intervals with
+the times of the operations, because most of these settings are not in the records.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +27,8 @@ class RecordedOperation(NamedTuple):
     Attributes:
         at_ms: the time at which the operation's records were written.
         before_ms: the time of the group's previous operation; None for the first operation.
-        join_done_ms: end of the join phase, in a classic group.
+        events: the events, at least one.
+        join_done_ms: the end of the join phase; None if the operation is no new generation of a classic group.
     """
 
     at_ms: int
@@ -49,8 +51,12 @@ class RecordedOperation(NamedTuple):
 
         The join phase of a classic group is not on record, so its beginning is estimated.
 
-        Other members notice a rebalance at their next heartbeat. The first members of a group wait for its initial
-        delay.
+        Other members notice a rebalance at their next heartbeat. The first members of a group wait for the group's
+        initial delay.
+
+        Args:
+            heartbeat_ms: interval of heartbeats.
+            initial_delay_ms: ``group.initial.rebalance.delay.ms``.
         """
         if not self.is_classic or self.join_done_ms is None:
             return self.at_ms
@@ -137,8 +143,8 @@ class Recorded:
         names: topic name by id.
         counts: partition count by topic name, from the newest source.
         changes: times at which topics changed.
-        audited: rows of ``rebalances`` of an audit, which also uses offset commits and proofs; None to replay the
-            group's records.
+        audited: the group's rows of ``rebalances`` in the tables. An audit makes them with offset commits and proofs,
+            which a replay of ``records`` does not have. None to use the rows of the replay.
         log_end_ms: time of the last record of the log, of any group; None if unknown.
         last_commits: time of each member's last commit, by member id, if known.
     """
@@ -156,7 +162,7 @@ class Recorded:
     def rows(self) -> dict[str, list[dict[str, Any]]]:
         """Return the rows of every table.
 
-        Rows of rebalances come from the audit.
+        The rows of ``rebalances`` come from the audit if ``audited`` is given, all others from a replay of the records.
         """
         rows = rows_of(self.group_id, self.records, self.names, self.changes)
         if self.audited is not None:
@@ -170,13 +176,19 @@ class Recorded:
 
 
 FEW = 4
-"""Fewest measured times that show how soon members take part in a rebalance."""
+"""Fewest measured times from which ``measured_heartbeat`` gives a result."""
 
 
 def recorded_settings(
     operations: Sequence[RecordedOperation], rows: Mapping[str, Sequence[Mapping[str, Any]]], known: Mapping[str, str]
 ) -> tuple[Settings, list[str]]:
-    """Return the settings that the record shows, and sentences about settings that the record does not show."""
+    """Return the settings of the recorded life, and sentences about values that are assumed.
+
+    Args:
+        operations: operations of the group under one protocol, at least one.
+        rows: rows of the group by table.
+        known: settings that the question gives, by Kafka's names. They replace measured settings.
+    """
     protocol = "classic" if operations[0].is_classic else "consumer"
     named = {str(name) for row in rows.get("member_timeline", ()) if (name := row["assignor"]) is not None}
     strategy = _usual_strategy(operations)
@@ -299,9 +311,9 @@ def measured_initial_delay(operations: Sequence[RecordedOperation]) -> int | Non
 
 
 def measured_revocation(operations: Sequence[RecordedOperation]) -> int | None:
-    """Return how long members of a consumer group take to give up partitions, in ms.
+    """Return the mean time in which members of a consumer group gave up partitions, in ms.
 
-    This is the mean on record.
+    Return None if the record shows no such time.
     """
     asked: dict[str | None, int] = {}
     times: list[int] = []

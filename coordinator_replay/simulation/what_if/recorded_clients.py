@@ -87,7 +87,15 @@ class _Client:
 
 
 class ClientLives:
-    """A builder of the visits of every client, from operations."""
+    """A builder of the visits of every client.
+
+    Call ``take`` with each operation in order, then ``finish``.
+
+    Attributes:
+        counts: number of departures for which something is assumed, by the names of ``ASSUMPTIONS``.
+        libraries: the library of each client, set by ``finish``; None for a client whose records don't show it.
+        phases: the time and the departures of each operation. In a classic group, they show rolling deployments.
+    """
 
     def __init__(
         self, settings: Settings, reasons: Mapping[str, tuple[str, str]], last_commits: Mapping[str, int]
@@ -152,10 +160,10 @@ class ClientLives:
                     client.now = replace(client.now, alive_ms=operation.join_done_ms or operation.at_ms)
 
     def _began_ms(self, operation: RecordedOperation) -> int:
-        """Return when the rebalance of an operation began: its members came or left at that time.
+        """Return the time at which members are assumed to have come or left, so that the operation's rebalance began.
 
-        A join phase waits for silent members until their sessions are over. If members were removed with a generation,
-        others joined or left earlier, most likely when the removed members left.
+        A join phase waits for silent members until their sessions are over. So if silent members were removed with a
+        generation, its other members most likely joined or left soon after the silent members had stopped.
         """
         began_ms = operation.began_ms(self.settings.heartbeat(), self.settings.initial_delay())
         removed_ms = operation.join_done_ms or operation.at_ms
@@ -225,12 +233,13 @@ class ClientLives:
             _close(client, max(at_ms, client.now.arrived_ms + 1), other=other)
 
     def _back_by_then(self, client: _Client, died_ms: int) -> _Client | None:
-        """Return the new member of a client that died and came back before its old member was removed.
+        """Return the new member with which a dead client came back before its old member was removed.
 
-        The result is None if there is no such member.
+        The new member has the same client id and host, and joined after the client died. Return None if there is no
+        such member.
 
         Args:
-            client: the client that died; the new member has the same client id and host.
+            client: the client that died.
             died_ms: the time at which the client died.
         """
         return next(
@@ -247,7 +256,7 @@ class ClientLives:
         )
 
     def _continue_as(self, client: _Client, back: _Client | None) -> None:
-        """Let a client that died continue as the client that came back, if there is one."""
+        """Let a client that died continue with the visit of its new member; do nothing if ``back`` is None."""
         if back is not None and back.now is not None:
             client.now = back.now
             self.by_member[back.now.member_id] = client
@@ -261,12 +270,15 @@ class ClientLives:
                 yield member, self.by_member[member.member_id]
 
     def _silent_departures(self, operation: RecordedOperation) -> Iterable[str]:
-        """Return dynamic classic members that departed without a LeaveGroup, so that their sessions timed out.
+        """Yield the ids of dynamic classic members that probably departed without a LeaveGroup.
 
-        Cooperative librdkafka consumers without partitions do so (``ClassicConsumer.leaves``). Another sign is a client
-        that leaves and joins in the same generation. A LeaveGroup would have left another record: the other members
-        would have rebalanced within a heartbeat, or a group without others would have become empty. If heartbeats are
-        far apart, this is no sign, because the client may have been back before the others rebalanced.
+        Their sessions timed out. There are two signs:
+
+        * The member is a cooperative librdkafka consumer without partitions (``ClassicConsumer.leaves``).
+        * Its client leaves and joins in the same generation. After a LeaveGroup, the other members would have
+          rebalanced within a heartbeat, or a group without others would have become Empty, before the client was back.
+          If heartbeats are more than ``QUICK_MS`` apart, the client may have been back before the others rebalanced.
+          Then this is no sign.
         """
         if not operation.is_classic:
             return
@@ -281,7 +293,7 @@ class ClientLives:
                 yield member.member_id
 
     def _reason(self, member: Member) -> tuple[str, str]:
-        """Return the cause of a departure, and how sure it is."""
+        """Return the cause of a member's departure, and its confidence; an empty cause if the cause is unknown."""
         return self.reasons.get(member.member_id, ("", "possible"))
 
     def _timeout(self, now: Visit, member: Member, operation: RecordedOperation) -> Ending | None:
@@ -322,7 +334,10 @@ class ClientLives:
             client.now = Visit(at_ms, member.member_id, ((at_ms, subscription),))
 
     def _replace(self, before: Member | None, member: Member, operation: RecordedOperation) -> None:
-        """Replace the member id of a static member. No record shows since when a classic member was away."""
+        """End the visit of a static member, and begin a visit under its new member id.
+
+        No record shows since when a classic member was away.
+        """
         client = self.by_member.pop(before.member_id, None) if before is not None else None
         if client is None or client.now is None:
             self._arrive(member, operation.at_ms)
@@ -354,14 +369,17 @@ class ClientLives:
         return subscription.session_timeout_ms or self.settings.consumer_session()
 
     def _unnoticed_ms(self, at_ms: int, subscription: Subscription) -> int:
-        """Return the earliest time at which a static member can have left, if it is not removed up to a given time.
+        """Return the earliest time at which a static member can have left, if it was not removed before ``at_ms``.
 
-        Its session runs from its last heartbeat, which may be one interval before it went away.
+        The member's session runs from its last heartbeat, which may be one interval before the member left.
         """
         return at_ms - max(self._session(subscription) - self.settings.heartbeat(), 1)
 
     def _last_sign(self, now: Visit) -> int:
-        """Return the first time at which a client can have left: after its join, last rebalance and last commit."""
+        """Return the first time at which a client can have left: 1 ms after its last sign of life.
+
+        Signs of life are the client's join, its last rebalance and its last commit.
+        """
         return max(now.arrived_ms, now.alive_ms, self._last_commit(now)) + 1
 
     def _last_commit(self, now: Visit) -> int:
@@ -385,7 +403,7 @@ class ClientLives:
     def finish(self, end_ms: int) -> tuple[ClientLife, ...]:
         """End open visits, and return the clients.
 
-        A client stayed to the end, unless it is away.
+        A client with an open visit is taken to have stayed to the end, unless it had left temporarily.
 
         Args:
             end_ms: the end of the record.
@@ -413,7 +431,7 @@ class ClientLives:
         return tuple(client if library is None else replace(client, library=library) for client in lives)
 
     def assumptions(self) -> Iterable[str]:
-        """Yield the assumptions about departures, and the facts about libraries."""
+        """Yield a sentence about the clients' libraries, and a sentence for each assumption about departures."""
         if self.libraries and self.settings.library is None:
             yield libraries_sentence(self.libraries)
         yield from (sentence.format_map(self.counts) for name, sentence in ASSUMPTIONS.items() if self.counts[name])
@@ -458,7 +476,7 @@ def _is_cooperative_librdkafka(member: Member) -> bool:
 
 
 def _key(member: Member) -> tuple[str, ...]:
-    """Return the identity of a client."""
+    """Return the identity of a client: the instance id, or the client id and host of a dynamic member."""
     subscription = member.subscription_or_empty
     if subscription.instance_id:
         return "static", subscription.instance_id
@@ -466,7 +484,10 @@ def _key(member: Member) -> tuple[str, ...]:
 
 
 def _may_be_back(client: ClientLife) -> bool:
-    """Return whether a client died, and may have been refused when it came back (``ModernConsumer.is_stuck``)."""
+    """Return whether a client died for good, although it may have come back and been refused.
+
+    Such a client is a static member under KIP-848 that may use librdkafka (``ModernConsumer.is_stuck``).
+    """
     last = client.visits[-1]
     is_static = client.instance_id is not None and not last.subscriptions[-1][1].uses_classic_protocol
     return is_static and last.how == CRASHED and client.library != JAVA

@@ -1,6 +1,6 @@
-"""A run: simulated consumers act out a script against the simulated coordinator.
+"""A run: simulated consumers follow the script of a life, and send requests to the simulated coordinator.
 
-Its records have the times of the recorded life, although the run skips long rests (``schedule``).
+The run skips long rests (``schedule``). Its records nevertheless have the times of the life.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -35,7 +35,7 @@ SESSION_MS, REBALANCE_MS = 45_000, 300_000
 def consumer_of(
     client: ClientLife, visit: Visit, settings: Settings, timing: Timing, *, number: int, topic_names: Iterable[str]
 ) -> Consumer:
-    """Return the consumer that a client starts with a visit.
+    """Return the consumer that a client starts for a visit.
 
     Args:
         client: the client.
@@ -43,7 +43,7 @@ def consumer_of(
         settings: the settings to try.
         timing: timing of the clients that no record shows.
         number: number of this consumer among the client's consumers, from 1; part of the member id under KIP-848.
-        topic_names: all present topics; a classic consumer resolves a regex itself.
+        topic_names: names of all topics; the regex of a classic consumer is resolved with them.
     """
     subscription = visit.subscriptions[0][1]
     instance_id = client.instance_id
@@ -92,11 +92,11 @@ LATENCY_MS = 1
 """Time from the coordinator's answer to a consumer's next step."""
 
 TAIL_MS = 10_000
-"""Time that the simulation goes on after the end of the life, so that rebalances slightly later than on record are
-included."""
+"""Time for which the simulation continues after the end of the life, so that rebalances slightly later than on record
+are included."""
 
 TIMER_MS = 10
-"""Shortest delay of a broker's timer. So a member that joins at the same time as the first member is in its
+"""Shortest delay of a broker's timer. So a member that joins at the same time as the first member is in the same
 generation."""
 
 MOST_STEPS = 3_000_000
@@ -114,7 +114,7 @@ class Simulated:
     Attributes:
         records: the records that the coordinator wrote.
         by_member: the client behind each member id.
-        left: ids of members that sent LeaveGroup.
+        left: ids of dynamic members that told the coordinator that they leave.
         pauses: pauses of partitions, as the consumers saw them.
         steps: number of steps of the simulation.
     """
@@ -168,7 +168,8 @@ class Fleet:
 
         Args:
             until_ms: the end of the life, not included.
-            tail_ms: how long the coordinator goes on, so that changes in progress at the end are on record.
+            tail_ms: how long the simulation continues after the end of the life, so that unfinished rebalances are on
+                record.
 
         Raises:
             TooLong: the simulation takes more than ``MOST_STEPS`` steps.
@@ -244,7 +245,10 @@ class Fleet:
             self._last_owned[consumer.member_id] = (tuple(owned), consumer.generation)
 
     def last_owned(self, member_id: str) -> tuple[Sequence[Partition], int]:
-        """Return the partitions that a member owned last, and their generation."""
+        """Return the partitions that a member owned last, and the generation in which it got them.
+
+        Return no partitions and -1 if the member has never owned any.
+        """
         return self._last_owned.get(member_id, ((), -1))
 
     # Events of consumers.
@@ -356,7 +360,7 @@ class Fleet:
 
 
 def simulate(life: Life, settings: Settings, clients: Sequence[ClientLife], timing: Timing = LIKELIEST) -> Simulated:
-    """Simulate a life with some clients and settings.
+    """Simulate a life with the given clients and settings.
 
     Args:
         life: the script.
@@ -371,7 +375,10 @@ def simulate(life: Life, settings: Settings, clients: Sequence[ClientLife], timi
 
 
 def config_of(settings: Settings) -> Config:
-    """Return the coordinator's settings, with the brokers' bounds widened: a simulated broker may allow any value."""
+    """Return the configuration of the coordinator.
+
+    The bounds that a broker sets for timeouts and intervals are widened, so that any value can be tried.
+    """
     session = settings.consumer_session()
     numbers = {"session.timeout.ms": session, "heartbeat.interval.ms": min(settings.heartbeat(), session)}
     bounds = {f"group.consumer.{end}.{name}": value for name, value in numbers.items() for end in ("min", "max")}

@@ -1,13 +1,13 @@
 """The schedule of a run: its clock, the next heartbeats, and clients that are closing.
 
-The simulation has its own clock. Long rests are skipped: the clock stands still while the time of the life goes on.
-While a group is at rest, a consumer sends heartbeats only as often as its session requires. It returns to its own
-interval at the next event. Skipped heartbeats change nothing. Sent heartbeats stay on multiples of the interval, so a
-rebalance is noticed at the right time.
+The simulation has its own clock. To skip a long rest, only the time of the life is put forward, not this clock. While a
+group is at rest, a consumer sends heartbeats only as often as its session requires. It returns to its usual interval at
+the next event. Skipped heartbeats change nothing. Sent heartbeats stay on multiples of the interval, so a rebalance is
+noticed at the right time.
 
 A broker takes one request of a connection at a time. So the LeaveGroup of a consumer that waits for the answer to its
-JoinGroup or SyncGroup reaches the coordinator when the join phase is over. Until then the client is closing, but not
-for longer than a limit. Only then can the client start again.
+JoinGroup or SyncGroup reaches the coordinator only after this answer. Until then the client is closing, but no longer
+than ``JAVA_MS`` or ``LIBRDKAFKA_MS``. A client that is closing can't start again.
 """
 
 import heapq
@@ -84,7 +84,8 @@ class Agenda:
 
         Args:
             until_ms: the end of the run, as a time of the life.
-            interval_ms: interval of heartbeats; a multiple of it is skipped, so that heartbeats keep their places.
+            interval_ms: interval of heartbeats. A multiple of it is skipped, so that every heartbeat keeps its distance
+                from the next event.
         """
         next_ms = min(self._events[0][0], until_ms) if self._events else until_ms
         rest_ms = next_ms - self.life_ms - REST_MS
@@ -110,7 +111,13 @@ No heartbeat comes early: clients check whether one is due when they wake.
 
 
 class _Beat(NamedTuple):
-    """The next heartbeat of a consumer, and the skipped heartbeats before it."""
+    """The next heartbeat of a consumer, before which others may be skipped.
+
+    Attributes:
+        base_ms: the time from which the intervals count.
+        interval_ms: the consumer's usual interval.
+        at_ms: the time of the next heartbeat.
+    """
 
     consumer: Consumer
     base_ms: int
@@ -203,7 +210,10 @@ LIBRDKAFKA_MS, JAVA_MS = 5_000, 30_000
 
 
 class Closing:
-    """The consumers that are closing, and the next steps of their clients."""
+    """The consumers that are closing, and the next steps of their clients.
+
+    A client takes its next step only when its consumer is closed.
+    """
 
     def __init__(self, at: Callable[[int, Action], None]) -> None:
         """Begin without consumers.
@@ -227,9 +237,7 @@ class Closing:
         self._at(now_ms + longest_ms, lambda: self._end(consumer.name, steps))
 
     def wait(self, name: str, action: Action) -> bool:
-        """Let a client wait with its next step if it is still closing.
-
-        Return whether the client waits.
+        """Put off a client's next step if its consumer is still closing, and return whether the client waits.
 
         Args:
             name: the client.
@@ -241,9 +249,9 @@ class Closing:
         return steps is not None
 
     def answered(self, consumer: Consumer) -> bool:
-        """Let a client take its next steps after its closing consumer got its last answer.
+        """Take the next steps of a client whose closing consumer has just got its last answer.
 
-        Return whether the consumer was closing, and must send LeaveGroup now.
+        Return whether the consumer was closing, so that it must send LeaveGroup now.
         """
         steps = self._owed.pop(consumer, None)
         if steps is not None:

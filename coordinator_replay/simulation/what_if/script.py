@@ -36,8 +36,8 @@ class Window(NamedTuple):
         is_restart: whether the client was back right after the window. The time away is log-uniform, so that most
             clients are away for seconds.
         is_committed: whether the last sign of life was a commit.
-        rollout_ms: the begin of the deployment that replaced the client; None without a deployment. All windows of a
-            deployment use the same share.
+        rollout_ms: the begin of the deployment that replaced the client; None without a deployment. In a simulation,
+            ``at`` gets the same share for all windows of a deployment.
     """
 
     earliest_ms: int
@@ -68,7 +68,8 @@ class Ending(NamedTuple):
     Attributes:
         departed_ms: the time at which the client closed or died in this case.
         how: ``closed`` or ``crashed``.
-        is_unlikely: whether this end needs a coincidence, or contradicts commits.
+        is_unlikely: whether this end is much less likely than the end in ``Visit``: it needs a coincidence, or
+            contradicts commits.
     """
 
     departed_ms: int
@@ -129,7 +130,8 @@ class Life:
 
     Attributes:
         settings: settings of the life, as far as the record shows them.
-        topics: the cluster's topics at each time at which they changed; the first entry is the beginning.
+        clients: clients that were in the group between these times.
+        topics: pairs of a time and the topics that exist from this time on. The first pair is about the beginning.
         assumptions: assumptions about facts that the log does not show, in sentences.
         unseen: share of the life in which join phases waited for static members: clients that came and left in these
             times left no record.
@@ -166,14 +168,17 @@ def topic_images(
     start_ms: int,
     end_ms: int,
 ) -> tuple[tuple[int, tuple[Topic, ...]], ...]:
-    """Return the topics at each moment at which one of them changed.
+    """Return pairs of a time and the topics that exist from this time on.
+
+    The first pair is about ``start_ms``. A pair follows for each time at which a topic changed. Topics without
+    partitions are left out.
 
     Args:
         names: topic name by id.
         counts: partitions by topic, for topics whose changes are not known.
         changes: times at which topics changed.
         wanted: names of topics to include.
-        start_ms: time of the first image, which has all changes up to this time.
+        start_ms: the time of the first pair, whose topics have all changes up to this time.
         end_ms: later changes are left out.
     """
     ids = {name: topic_id for topic_id, name in names.items()}
@@ -208,9 +213,10 @@ def topics_read(clients: Sequence[ClientLife], recorded: Recorded) -> set[str]:
 def topic_changes(
     wanted: Iterable[str], operations: Sequence[RecordedOperation], recorded: Recorded, notes: list[str]
 ) -> tuple[Mapping[str, str], TopicChanges]:
-    """Return topic names by id, and the changes of topics.
+    """Return topic names by id, and the changes of topics by name.
 
-    For topics without metadata, assignments show the changes. Add a sentence on each such topic to ``notes``.
+    If the metadata of a topic are not on record, its changes are taken from the assignments of the group's members. Add
+    a sentence on each such topic to ``notes``.
     """
     missing = {name for name in wanted if name not in recorded.changes and name not in recorded.counts}
     if not missing:

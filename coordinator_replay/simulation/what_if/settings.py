@@ -1,4 +1,8 @@
-"""Settings that can be tried: Kafka's names, their values, and alternatives."""
+"""Settings that can be tried, and alternatives.
+
+``SETTINGS`` has all settings with their allowed values. ``Settings`` has the values of one simulation. An
+``Alternative`` has the values that a question changes.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -64,7 +68,7 @@ SETTINGS: Sequence[Setting] = (
         "client.library", "library", LIBRARIES, 0, "client library whose behaviour is simulated; classic protocol only"
     ),
 )
-"""The settings."""
+"""All settings of Kafka and of clients that can be tried."""
 
 BY_NAME: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS} | {
     f"group.consumer.{short}": next(setting for setting in SETTINGS if setting.name == short)
@@ -124,12 +128,15 @@ class Settings:
 def changed(settings: Settings, values: Mapping[str, str]) -> Settings:
     """Return settings with some of them changed.
 
+    If the protocol changes, the heartbeat interval and the session timeout return to Kafka's defaults, unless
+    ``values`` has them.
+
     Args:
         settings: the settings before the change.
         values: new values by Kafka's names.
 
     Raises:
-        UsageError: a name or value can't be tried.
+        UsageError: no setting has the name, or a value is not allowed.
     """
     fields: dict[str, str | int] = {}
     for name, value in values.items():
@@ -164,7 +171,7 @@ MOST_MEMBERS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
-    """Settings to try.
+    """Changes to try together.
 
     Attributes:
         values: values of settings by Kafka's names.
@@ -196,7 +203,7 @@ def alternative_of(
         members: same as ``members`` among the values.
 
     Raises:
-        UsageError: the number of members is invalid.
+        UsageError: the number of members, or the value of ``without-restarts``, is invalid.
     """
     texts = {name: str(value) for name, value in values.items()}
     wish = texts.pop(WITHOUT_RESTARTS, "true" if without_restarts else "false").lower()
@@ -210,7 +217,7 @@ def alternative_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedSetting:
-    """A setting that can be tried.
+    """A row of ``what-if --list-settings``: a setting that can be tried.
 
     Attributes:
         name: Kafka's name.
@@ -224,7 +231,10 @@ class TriedSetting:
 
 
 def setting_names() -> list[str]:
-    """Return the names of all settings that can be tried, and Kafka's other names for these settings."""
+    """Return the names of all settings that can be tried.
+
+    The session timeout and the heartbeat interval also have a second name, under which brokers know them.
+    """
     return [*BY_NAME, WITHOUT_RESTARTS, MEMBERS]
 
 

@@ -1,14 +1,16 @@
 """The timing of clients, which records do not show, and other timings that are equally possible.
 
+Four things are open:
+
 * A heartbeat is sent one interval after the answer to the last one. So the times drift: at an event, the next heartbeat
   of each member may be anywhere in its interval. During a rebalance the times differ less. But if one of two members
   comes first, the other may have to wait for another interval.
 * A starting client connects, finds its coordinator and joins, with different requests for each protocol. A closing
-  client finishes its work first. If two clients come or go together, their order is open.
+  client finishes its work first. So if two clients come or go together, either may be the first.
 * librdkafka joins when its main loop wakes, which happens for any work and at least once a second
-  (``rd_kafka_thread_main``). It need not wait at all if its last join was long enough ago.
-* Clients come or go right after each other because something starts or ends them together. Each client takes a
-  different time on each occasion, so under other settings they may be closer together or farther apart.
+  (``rd_kafka_thread_main``). If a client's last join was long enough ago, it does not wait at all.
+* Clients often come or go right after each other because they are started or stopped together. A client does not take
+  the same time on each occasion. So under other settings they may be closer together or farther apart.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,10 +34,11 @@ class Timing(NamedTuple):
     """The timing of the clients of a simulation.
 
     Attributes:
-        drift: number of a drawn set of heartbeat times; 0 if heartbeats keep their times since the member joined.
+        drift: the number that decides how heartbeats and shifts are spread. With 0, heartbeats keep their times since
+            the member joined, and clients come and go as on record.
         wake_ms: how long librdkafka's main loop sleeps after a member may join; a negative number shortens its wait.
         pace: time of a revocation, as a multiple of the usual time.
-        is_together: whether clients that come one right after the other come together.
+        is_together: whether clients that come within ``SHIFT_MS`` of each other come at the same time.
         is_restarted: whether applications start librdkafka's consumers again that reported a fatal error.
     """
 
@@ -58,7 +61,7 @@ class Timing(NamedTuple):
         """Return how long a consumer takes to give up partitions under KIP-848.
 
         Args:
-            recorded_ms: the time that records of the consumer's group show; None if they show none.
+            recorded_ms: the time that the records of the group show; None if they show no such time.
             library: the consumer's library.
         """
         return round(self.pace * (REVOKE_MS[library] if recorded_ms is None else recorded_ms))
@@ -90,7 +93,7 @@ WAKE_MS = 1_000
 
 
 def drawn_timing(draw: Random, settings: Settings, clients: Sequence[ClientLife]) -> Timing:
-    """Return another timing than the likeliest: other times of heartbeats, and late or early joins of librdkafka.
+    """Draw a timing at random: times of heartbeats, arrivals, departures and revocations, and joins of librdkafka.
 
     Args:
         draw: source of random numbers.
@@ -153,7 +156,9 @@ def _is_waiting(settings: Settings, clients: Sequence[ClientLife]) -> bool:
 
 
 def moved(clients: Sequence[ClientLife], timing: Timing) -> list[ClientLife]:
-    """Return clients with their times changed by a timing.
+    """Return clients with their arrivals and departures changed by a timing.
+
+    If clients come together, only arrivals change. Otherwise clients come later and leave earlier (``shift_ms``).
 
     Args:
         clients: the recorded clients.
@@ -186,9 +191,9 @@ def _gathered(moments: Sequence[int]) -> Mapping[int, int]:
 
 
 def _shifted(client: ClientLife, timing: Timing, numbers: Iterator[int]) -> Iterator[Visit]:
-    """Yield visits with shifted times.
+    """Yield the visits of a client, with a later first arrival and earlier departures.
 
-    No visit ends before it begins, and a restart takes as long as before.
+    A visit loses at most half of its length at either end. A restart takes as long as before.
 
     Args:
         client: the client of the visits.

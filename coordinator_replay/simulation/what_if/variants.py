@@ -1,13 +1,13 @@
-"""Variants of a script: a time range of it, no restarts, other clients, or other times that also fit the record.
+"""Variants of a script: only a time range, no restarts, other clients, or other times that agree with the record too.
 
-The log does not always show when and how a client departed. ``drawn_course`` draws such times.
+The log does not always show when and how a client departed. ``drawn_course`` draws such facts at random.
 
-A rolling deployment replaces static members one after the other, and only join phases show its times. Under the classic
-protocol, a static member sends nothing when it closes, so a join phase waits until its session is over. A member that
-joins in a phase and closes before the end of the phase counts as present, and is removed one session later. If it is
-the leader, no member assigns partitions, no record is written, and the next generation comes a session later. So a
-skipped generation number, or members removed one session after a long phase, show that members did not all close at its
-start.
+A rolling deployment closes and replaces static members one after the other. Under the classic protocol, a static member
+sends nothing when it closes, so the join phase waits until its session is over. A member that closes in a phase after
+it joined is not removed with this phase, but one session later. If this member is the leader, nobody assigns
+partitions, no record is written, and the next generation comes a session later. So two signs show that not all members
+closed at the start of a phase: a skipped generation number, or members that are removed one session after the phase.
+``roll_out`` finds these signs, and ``rolled_out`` simulates the deployment.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,16 +27,17 @@ LEFT_UNSEEN = 0.1
 """Probability that a static member that may have left shortly before the end of the log is drawn as having left."""
 
 ALIKE = 0.5
-"""Probability that all restarts are drawn as equally long; in a deployment they mostly are."""
+"""Probability that all restarts are drawn as equally long. In a deployment, restarts mostly are equally long."""
 
 LIKELY_PACE = 0.5
 """Simulated duration of a deployment, as a share of its longest possible duration."""
 
 
 def drawn_course(life: Life, draw: Random) -> Life:
-    """Return the life with open facts drawn: how dynamic members departed, and when and how static members departed.
+    """Return a life whose open facts are drawn at random.
 
-    Clients that came in one join phase come together in half of the courses, one after the other in the others.
+    Open are how dynamic members departed, and when and how static members departed. If clients came in a join phase, it
+    is also open when: in half of the courses they come together, in the others one after the other.
 
     Args:
         life: the likeliest course.
@@ -67,14 +68,14 @@ def _drawn_visit(visit: Visit, draw: Random, delay: float, share: float | None) 
 
 
 def rolled_out(life: Life, draw: Random | None = None) -> Life:
-    """Return the life with rolling deployments: members are replaced one after the other, if the record allows it.
+    """Return a life in which the members of a rolling deployment are replaced one after the other.
 
-    Under the recorded settings, this life leaves the same record if the same members become leaders. Chance decides
-    about the leaders.
+    Only members whose times may belong to a deployment (``Window.rollout_ms``) are changed. Under the recorded
+    settings, the changed life leaves the same record if the same members become leaders, which depends on chance.
 
     Args:
         life: any course of the life.
-        draw: source of random numbers for the durations of deployments; None for half of the longest time.
+        draw: source of random numbers for the durations of deployments; None for half of the longest possible duration.
     """
     paces: dict[int, float] = {}
 
@@ -99,10 +100,10 @@ def rolled_out(life: Life, draw: Random | None = None) -> Life:
 
 
 def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms: int) -> tuple[ClientLife, ...]:
-    """Return the clients of a time range.
+    """Return the clients of a time range, with only their visits in the range.
 
-    Clients that were in the group at the start of the range join earlier, by the lead time. So do clients that were
-    away without having left: a dead or static member is on record until its session ends or it comes back.
+    Clients that were members at the start of the range join earlier, by the lead time. This includes clients that were
+    already closed or dead then: a dead or static member is on record until its session ends or it comes back.
 
     Args:
         clients: clients of the whole life.
@@ -135,7 +136,7 @@ def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms:
 
 
 def _is_on_record(client: ClientLife, visit: Visit, start_ms: int, lead_ms: int) -> bool:
-    """Return whether a client may still be a member at ``start_ms``, after a visit that began earlier."""
+    """Return whether a client that came before ``start_ms`` may still be a member then."""
     if visit.departed_ms is None or visit.departed_ms > start_ms:
         return True
     has_left = visit.how == CLOSED and client.instance_id is None
@@ -143,7 +144,7 @@ def _is_on_record(client: ClientLife, visit: Visit, start_ms: int, lead_ms: int)
 
 
 def without_restarts(clients: Sequence[ClientLife]) -> tuple[ClientLife, ...]:
-    """Return the clients without their restarts: each stays from its first arrival to the end of its last visit."""
+    """Return clients that never restart: each stays from its first arrival to the end of its last visit."""
     return tuple(
         replace(
             client,
@@ -162,9 +163,9 @@ def without_restarts(clients: Sequence[ClientLife]) -> tuple[ClientLife, ...]:
 
 
 def with_members(clients: Sequence[ClientLife], count: int) -> tuple[ClientLife, ...]:
-    """Return a given number of clients: the first on record.
+    """Return ``count`` clients: the first clients on record.
 
-    If there are too few, add copies of the first client, which never leave.
+    If there are too few, add copies of the first client. The copies never leave.
     """
     kept = list(clients[:count])
     for number in range(len(kept), count):
@@ -186,7 +187,7 @@ GAP_MS = 1_000
 """Assumed time from the close of a member to the join of its replacement."""
 
 Place = tuple[list[Visit], int]
-"""A visit, as the visits of its client and its index among them."""
+"""A visit, given by the list of its client's visits and by its index in this list."""
 
 
 @dataclass(kw_only=True)
@@ -197,8 +198,8 @@ class RecordedPhase:
         done_ms: end of the phase.
         left_out: number of generations without an assignment right before this generation.
         session_ms: session timeout of the static members that were removed in the phase.
-        removed: the last visits of these members; the leader's visit comes last.
-        has_leader: whether the leader is among these members.
+        removed: the last visits of the removed static members; the leader's visit comes last.
+        has_leader: whether the leader of the previous generation is among the removed members.
         arrived: visits that began in the phase.
     """
 
@@ -210,33 +211,36 @@ class RecordedPhase:
     arrived: list[Place] = field(default_factory=list)
 
     def remove(self, place: Place, *, is_leader: bool) -> None:
-        """Remove a static member in this phase.
+        """Note that a static member was removed in this phase.
 
         Args:
             place: the last visit of the member.
-            is_leader: whether the member led the generation before.
+            is_leader: whether the member was the leader of the previous generation.
         """
         self.removed.insert(len(self.removed) if is_leader else 0, place)
         self.has_leader |= is_leader
 
     def is_after(self, before: "RecordedPhase", heartbeat_ms: int) -> bool:
-        """Return whether the members removed in this phase were closed during the phase before it.
+        """Return whether the members removed in this phase were closed during the previous phase.
 
-        That phase must have removed other members.
+        This can be so only if both phases removed members, and this phase ended about one session after the previous
+        phase.
         """
         over_ms = self.done_ms - before.done_ms - self.session_ms
         return bool(self.removed and before.removed) and over_ms <= heartbeat_ms
 
 
 def unseen(phases: Iterable[RecordedPhase], start_ms: int, end_ms: int) -> float:
-    """Return the share of a time range without records, because join phases waited for static members."""
+    """Return the share of a time range in which join phases waited for static members, and no records were written."""
     waited = [phase for phase in phases if phase.removed and start_ms <= phase.done_ms < end_ms]
     waited_ms = sum((phase.left_out + 1) * phase.session_ms for phase in waited)
     return min(waited_ms / (end_ms - start_ms), 1.0)
 
 
 def roll_out(phases: Sequence[RecordedPhase], heartbeat_ms: int) -> int:
-    """Note the times at which members may have been closed and replaced one after the other, if phases show this.
+    """Find rolling deployments, and set the windows in which their members may have been closed and replaced.
+
+    The windows are set in the visits of ``phases``.
 
     Args:
         phases: the phases of a group, in order.
@@ -268,12 +272,14 @@ def roll_out(phases: Sequence[RecordedPhase], heartbeat_ms: int) -> int:
 def _windows(
     phase: RecordedPhase, own: Sequence[Place], rest: Sequence[Place], joined_ms: int
 ) -> list[tuple[Place, Window]]:
-    """Return the time range in which each member of a deployment may have been closed.
+    """Return the windows in which the members of a deployment may have been closed, with their visits.
+
+    Return no windows if the phase shows no deployment.
 
     Args:
-        phase: the phase whose generation has the replacements.
-        own: members that are removed in this phase.
-        rest: members that are removed one session later.
+        phase: the join phase in which the replacements joined.
+        own: last visits of the members that are removed in this phase.
+        rest: last visits of the members that are removed one session later.
         joined_ms: time from the close of the first member to the joins of the others.
     """
     if not own or not (phase.left_out or rest):
