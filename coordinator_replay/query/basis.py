@@ -1,4 +1,4 @@
-"""The basis of an answer: the cluster, the end of its log, and the time since when the history is complete."""
+"""The basis of an answer: the cluster, the end of its log, and the time since which the log is complete."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -27,11 +27,12 @@ class Basis:
     Attributes:
         cluster: the cluster of the question.
         log_end: the latest timestamp in the cluster's log; None if no record has a timestamp.
-        complete_since: the time since which the log partitions of the answer are complete. None in two cases: nothing
+        complete_since: the time since which all log partitions of the answer are complete. None in two cases: no record
             is missing, or only the end of the log is complete.
-        is_complete: whether no record is missing from the time of the question on.
+        is_complete: whether no record is missing that the answer needs: at the point in time, or from the beginning of
+            the time range on.
         of_one_group: whether the answer is about one group.
-        moved: a clause on moves of groups to another log partition; empty if there are no moves.
+        moved: text for the basis line on groups that moved to another log partition; empty if no group moved.
         log_begin: the first timestamp in the log, if the time range of the question begins earlier; None otherwise.
     """
 
@@ -106,7 +107,7 @@ def _chosen(warehouse: Tables, group: str | None) -> list[int] | None:
 
 
 def _has_all_from(warehouse: Tables, since: CompleteSince, group: str | None, start: datetime | None) -> bool:
-    """Return whether no record is missing from a time on, and no group's state is open because of a move."""
+    """Return whether from a time on no record is missing, and no move of a group leaves the group's state open."""
     last = _open_until(warehouse, group)
     return since.has_all_from(start) and (last is None or (start is not None and start > last))
 

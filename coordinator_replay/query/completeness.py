@@ -14,9 +14,9 @@ _UNDECODED = """
 
 
 def undecoded_note(warehouse: Tables, group: str | None = None) -> str | None:
-    """Return a note for an answer if records could not be decoded; else None.
+    """Return a note for an answer if records are in quarantine; else None.
 
-    A record of an unknown kind does not count: a broker that does not know the kind skips the record, too.
+    A record of an unknown kind does not count, because a broker that does not know the kind also skips the record.
 
     Args:
         warehouse: the tables to read.
@@ -36,9 +36,6 @@ def undecoded_note(warehouse: Tables, group: str | None = None) -> str | None:
 
 
 def log_partitions_of(warehouse: Tables, group: str) -> list[int]:
-    """Return the log partitions that a group's records are from.
-
-    The result is empty if the group has no record.
-    """
+    """Return the log partitions in which a group has records; none if the tables don't know the group."""
     sql = f"SELECT DISTINCT log_partition FROM {GROUP_ROWS}"  # noqa: S608 - put together from constants
     return [number for (number,) in warehouse.rows(sql, group=group)]

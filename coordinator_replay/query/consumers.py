@@ -1,4 +1,4 @@
-"""Readers of a topic: groups and their clients, by subscription, by assignment, or by commits alone."""
+"""Readers of a topic: clients that subscribed to it or owned its partitions, and groups that committed its offsets."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,13 +27,15 @@ _NAMES = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConsumer:
-    """A client of a group that read a topic, or a group of which only commits show that it read the topic.
+    """A client that read a topic, or a group of which only commits show that the group read the topic.
 
     Attributes:
-        how: the evidence that the client read the topic. ``subscribed``: it subscribed by name. ``regex``: by regular
-            expression. ``share``, ``streams``: it was a member of such a group. ``assigned``: it was a member under a
-            classic protocol whose topics are not in the log. ``commits``: only commits of the group show it. Such
-            commits come from a consumer that uses ``assign()``, from a tool, or from members that are not on record.
+        how: how the log shows that the client read the topic. ``subscribed``: the client subscribed by name. ``regex``:
+            it subscribed by a regular expression. ``share``, ``streams``: it was a member of such a group.
+            ``assigned``:
+            it owned partitions, but its subscription is not in the log. ``commits``: only commits of the group show
+            that the group read the topic. Such commits come from a consumer that uses ``assign()``, from a tool, or
+            from members that are not on record.
         client_id: None for ``commits``, whose records name no client. Also None for a static member if the client id on
             record may belong to an earlier process.
         client_host: None in the same two cases as ``client_id``.
@@ -136,7 +138,7 @@ NOT_IN_THE_LOG = (
 
 
 def topic_names(warehouse: Tables) -> list[str]:
-    """Return every topic that some record names."""
+    """Return the names of all topics in the tables, sorted."""
     return sorted(name for (name,) in warehouse.rows(_NAMES) if name is not None)
 
 
@@ -150,7 +152,7 @@ def consumers_of(
     Args:
         warehouse: the tables to read.
         topic: the topic's name or id.
-        start: leave out members that were gone by this time, and earlier commits; None leaves out none.
+        start: leave out members that had left by this time, and commits before it; None leaves out none.
         end: leave out members that joined at this time or later, and commits from this time on; None leaves out none.
 
     Raises:

@@ -16,8 +16,8 @@ CHANGED = "COORDINATOR_CHANGED"
 """Name of the event in a timeline."""
 
 NEAR_MS = 60_000
-"""Longest time from a change of the coordinator to a rebalance that counts as near the change. Clients may need this
-time to find the new coordinator."""
+"""A rebalance counts as near a change of the coordinator if it begins at most this much later. Clients may
+need so long to find the new coordinator."""
 
 _MOST_NAMED = 3
 
@@ -28,6 +28,12 @@ class GroupCoordinatorChange:
 
     Attributes:
         broker_before: id of the broker that led the log partition before the change; None if unknown.
+        elected_at: the time at which the new leader was elected; at this time or earlier if ``is_exact`` is False.
+        is_exact: whether ``elected_at`` is exact.
+        broker: id of the new leader; ``NO_LEADER`` if the log partition lost its leader, None if unknown.
+        is_unclean: whether the new leader may lack records; None if unknown.
+        loading_ms: how long the new leader loaded the log partition; None if no broker's log shows it.
+        first_log_offset: the first log offset that the new leader is known to have written.
         by_log_alone: whether only a broker's log shows the change.
     """
 
@@ -81,7 +87,7 @@ _CHANGES = f"""
 def group_coordinator_changes(
     warehouse: Tables, group: str | None = None, start: datetime | None = None, end: datetime | None = None
 ) -> list[GroupCoordinatorChange]:
-    """Return changes of coordinators since the first record of each group, by time.
+    """Return changes of groups' coordinators, sorted by time. A change before the group's first record is left out.
 
     Args:
         warehouse: the tables to read.
@@ -95,7 +101,10 @@ def group_coordinator_changes(
 
 
 def nearby_note(warehouse: Tables, rebalances: Sequence[Rebalance]) -> str | None:
-    """Return a note on rebalances whose coordinator changed shortly before or during them; None if none changed."""
+    """Return a note on rebalances before or during which the coordinator changed; None if there are none.
+
+    Before means: at most ``NEAR_MS`` earlier.
+    """
     spans = [(rebalance, span) for rebalance in rebalances if (span := _span(rebalance)) is not None]
     if not spans:
         return None

@@ -1,8 +1,8 @@
-"""A group with its members at a point in time, as the broker's describe shows it.
+"""A group and its members at a point in time, as the broker's describe shows them.
 
-A member's current assignment has all that the member owns: assigned and pending revocation together
+A member's current assignment has all partitions that the member owns, also those that it must give up
 (``ConsumerGroupMember.asConsumerGroupDescribeMember``). The assignor of a consumer group is the assignor that most
-members ask for. If no member asks for an assignor, it is the first in Kafka's default list.
+members ask for. If no member asks for an assignor, the group uses ``DEFAULT_ASSIGNOR``.
 """
 
 from collections import Counter
@@ -133,9 +133,9 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedGroup:
-    """A group at a point in time, with facts from its members' records.
+    """A group at a point in time, with the coordinator, the assignor, and facts about streams and share groups.
 
-    ``Group`` describes the other fields.
+    The fields that are not described here are those of ``Group``.
 
     Attributes:
         coordinator: the broker that led the group's log partition at the time asked for; None if that broker is not on
@@ -184,7 +184,7 @@ class Description:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Return values of ``AnswerColumn.only_with``: a column with one of them is shown for this group."""
+        """Return the values of ``AnswerColumn.only_with`` whose columns are shown for this group."""
         kinds = {
             STREAMS: self.group.group_type == GroupType.STREAMS,
             SHARE: self.group.group_type == GroupType.SHARE,
@@ -222,7 +222,7 @@ def missing_records_note(group: DescribedGroup) -> str | None:
 
 
 def members_at(warehouse: Tables, group: Group, at: datetime | None = None) -> tuple[DescribedMember, ...]:
-    """Return the members of a group at a point in time, by member id."""
+    """Return the members of a group at a point in time, sorted by member id."""
     asked = {"group": group.group_id, "at": at or END, "target_epoch": group.assignment_epoch}
     return tuple(warehouse.answers(DescribedMember, _MEMBERS, **asked))
 
@@ -230,7 +230,7 @@ def members_at(warehouse: Tables, group: Group, at: datetime | None = None) -> t
 def coordinator_of(warehouse: Tables, log_partition: int | None, at: datetime | None = None) -> int | None:
     """Return the broker that led a log partition at a point in time; None if this broker is not on record.
 
-    An election whose time is not exact took place at the time on record or before.
+    If the next election has no exact time, it may have taken place before the point in time. Then return None, too.
     """
     if log_partition is None or not warehouse.has_rows("coordinator_changes"):
         return None
@@ -259,7 +259,7 @@ def _assignor(group: Group, members: Iterable[DescribedMember]) -> str | None:
 
 
 def describe_at(warehouse: Tables, group: str, at: datetime | None = None) -> Description:
-    """Return a group as it was at a point in time.
+    """Return a group and its members at a point in time.
 
     Args:
         warehouse: the tables to read.

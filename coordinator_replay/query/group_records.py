@@ -29,7 +29,7 @@ Value = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubtopologyTasks:
-    """Tasks of one subtopology, by partition numbers."""
+    """Tasks of one subtopology. Each task has the number of the partition that it reads."""
 
     subtopology_id: str
     partitions: tuple[int, ...]
@@ -82,7 +82,7 @@ class GroupRecords:
     """The newest records of a group.
 
     Attributes:
-        values: value of the newest record of each kind and member id; the id is empty for records about the group.
+        values: values of the newest records, by kind and member id. The member id is empty for records about the group.
     """
 
     values: Mapping[tuple[str, str], Value]
@@ -164,11 +164,12 @@ def newest_records(
 def not_ready_note(warehouse: Tables, topology: GroupTopology | None, at: datetime | None = None) -> str:
     """Return a note on the topics that a streams group in state NotReady waits for.
 
-    Only the cluster metadata shows which topics were missing. Without it, the note names all topics that are needed.
+    Only the cluster metadata shows which topics were missing. Without cluster metadata, the note names all topics that
+    the group needs.
 
     Args:
         warehouse: the tables to read.
-        topology: the group's topology.
+        topology: the group's topology; None if no topology is on record.
         at: the point in time; the end of the log if None.
     """
     if topology is None:
@@ -194,7 +195,7 @@ def not_ready_note(warehouse: Tables, topology: GroupTopology | None, at: dateti
 
 
 def _missing_topics(warehouse: Tables, names: Iterable[str], at: datetime) -> list[str] | None:
-    """Return topics that did not exist at a point in time.
+    """Return those of the given topics that did not exist at a point in time.
 
     Return None if there is no dump of the cluster metadata.
     """

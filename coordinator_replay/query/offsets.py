@@ -565,7 +565,7 @@ def negative_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
 
 
 def _shows_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetime) -> set[int]:
-    """Return the log partitions that certainly show every transactional commit that was pending at a point in time.
+    """Return those log partitions that certainly show every transactional commit pending at a point in time.
 
     Once a transaction is over, the cleaner removes an aborted commit, and a commit that a later commit of the same key
     follows. So the log may not show that such a commit was pending. But if the time lies in a complete range, and the

@@ -19,7 +19,7 @@ def consumers(
     Args:
         warehouse: the tables to read.
         topic: the topic's name or id.
-        start: leave out members that were gone by this time, and earlier commits; None leaves out none.
+        start: leave out members that had left by this time, and commits before it; None leaves out none.
         end: leave out members that joined at this time or later, and commits from this time on; None leaves out none.
         who: conditions on names of groups, clients and hosts.
     """

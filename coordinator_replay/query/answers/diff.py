@@ -28,11 +28,11 @@ class Comparison:
 
 
 def diff(first: Side, last: Side) -> Answered[Comparison]:
-    """Return what changed between two points in time of a cluster, over all groups.
+    """Return the changes of all groups of a cluster between two points in time.
 
     Args:
-        first: the first point in time. If the user gave a time before the beginning of the log, the beginning takes its
-            place, and a note says so.
+        first: the first point in time. If the user gave a time before the beginning of the log, the beginning of the
+            log is used instead, and a note says so.
         last: the second point in time.
 
     Raises:
@@ -62,7 +62,7 @@ def diff(first: Side, last: Side) -> Answered[Comparison]:
 
 
 def diff_with(warehouse: Tables, other: str, at: datetime | None) -> Answered[Comparison]:
-    """Return what differs in another cluster of a warehouse.
+    """Return the differences between a cluster and another cluster of the same warehouse.
 
     Args:
         warehouse: the tables to read.

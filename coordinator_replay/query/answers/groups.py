@@ -56,6 +56,8 @@ def groups(
 def deleted_groups(warehouse: Tables, at: datetime | None, *, types: Sequence[str]) -> Rows[DeletedGroup]:
     """Return groups that existed earlier but did not exist at a point in time.
 
+    A deleted group whose state at that time is Unknown is left out, because it may have been created again.
+
     Args:
         warehouse: the tables to read.
         at: the point in time; the end of the log if None.

@@ -49,11 +49,12 @@ def rebalances(
 
 @dataclass(frozen=True, slots=True)
 class Reasons:
-    """Rebalances with explanations.
+    """Rebalances with explanations: the members that blocked rebalances, and a summary.
 
     Attributes:
-        rebalances: the rebalances.
-        hold_ups: by rebalance id, the member that blocked the rebalance, as far as the log shows it.
+        rebalances: the rebalances, with causes and evidence.
+        hold_ups: the member that blocked a rebalance, by rebalance id. Only for rebalances of which the log shows this
+            member.
         summary: three sentences about all rebalances; empty if there are at most ``MOST_UNSUMMED``.
     """
 
@@ -84,7 +85,9 @@ def why(
 def why_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequence[str], who: Who) -> Answered[Reasons]:
     """Return the rebalances in progress at a point in time, with explanations.
 
-    For a group without a rebalance in progress, return its last rebalance before that time.
+    If a group had no rebalance in progress, return the group's last rebalance before that time. If the next rebalance
+    of
+    the group may have begun by that time, return it, too.
 
     Args:
         warehouse: the tables to read.
@@ -120,14 +123,14 @@ def _reasons(
     notes: Sequence[str | None],
     last_note: str | None = None,
 ) -> Answered[Reasons]:
-    """Return rebalances with explanations.
+    """Return the answer for rebalances that were found: explanations, notes and basis.
 
     Args:
         warehouse: the tables to read.
         found: the rebalances.
         group: the group of the question; None for all groups.
-        start: begin of the time range.
-        end: end of the time range.
+        start: begin of the time range, or the point in time, of the question.
+        end: end of the time range; None for a range without an end, and for a point in time.
         causes: the causes that the question asks for.
         notes: the first notes of the answer.
         last_note: the last note of the answer.
