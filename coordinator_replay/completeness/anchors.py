@@ -55,7 +55,7 @@ class Anchor(NamedTuple):
 
     @property
     def when(self) -> str:
-        """Return the time of the record for a sentence."""
+        """Return the time of the record as text, to be used in a sentence."""
         at = self.log_timestamp
         return "an unknown time" if at is None else f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03}Z"
 

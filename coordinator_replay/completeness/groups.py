@@ -50,8 +50,9 @@ class GroupProofs:
         ranges: the history of each such log partition.
         times: for the log partition and number of each range: the time of ``begins_at``, and the time of
             ``from_offset``, from which nothing is missing.
-        appearances: for each group, log partition and range: the offset and the time of the last of the first records
-            of the group's keys. Only first records in the part where the cleaner may have worked count.
+        appearances: for each group, log partition and range: the offset and time of the record with which the last key
+            of the group appears. Only keys that appear between ``from_offset`` and ``exact_from_offset`` count, because
+            the cleaner may have worked there.
         new: the gaps after the end of earlier runs, by log partition. They are in the history of each group that
             earlier runs have read.
         confirmed: for each group, log partition and range after compacted records: the records below the range that the

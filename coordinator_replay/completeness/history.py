@@ -15,7 +15,11 @@ from coordinator_replay.completeness.ranges import CompleteRange
 
 
 def history_of(copies: Iterable[Copy]) -> list[CompleteRange]:
-    """Return the history of a log partition from its copies, in any order."""
+    """Return the history of a log partition: its complete ranges, oldest first.
+
+    Args:
+        copies: copies of the log partition, in any order.
+    """
     ranges: list[CompleteRange] = []
     for copy in sorted(copies, key=_age):
         _add(ranges, copy)

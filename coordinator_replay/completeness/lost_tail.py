@@ -94,8 +94,8 @@ class LogRecords:
         contents: a hash of each record's value.
         times: each record's timestamp; NONE if it has none.
         decided: the offset from which each record counts: its own offset, or the offset of its COMMIT marker.
-            LARGEST_INT64 in three cases: the log has no marker, the marker is ABORT, or it is not known whether the
-            record is transactional.
+            LARGEST_INT64 in three cases: the record's transaction has no marker in the log, the marker is ABORT, or it
+            is not known whether the record is transactional.
         lowest_epochs: lower bound of the leader epoch at ``decided``. If ``decided`` is LARGEST_INT64, the
             leader epoch at the record's own offset counts.
         highest_epochs: upper bound of the same leader epoch.

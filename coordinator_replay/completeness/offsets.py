@@ -22,15 +22,15 @@ class OffsetProofs:
 
     Attributes:
         ranges: the history of each log partition with missing records; in all other log partitions, nothing is missing.
-        times: timestamps in microseconds, by log partition and offset. The offsets are those at which a range begins,
-            and those from which it is exact.
+        times: timestamps in microseconds, by log partition and offset. The offsets are ``begins_at`` and
+            ``from_offset`` of each range.
     """
 
     ranges: Mapping[int, Sequence[CompleteRange]] = field(default_factory=dict)
     times: Mapping[tuple[int, int], int | None] = field(default_factory=dict)
 
     def _in_ranges(self, partitions: Numbers, offsets: Numbers) -> Iterator[tuple[CompleteRange, Bools]]:
-        """Yield each range, and whether each offset lies in the range."""
+        """Yield each range, and for each offset whether it lies in the range or among the missing offsets before it."""
         for partition, ranges in self.ranges.items():
             is_own = partitions == partition
             for number, span in enumerate(ranges):

@@ -135,8 +135,8 @@ class LogPartition:
         Something that existed before the hole or gap may have ended in it.
 
         Args:
-            since: begin of the time range; None for the beginning of the log.
-            at: end of the time range.
+            since: the beginning of the time range; None for the beginning of the log.
+            at: the end of the time range.
         """
         if self.gaps:
             return True
@@ -200,9 +200,10 @@ class Completeness:
         return [number for number in self.partitions if not self.since([number]).has_all_from(start)]
 
     def some(self, log_partitions: Iterable[int] | None) -> list[LogPartition]:
-        """Return some of the log partitions.
+        """Return the log partitions with these numbers. Numbers without a row are left out.
 
-        None stands for all.
+        Args:
+            log_partitions: the numbers; None for all log partitions.
         """
         chosen = self.partitions if log_partitions is None else set(log_partitions)
         return [self.partitions[number] for number in chosen if number in self.partitions]

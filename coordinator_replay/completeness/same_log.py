@@ -120,7 +120,7 @@ class LogCopy:
 
     @property
     def place(self) -> str:
-        """Return the place of the copy in words."""
+        """Return the words for the copy in a sentence: its folder, or "the export"."""
         return self.folder or _EXPORT
 
     def add(self, part: "LogCopy") -> None:
@@ -193,9 +193,9 @@ class LogComparison:
     """The comparison of a dump with the facts of earlier runs, and of its copies with each other.
 
     Attributes:
-        truncated: log partitions that have lost records of earlier runs since.
+        truncated: by log partition, the truncation that lost records of earlier runs.
         stale: copies with records that don't count, by folder and log partition. A file that is no longer in the log
-            is a copy of its own: the file replaces the folder.
+            is a copy of its own. Its key has the file's URI instead of a folder.
         open: copies whose missing offsets prove nothing, by folder and log partition. The value is the lowest offset
             that shows this.
         unknown: log partitions of earlier runs for which the dump has no record to compare.
@@ -290,10 +290,10 @@ def merged(parts: Iterable[LogCopy]) -> list[LogCopy]:
 
 
 def may_have_diverged(copies: Sequence[LogCopy], log: EarlierLog | None) -> bool:
-    """Return whether copies of a log partition, or the records of earlier runs, may be of different leaders.
+    """Return whether copies of a log partition, or the records of earlier runs, may come from different leaders.
 
-    Only leaders of different epochs write different logs. A copy with the newest anchor of earlier runs comes from the
-    log that those runs have read.
+    Only leaders of different epochs write different logs. If all copies have the newest anchor of earlier runs, they
+    come from the log that those runs have read. Then the copies can differ only from each other.
 
     Args:
         copies: copies of a dump, each with the facts of its headers and its checkpoint. A copy whose last batch was not
@@ -378,12 +378,12 @@ def _divergence(copy: LogCopy, log: EarlierLog) -> Divergence | None:
 
 
 def _replaced(copy: LogCopy, log: EarlierLog) -> Comparison | None:
-    """Return the first anchor that the log of a copy can't have, with the leader epoch that shows it.
+    """Return the first anchor whose record the log of a copy can't have, with the leader epoch that shows it.
 
-    An anchor is such an anchor if a higher leader epoch begins in the copy at or below the anchor's offset: leader
-    epochs only rise in a log. The copy may be too short to have a different record at the anchor's offset.
+    Leader epochs only rise in a log. So if a higher leader epoch begins in the copy at or below the anchor's offset,
+    the log has lost the anchor's record. The copy may be too short to have a different record at this offset.
 
-    Return None if there is no such anchor, or if the copy has no record of an anchor.
+    Return None if there is no such anchor, or if the copy has no record of any anchor.
     """
     if copy.matched == _NO_OFFSET:
         return None
@@ -443,7 +443,7 @@ def logs_after(
     parts: Iterable[LogCopy],
     comparison: LogComparison,
 ) -> dict[int, EarlierLog]:
-    """Return the facts that a run keeps of the log partitions that it has read.
+    """Return the facts that a run keeps about each log partition that it has read: anchors, topic id and end offset.
 
     Prefer anchors that the dump still has: a record that has outlived a compaction is likely to outlive the next. The
     end offsets are those of earlier runs.

@@ -19,7 +19,7 @@ class Place:
         warehouse: path or URI of the warehouse.
         cluster: the cluster of the rows.
         folder: the folder for staged files.
-        purges: the rows that tables no longer accept because they were purged, by table.
+        purges: by table, the rows that were purged because of their age. Rows as old as these are not written again.
     """
 
     warehouse: str

@@ -265,7 +265,7 @@ class _MinuteSums:
         )
 
     def by_kind(self) -> pa.RecordBatch:
-        """Return rows with the columns of MINUTES."""
+        """Return the number of commits by minute and kind of group, with the columns of MINUTES."""
         rows = pa.table([self.minutes, self.kinds, self.sums["commits"]], MINUTES)
         by_kind = rows.group_by(MINUTES.names[:2], use_threads=False).aggregate([("commits", "sum")])
         [batch] = by_kind.rename_columns(MINUTES.names).combine_chunks().to_batches()

@@ -176,7 +176,7 @@ def take_findings(job: Job, evaluated: Sequence[EvaluationResult], log: Log, new
 
 
 def _of_log(run: Run, log: Log) -> Iterator[tuple[Evidence, Content]]:
-    """Yield evidence about the log itself, as far as this run and earlier runs have read it."""
+    """Yield the kind and content of each piece of evidence about the whole log, as far as any run has read the log."""
     gaps, lost = unread(log.history.ranges, run), lost_ranges([run, *log.history.runs])
     for kind, ranges in ((Evidence.GAP, gaps), (Evidence.LOST, lost)):
         for log_partition, low, high in ranges:
@@ -198,7 +198,10 @@ def _of_log(run: Run, log: Log) -> Iterator[tuple[Evidence, Content]]:
 
 
 def count_earlier(job: Job, summary: Summary, news: News) -> None:
-    """Count the findings, causes, expired offsets and groups that earlier runs stored, if a run derives no rows."""
+    """Count the findings, causes, expired offsets and groups that earlier runs stored.
+
+    A run that derives no rows shows these numbers in its summary.
+    """
     summary.new_findings.update(news.count_earlier())
     for name, column, counts in (
         (FINDINGS, "severity", summary.findings),

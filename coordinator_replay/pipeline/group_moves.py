@@ -146,7 +146,7 @@ class GroupMoves:
         return is_over
 
     def counting(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        """Yield batches of records, without records that come after a move of their group."""
+        """Yield batches of records, without records that come after their group left their log partition."""
         for batch in batches:
             yield batch.filter(pa.array(~self.are_over(batch, "log_offset"))) if self.ends else batch
 

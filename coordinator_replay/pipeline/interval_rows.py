@@ -1,4 +1,7 @@
-"""The rows that the pass over sorted events makes: intervals of offsets and pending commits, of four kinds."""
+"""The columns of staged rows about offsets: intervals in which an offset was current, and pending commits.
+
+``offsets.interval_pass`` makes these rows from sorted events. ``Staged`` has their kinds.
+"""
 
 from enum import IntEnum
 
@@ -8,7 +11,14 @@ from coordinator_replay.tables.definition import table
 
 
 class Staged(IntEnum):
-    """Kinds of staged rows."""
+    """Kinds of staged rows.
+
+    Attributes:
+        CLOSED: an offset that ended with another commit, missing records, or a move of its group.
+        OPEN: an offset that is current at the end of the log.
+        REMOVED: an offset that ended with a tombstone.
+        PENDING: a commit that waited for a marker, or still waits.
+    """
 
     CLOSED = 0
     OPEN = 1

@@ -191,7 +191,7 @@ def _finished(row: Mapping[str, Any], cluster: str) -> Run:
 def audited_ranges(runs: Sequence[Run], form: str | None = None) -> dict[int, list[tuple[int, int]]]:
     """Return the offsets that runs have read, as sorted half-open ranges by log partition.
 
-    Gaps of the dumps, and offsets that an election truncated later, are left out. These are few numbers, whatever the
+    Gaps of the dumps, and offsets that an election truncated later, are left out. The result is small, whatever the
     size of the log and the number of audits.
 
     Args:

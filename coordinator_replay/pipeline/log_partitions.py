@@ -52,7 +52,7 @@ class _Times(NamedTuple):
 
 
 def times_around(files: BucketFiles, needed: Iterable[Needed]) -> dict[Needed, _Times]:
-    """Return the times around offsets.
+    """Return the times around each offset.
 
     Brokers' clocks differ, so a record can have an earlier time than a record before it. Then the earlier record's time
     counts.
@@ -139,7 +139,7 @@ class PartitionStep:
         return max((row["end_timestamp"] or 0 for row in self.old.values()), default=0)
 
     def times(self) -> Mapping[Needed, _Times]:
-        """Return the times around the offsets at which ranges begin and end."""
+        """Return the times around the offsets at which complete ranges begin, become exact and end."""
         if self._times is None:
             needed = {
                 (partition, offset)
@@ -203,7 +203,7 @@ class PartitionStep:
         return self._longer(old, ranges[-1].to_offset)
 
     def _longer(self, row: dict[str, Any], to_offset: int) -> dict[str, Any]:
-        """Return the row of a log partition whose last complete range just became longer."""
+        """Return the row of a log partition whose last complete range only became longer."""
         partition = row["log_partition"]
         last = self.share.last.get(partition)
         end_ms = latest_ms(row["end_timestamp"], None if last is None else milliseconds(last))

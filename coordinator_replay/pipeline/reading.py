@@ -231,7 +231,8 @@ class _SegmentsRead:
 def _read_segments(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading:
     """Read segments.
 
-    If a log diverged from the records of earlier runs or from another copy, read the segments again.
+    If a log diverged from the records of earlier runs or from another copy, read the segments again, without the
+    records that don't count.
     """
     unread, decoded = _decode_unread(decoding, dump, earlier, LogComparison())
     heads = _parts_of(decoded)
@@ -306,9 +307,9 @@ def _read_copies(
 def _copies_shares(
     decoding: _Decoding, dump: Dump, read: _SegmentsRead, heads: Sequence[LogCopy]
 ) -> Iterator[CopiesShare]:
-    """Yield the log partitions whose copies may be of different leaders.
+    """Yield the log partitions whose copies may come from different leaders.
 
-    These copies are read from their beginning.
+    The skipped parts of these copies are read first, because a comparison needs the whole copies.
     """
     earlier = read.earlier
     copies = defaultdict[int, list[DumpCopy]](list)

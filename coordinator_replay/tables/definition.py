@@ -85,7 +85,7 @@ class Column:
     is_required: bool
 
     def arrow_field(self) -> pa.Field:
-        """Return the column as an Arrow field, its comment in the metadata.
+        """Return the column as an Arrow field, with the column's comment in the metadata.
 
         The field is nullable even if ``is_required`` is true: NOT NULL is a property of the table, not of a batch.
         """

@@ -22,7 +22,7 @@ SCHEMA_VERSION = 2
 
 
 def version_of(properties: Mapping[str, str]) -> int:
-    """Return the version of the contract that a table follows, by its properties; 0 if they have no version.
+    """Return the version of the contract in a table's properties; 0 if the properties have no version.
 
     Raises:
         WarehouseError: the property holds no number.

@@ -111,7 +111,7 @@ class BrokerLogFile:
     def marked_lines(self) -> Iterator[bytes]:
         """Yield the whole lines that contain a text of ``MARKS``.
 
-        Lines that are too long for a coordinator are left out.
+        Lines that are longer than any line of a coordinator are left out.
         """
         pending, before, is_cut, total = b"", self._tail, False, self._position
         count(IoMetrics(files_read=1))

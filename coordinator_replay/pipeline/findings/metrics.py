@@ -149,8 +149,8 @@ class MetricsResult:
 def write_metrics(share: MetricsShare) -> MetricsResult:
     """Write table ``group_metrics``, with a row for each minute with a record in the log, and for each type and state.
 
-    Minutes without a record have no row, because the time between two timestamps may be of any length. The counts of a
-    minute hold until the next row.
+    Minutes without a record have no row, because the time between two timestamps may be of any length. The number of
+    groups holds until the next minute with a row.
 
     Args:
         share: the inputs. The counts of commits by earlier runs are kept, because the states of their minutes are

@@ -317,7 +317,7 @@ class Evaluation:
     def _evaluate_group(self, group_id: str, evidence: GroupEvidence, totals: Totals) -> list[int]:
         """Evaluate the rules for a group.
 
-        Return the times of the group's rebalances in milliseconds.
+        Return the times at which rebalances of the group were over, in milliseconds.
         """
         guard, rebalances, is_replayed = GroupGuard("evaluating findings"), list[int](), True
         findings: list[FindingRow] = []

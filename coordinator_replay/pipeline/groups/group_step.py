@@ -197,7 +197,7 @@ class GroupStep:
         return LastCommits(records)
 
     def _copy_rebalances(self, groups: Collection[str], writer: TableWriter) -> None:
-        """Stage the rebalances in progress of all other groups again.
+        """Stage again the rebalances in progress of all groups except ``groups``.
 
         Rebalances that are over are left to ``PauseStep``. Rebalances without an epoch are left out: they are known
         only from a broker's log, and each run derives them from the log again.
@@ -211,7 +211,7 @@ class GroupStep:
             writer.stage(REBALANCE_ROWS, as_recorded(others))
 
     def _copy_others(self, groups: Collection[str], writer: TableWriter) -> None:
-        """Copy the state and the open rows of all other groups."""
+        """Copy the state and the open rows of all groups except ``groups``."""
         replayed = pa.array(sorted(groups), pa.string())
         for name in (*(name for name in GROUP_TABLES if name != REBALANCES), STATE_TABLE):
             is_open = None if name == STATE_TABLE else True

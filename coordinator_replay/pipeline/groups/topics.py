@@ -118,7 +118,7 @@ class ClusterTopics:
         return lives
 
     def renamed(self, before: "ClusterTopics") -> frozenset[str]:
-        """Return ids whose name is new or has changed."""
+        """Return the ids of topics whose name is new, or differs from the name in ``before``."""
         names = before.names
         return frozenset(topic_id for topic_id, name in self.names.items() if names.get(topic_id) != name)
 
@@ -217,7 +217,7 @@ def _time(choose: Any, records: Iterable[TopicRecord], kind: str) -> int | None:
 
 
 def _changes(records: Iterable[TopicRecord]) -> tuple[DatedTopicChange, ...] | None:
-    """Return the changes of a topic, oldest first.
+    """Return the changes of a topic, oldest first; None if no change has a time.
 
     The partitions with the earliest time belong to the topic's creation. Later partitions were added. A further record
     about a partition is no change of the topic.
@@ -241,7 +241,7 @@ def _changes(records: Iterable[TopicRecord]) -> tuple[DatedTopicChange, ...] | N
 def best_topics(sources: Iterable[ClusterTopic]) -> ClusterTopics:
     """Return one topic for each id.
 
-    The topic comes from the best source. Its changes come from the source that has the most changes.
+    The topic comes from the best source, see ``SOURCES``. Its changes come from the source that has the most changes.
     """
     by_id: dict[str, list[ClusterTopic]] = defaultdict(list)
     for topic in sources:

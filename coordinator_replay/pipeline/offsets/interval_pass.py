@@ -181,9 +181,10 @@ class _Batch:
         return rows
 
     def _states(self, rows: Numbers) -> pa.Array:
-        """Return the group's state at commits.
+        """Return, for each commit, the state of its group.
 
-        For a commit to an unknown group, Kafka makes a simple group, which is Empty.
+        If no state is on record, the state is Unknown, unless the group is proven not to have existed. Then Kafka made
+        a simple group for the commit, which is Empty.
         """
         is_new = self._are_looked_up(rows)
         at = self._state_rows.last_at(self.groups[rows], self.fields[EventField.LOG_OFFSET, rows])
@@ -199,7 +200,7 @@ class _Batch:
         return pc.if_else(pa.array(is_empty | (is_unseen & is_absent)), _EMPTY, states)
 
     def _are_absent(self, offsets: Numbers, rows: Numbers) -> npt.NDArray[np.bool_]:
-        """Return whether groups without an earlier state are proven to have been absent at these offsets."""
+        """Return, for each offset, whether a group without an earlier state is proven not to have existed there."""
         first, is_begin_open = self._first_states
         return self.proofs.are_absent(
             self.fields[EventField.LOG_PARTITION, rows], offsets, first[rows], are_begins_open=is_begin_open[rows]
@@ -289,7 +290,7 @@ class _Batch:
 
     @cached_property
     def _are_comparable(self) -> Bools:
-        """Return whether the offsets of commits can be compared with the offsets that they replaced.
+        """Return, for each commit, whether its offset can be compared with the offset that it replaced.
 
         Negative offsets can't be compared, nor offsets of two topics with the same name.
         """
@@ -360,7 +361,7 @@ class _Batch:
         }
 
     def _last_states(self, rows: Numbers, ends: Numbers) -> pa.Array:
-        """Return the group's state at the end of intervals.
+        """Return, for each interval, the state of its group at the interval's end.
 
         The state is Unknown if no state is on record but the group may have existed.
         """

@@ -69,7 +69,10 @@ def _tombstones_near(removals: Sequence[Removed]) -> ds.Expression:
 def _writes(
     removals: Sequence[Removed], commits: Sequence[str], group_records: Sequence[str]
 ) -> Mapping[Write, Tombstones]:
-    """Return the number of tombstones of each write to which lines may belong."""
+    """Return the numbers of tombstones by write, for the writes that lines may be about.
+
+    A write has a log partition and a time.
+    """
     writes: dict[Write, Tombstones] = defaultdict(Tombstones)
     if not removals:
         return writes

@@ -284,7 +284,10 @@ class OffsetStep:
             writer.stage(name, batch)
 
     def _commits_since(self, since: datetime | None) -> Batches:
-        """Return commits that are not in the tables' sums yet, and earlier commits whose minutes were not over."""
+        """Return commits that are not in the tables' sums yet, and earlier commits whose minutes were not over.
+
+        If ``since`` is None, return all commits.
+        """
         where = None
         if since is not None:
             where = pc.field("log_timestamp") >= pa.scalar(since, TIMESTAMP)

@@ -250,7 +250,7 @@ def _unread(records: pa.RecordBatch, audited: Audited) -> int:
 
 @dataclass(slots=True)
 class _Counts:
-    """Records of a file that are not decoded, or that no earlier run has read.
+    """Numbers of records of a file that are not decoded, or that no earlier run has read.
 
     Attributes:
         passed: number of records that were read only for anchors.

@@ -143,7 +143,7 @@ def _row(line: bytes) -> dict[str, Any]:
 
 
 def _first(raw: Mapping[str, Any], kind: type, *names: str) -> Any:
-    """Return the first value among some fields; None if no field has a value.
+    """Return the first value among the named fields; None if no field has a value.
 
     Raises:
         ValueError: the value does not have the type ``kind``.

@@ -59,7 +59,7 @@ class CountKey(NamedTuple):
 
 @dataclass(slots=True)
 class Count:
-    """Records of one key.
+    """The count of the records of one key.
 
     Attributes:
         records: number of records.
