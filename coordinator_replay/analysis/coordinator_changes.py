@@ -66,9 +66,14 @@ class CoordinatorLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorChange:
-    """A row of table ``coordinator_changes``.
+    """A row of table ``coordinator_changes``. Times are in milliseconds since 1970.
 
-    Times are in milliseconds since 1970.
+    Attributes:
+        elected_at: time of the election. If it is not on record, the time of the first trace: a line of the new
+            leader's log, or the first record of the leader epoch.
+        is_exact: whether ``elected_at`` is the time of the election.
+        broker: the new leader; NO_LEADER if the partition has no leader, None if no source names it.
+        unloaded_at: time at which the previous leader had unloaded the partition.
     """
 
     log_partition: int
@@ -141,11 +146,11 @@ def coordinator_changes(
 
 
 def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: int) -> bool:
-    """Return whether a line is possible, given the records of its log partition.
+    """Return whether a line of a broker's log can be true, given the records of its log partition.
 
-    A leader epoch begins after the records of earlier epochs, and before its own records and those of later epochs.
-    Once it has begun, no leader of an earlier epoch writes. So if the log goes on after the line, the log has a record
-    of this epoch, or the controller's records have the epoch.
+    A leader epoch begins after the first records of earlier epochs, and before its own records and those of later
+    epochs. Once it has begun, no leader of an earlier epoch writes. So the line is wrong if the log has records after
+    the line's time, but neither the log nor the controller's records have this epoch or a later one.
 
     Args:
         line: the line to check.

@@ -2,9 +2,9 @@
 
 ``analysis.expiration`` decides by which rule a group's offsets expire, and from which time their retention counts. The
 columns ``rule``, ``base_timestamp`` and ``is_protected`` of ``offset_history`` have the result for each offset. Only
-the comparison with a time remains, so the same rows answer for every retention. The condition follows
-``OffsetExpirationConditionImpl``. Names of rules and Kafka's defaults are here, where questions find them without the
-engine.
+the comparison with a time remains, so the same rows answer for every retention. The comparison follows
+``OffsetExpirationConditionImpl``. Names of rules and Kafka's defaults are also here, so that code for questions need
+not import the engine.
 """
 
 from enum import StrEnum
@@ -23,9 +23,14 @@ DEFAULT_CHECK_INTERVAL_MS = 600_000
 
 
 class ExpiryRule(StrEnum):
-    """Rules of expiry.
+    """Rules of expiry. A rule says from which time an offset's retention counts, or that the offset does not expire.
 
-    A rule says why an offset expires, or why it does not.
+    Attributes:
+        EMPTY_SINCE: from the time since which the classic group is Empty.
+        UNSUBSCRIBED_TOPIC: from the offset's commit, because no member subscribes to the topic.
+        SIMPLE_GROUP: from the offset's commit, because clients commit without joining the group.
+        EXPLICIT_EXPIRE_TIMESTAMP: the commit itself has the time of expiry.
+        NEVER_WHILE_ACTIVE: the offset does not expire as long as the group has members.
     """
 
     EMPTY_SINCE = "empty_since"

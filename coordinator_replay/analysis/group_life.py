@@ -4,8 +4,9 @@ The row of an interval or a rebalance is returned when it is over. ``finish`` re
 log, with null for their end. A later run that continues from ``snapshot`` returns these rows again under the same keys.
 It does so when the interval or rebalance is over, or else at the end of its log.
 
-Records may begin to be missing because a newer dump was cleaned beyond the end of the older ones (``interrupt``). Then
-a group continues from the records that the newer dump confirms: the last record of each key, which the cleaner keeps.
+The cleaner may have removed records that are newer than the older dumps, before a newer dump was taken. Then
+``interrupt`` continues the group from the records that the newer dump still has. These are the last records of their
+keys, which the cleaner keeps.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -129,9 +130,7 @@ class GroupReplay:
         self._rebalances.history.heed(before_offset, signs)
 
     def lose_track(self, partition: int, offset: int, at_ms: int | None) -> list[Row]:
-        """Note the beginning of a gap.
-
-        No dump has the records that follow.
+        """Note the beginning of a gap, whose records no dump has. Return the rows that end with it.
 
         Args:
             partition: the log partition.
@@ -146,10 +145,7 @@ class GroupReplay:
         return self._final(rows, offset)
 
     def _lose_key(self, record: Record) -> list[Row]:
-        """Return the rows for an unreadable record.
-
-        The new value of the record's key is unknown.
-        """
+        """Note an unreadable record, so that the value of its key is unknown. Return the rows that end with it."""
         rows = self._interrupt(record.offset, record.timestamp_ms)
         is_whole = record.kind == GROUP_METADATA
         members = [
@@ -174,7 +170,7 @@ class GroupReplay:
         return rows
 
     def find_complete(self, partition: int, offset: int, at_ms: int | None) -> list[Row]:
-        """Note that every key of the group is proven from an offset on."""
+        """Note that every key of the group is proven from an offset on. Return the rows that this makes final."""
         rows = self._finish()
         is_seen = self.group_type is not None
         if is_seen and not self.replay.is_state_exact and not self.replay.open_keys:
@@ -184,8 +180,8 @@ class GroupReplay:
     def interrupt(self, partition: int, offset: int, at_ms: int | None, own: Sequence[Record]) -> list[Row]:
         """Continue after missing records, from the records that a newer dump still has.
 
-        Known facts are valid up to the first missing record. If the newer dump lacks a member or an assignment, no
-        record shows when that member or assignment ended.
+        Intervals end at the first missing record. If the newer dump lacks a member or an assignment, no record shows
+        when that member or assignment really ended. Return the rows that end.
 
         Args:
             partition: the log partition.
@@ -219,7 +215,7 @@ class GroupReplay:
         self._step_rules.states = first + 1
 
     def move(self, partition: int, offset: int, at_ms: int | None, to_partition: int) -> list[Row]:
-        """End the group in its log partition.
+        """End the group in its log partition, and return the rows that end.
 
         From here on, its records in another log partition count.
 

@@ -41,7 +41,8 @@ class OpenMemberInterval(NamedTuple):
 Changed = Mapping[str, tuple[Member | None, int]]
 """The members that an operation changed, by member id.
 
-Each has the member after the operation (None if removed), and the log offset of the first record that shows it so.
+Each has the member after the operation (None if it was removed), and the log offset of the first record that shows this
+member.
 """
 
 
@@ -71,7 +72,7 @@ class MemberReplay:
     Attributes:
         topics: names of the topics in the group's records.
         stays: open intervals by member id.
-        lost: members with an unreadable or possibly missing record, until the group is proven again.
+        lost: ids of members with an unreadable or possibly missing record, until the group is proven again.
     """
 
     topics: RecordTopics

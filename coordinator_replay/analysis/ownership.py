@@ -72,6 +72,7 @@ class Unowned(NamedTuple):
     """A partition without an owner, with the ownership that ended, and the rebalance in which the ownership ended.
 
     Attributes:
+        holding: the ownership that ended; ``to_ms`` and ``to_offset`` are its end, ``released_by`` is the reason.
         topic: the topic as the records of the ended ownership name it. If the group is converted, only the key of the
             gap changes.
         awaited_ms: time at which the target assignment took the partition from the member; None if it never took it.
@@ -153,7 +154,14 @@ class Release(NamedTuple):
 
 
 class Circumstances(NamedTuple):
-    """Facts of an operation about the members that it removed."""
+    """Facts of an operation that tell why removed members lost their partitions.
+
+    Attributes:
+        is_deleted: whether the operation deleted the group.
+        is_emptied: whether the operation left the group Empty.
+        replaced: ids of members that another member replaced.
+        rebalance_timeouts: by member id, the lowest rebalance timeout that the coordinator may have used.
+    """
 
     is_deleted: bool
     is_emptied: bool
@@ -349,9 +357,10 @@ class OwnershipReplay:
         return frozenset(), at_ms
 
     def _convert(self, changed: Changed, group_type: GroupType, at_ms: int | None) -> Iterator[Row]:
-        """Yield all intervals that end because a conversion changes their keys.
+        """End every ownership at a conversion. Begin those that continue again at the same time, under the new keys.
 
-        Ownerships that continue begin again at this time, under the new keys.
+        Yield the rows of ended ownerships whose partition has an owner afterwards, or whose topic has no known name.
+        Any other partition becomes a gap under its new key, and its row waits for the next owner.
         """
         for member_id, assignment in list(self.owned.items()):
             is_removed = member_id not in changed or changed[member_id][0] is None

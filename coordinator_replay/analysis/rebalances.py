@@ -16,10 +16,11 @@ on record, so ``started_at`` and ``duration_ms`` are null, and there are two bou
   than the largest rebalance timeout of the members, if no generation was skipped (``attempts`` is 1); see
   ``join_phase.longest_join_ms`` for the exceptions.
 
-Joins and leaves count for the first rebalance that begins with or after them. The time without an owner of a partition
-counts for the rebalance in which it was revoked. A row is final when a later rebalance has ended as well. Before that,
-partitions that the first rebalance revoked may still have no owner. A rebalance without a certain cause waits for an
-hour, in which a later rebalance may show more about it (``reasons.hindsight``).
+Joins and leaves count for the first rebalance that begins with or after them. The time in which a partition has no
+owner counts for the rebalance in which the partition was revoked. The row of a rebalance is final when the next
+rebalance has ended as well, because until then its revoked partitions may still have no owner. If the cause is not
+certain, the row also waits for HINDSIGHT_MS (an hour), in which a later rebalance may show more about the cause
+(``reasons.hindsight``).
 """
 
 import hashlib
@@ -106,6 +107,7 @@ class OpenRebalance:
     """A rebalance that may still change.
 
     Attributes:
+        attempts: number of generations since the last one on record; 1 if no generation failed in between.
         started_ms: begin of the rebalance; for a classic rebalance, the latest possible begin. None, like all other
             times, before the group's first record with a time.
         earliest_ms: the earliest possible begin; None if the log does not show it.
@@ -113,7 +115,9 @@ class OpenRebalance:
         completed_offset: log offset of the record that completed the rebalance; None while it is in progress.
         members_before: members before the rebalance; None if no record shows the group just before it.
         is_counted: whether the partitions owned at the end of the rebalance were counted.
-        held_up_until_ms: time at which the member in ``held_up_by`` revoked partitions that others waited for.
+        held_up_by: id of the last member that revoked partitions after other members had waited for them.
+        held_up_ms: how long the rebalance waited for this member.
+        held_up_until_ms: time at which this member revoked the partitions.
         unowned_ms_max: longest time that a partition revoked in the rebalance had no owner; None if no such time is on
             record.
         log_partition: the log partition of the rebalance's first record.

@@ -57,7 +57,10 @@ class RecordTopics:
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def shown(self, group_type: GroupType, topic: str) -> tuple[tuple[str | None, str | None], ...]:
-        """Return pairs of topic id and topic name for one key of an assignment."""
+        """Return the topics that a key of an assignment stands for, as pairs of topic id and topic name.
+
+        The key is a topic id, a topic name or a subtopology. Only a subtopology can have several topics.
+        """
         if group_type is STREAMS:
             return tuple((None, name) for name in self.sources.get(topic) or (topic,))
         if group_type is CLASSIC:

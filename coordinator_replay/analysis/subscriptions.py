@@ -47,7 +47,7 @@ class Subscriptions:
         regexes: the topics to which regexes were resolved.
         counts: number of members that subscribe to a topic; the key None counts members that may subscribe to any.
         expressions: number of members that subscribe to each regex.
-        kinds: number of members with the same subscription.
+        kinds: number of members with each subscription.
         has_changed: whether the last operation changed any of these fields.
     """
 

@@ -1,8 +1,8 @@
 """Removals of offsets in brokers' logs, and the writes of tombstones that these lines report.
 
 A line of a newer coordinator names its log partition, but not the written records. If retention removed the offsets,
-the line does not name their groups either. It belongs to a write if its log partition, time and number agree with this
-write and with no other write.
+the line does not name their groups either. So a line belongs to a write if its log partition, time and number agree
+with this write and with no other write.
 
 A line of a Scala coordinator (2.x and 3.x) names no log partition. Its number counts the offsets of one cleanup, which
 makes a write for each group (``GroupMetadataManager.cleanupGroupMetadata``). The line belongs to the writes near it
@@ -89,16 +89,17 @@ class LoggedRemoval:
 
 
 class Removed(NamedTuple):
-    """Facts of a line about removed offsets.
+    """Facts of a line about removed offsets. Lines of several brokers about the same deleted topics count as one.
 
     Attributes:
-        at_ms: time of the line.
+        at_ms: time of the (first) line.
         log_partition: log partition in the line; None if the line names none.
         names: the topics, partitions or groups that the line names; single offsets of a group as
             ``GROUP/TOPIC-PARTITION``.
-        number: number of tombstones, or of offsets.
-        brokers: the brokers that logged the removal.
-        sentence: the line as evidence.
+        number: the number in the line, or the sum of the numbers of several brokers. It counts tombstones or only
+            offsets, depending on the line.
+        brokers: the brokers that wrote the lines.
+        sentence: the (first) line as evidence.
     """
 
     at_ms: int
@@ -118,7 +119,10 @@ A name is a group, a partition of a topic, or ``GROUP/TOPIC-PARTITION``.
 
 
 def read_removals(lines: Iterable[tuple[int | None, GroupLogLine]]) -> list[Removed]:
-    """Return the facts of lines about removals.
+    """Return the facts of lines about removals. Lines about other things are left out.
+
+    If several brokers log the removal of the same topics within SLACK_MS and name no log partition, their lines become
+    one, with the sum of their numbers.
 
     Args:
         lines: lines of brokers' logs, each with the log partition that it names.
@@ -164,8 +168,8 @@ def logged_removals(
 ) -> list[LoggedRemoval]:
     """Match lines of brokers' logs with the writes of tombstones that they report.
 
-    Leave out a line with a log partition if it fits several writes. A line without one may report several writes. Leave
-    out a write that several lines fit.
+    A line with a log partition is left out if several writes have its time and number. A line without a log partition
+    may report several writes. A write is left out if several lines may report it.
 
     Args:
         removals: the facts of the lines.
@@ -201,9 +205,9 @@ def _of_names(removed: Removed, named: Named) -> Collection[Write]:
 
 
 def _fitting(removed: Removed, writes: Collection[Write], tombstones: Mapping[Write, Tombstones]) -> Collection[Write]:
-    """Return the write near a line's time that has the line's number of tombstones.
+    """Return the only write near a line's time that has the line's number of tombstones.
 
-    Return no write if several writes fit.
+    Return no write if there are several such writes.
     """
 
     def count(write: Write) -> int:

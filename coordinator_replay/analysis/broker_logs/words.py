@@ -4,7 +4,8 @@ Log lines can be forged, so lines count only if a record agrees with them. In a 
 line "Stabilized group" or "is now empty". This line must have the generation, the number of members and the time of the
 rebalance's record. The coordinator's lines between the end of the previous rebalance and this line belong to the
 rebalance. The first "Preparing to rebalance" with the old generation begins it. In groups on newer protocols, the
-records have the times of rebalances, and lines name the members that the records removed.
+records have the begin of a rebalance. A line counts if its time is near this begin, and if it names a member that the
+records name too.
 
 Sources: ``ClassicGroup`` and ``GroupMetadataManager`` of Kafka 3.9 to 4.3, ``GroupCoordinator`` (Scala) of 2.x and 3.x;
 KIP-800 for client reasons.
@@ -277,7 +278,7 @@ def rejoin_cause(client_reason: str | None) -> Cause:
 def _named(row: Row, first: GroupLogLine, lines: Sequence[GroupLogLine]) -> _Named | None:
     """Return the cause that the coordinator names for a classic rebalance.
 
-    Return None if the coordinator's reason is not known, does not fit the records, or adds nothing to them.
+    Return None if the coordinator's reason is not known, contradicts the records, or adds nothing to them.
     """
     named = cause_of(first.reason)
     if named is Cause.MEMBER_JOIN:

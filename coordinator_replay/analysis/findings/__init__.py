@@ -1,9 +1,12 @@
 """Findings: what an operator should look at.
 
-``rules.py`` is the one table of all rules: name, severity, thresholds, and the words that the documentation is made of.
-A rule is a function that yields observations: a condition held from one time to another, or still holds at the group's
-last record. Rules over the steps of a group (``progress``, ``shape``, ``subscribed``) run with the replay, and their
-observations are kept as evidence. Rules over offsets and over the log (``commit_rules``, ``log_rules``) run over
-evidence. Whether an open observation has lasted long enough depends on the end of the log, so every run decides it
-again for all groups.
+``schemas/findings/rules.json`` is the one table of all rules: severity, names of thresholds, and the words that the
+documentation is made of. ``thresholds.py`` has the thresholds themselves. A rule is a function that yields
+observations. An observation says that a condition held from one time to another, or that it still holds at the group's
+last record.
+
+Rules over the steps of a group (``progress``, ``shape``, ``subscribed``) run with the replay. Their observations are
+stored as evidence. Rules over offsets and over the log (``commit_rules``, ``ended_rules``, ``log_rules``) run over
+evidence. An open observation must have lasted for long enough at the end of the log. So every run evaluates the
+evidence of all groups again.
 """

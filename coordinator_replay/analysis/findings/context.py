@@ -1,4 +1,4 @@
-"""The input of rules over a group's evidence: its status, owners and sums, but not the rows of evidence."""
+"""Facts about a group that rules over its evidence need besides the row of evidence at hand."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -38,9 +38,13 @@ class PartitionOwner(NamedTuple):
 
 @dataclass(slots=True)
 class ExpiringOffsets:
-    """Offsets of one topic that one rule expires, in partitions that had an owner lately.
+    """Offsets of one topic that one rule of expiry is about, in partitions that had an owner lately.
 
     Attributes:
+        first_ms: the earliest time at which one of the offsets expired or is to expire.
+        last_ms: the latest of these times.
+        owner: the last of the partitions' owners.
+        numbers: numbers of the partitions.
         since_ms: begin of a past time in which the offsets were past retention or about to expire; None if that time is
             not over.
         until_ms: end of this past time; None if it is not over.

@@ -29,7 +29,7 @@ class Evidence(IntEnum):
         OBSERVATION: an observation of a rule over the group's steps.
         UNREADABLE: records of a log partition that could not be decoded.
         GAP: a range of log offsets that no audit has read.
-        REWIND: a burst of commits of a topic that are lower than the partition's commit before.
+        REWIND: a burst of rewinds in one topic: commits of a lower offset than the partition's previous commit.
         STATE: a state that the group entered. Its name is its only content. It is for metrics only; no rule uses it.
         FAILURE: a step of the audit that failed on the group.
         LOST: a range of log offsets that a leader election has truncated.
@@ -37,7 +37,7 @@ class Evidence(IntEnum):
         QUIET: a long time in which a Stable group wrote no record of its own.
         UNKNOWN_KIND: records of a log partition whose kind this release does not know.
         UNCOMMITTED: a past time in which a partition had an owner and no commit yet.
-        POSITION_LOSS: a burst of commits of a topic with negative offsets.
+        POSITION_LOSS: a burst of commits of negative offsets, in one topic.
         MOVED: groups whose records moved to another log partition.
     """
 

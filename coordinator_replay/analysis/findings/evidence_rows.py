@@ -276,7 +276,7 @@ class Burst(TypedDict):
 
 
 class Rewinds(Burst):
-    """A burst of commits of a topic that are lower than the partition's commit before: ``Evidence.REWIND``.
+    """A burst of rewinds in one topic: ``Evidence.REWIND``. A rewind is a commit of a lower offset than the one before.
 
     Attributes:
         is_empty: whether the group was Empty or had no records of its own.
@@ -290,10 +290,10 @@ class Rewinds(Burst):
 
 
 class PositionLosses(Burst):
-    """A burst of commits of a topic with negative offsets: ``Evidence.POSITION_LOSS``.
+    """A burst of commits of negative offsets, in one topic: ``Evidence.POSITION_LOSS``.
 
     Attributes:
-        lasting: partitions whose committed offset is still negative.
+        lasting: partitions whose current committed offset is still a negative offset of this burst.
     """
 
     topic: str
@@ -383,7 +383,7 @@ class ObservationRow(TypedDict):
 
 
 class Found(ObservationRow):
-    """A finding by the group's evidence alone.
+    """A finding as the group's evidence shows it, before missing records are taken into account.
 
     Attributes:
         ended_at: the end of the finding; None if the finding still holds.
@@ -395,7 +395,7 @@ class Found(ObservationRow):
 
 
 class FindingRow(Found):
-    """A finding with the effects of missing records.
+    """A finding that also tells what missing records may hide.
 
     Attributes:
         is_at_least: whether the finding may have occurred more often.
@@ -428,7 +428,11 @@ class UnreadableRecords(TypedDict):
 
 
 class LogRange(TypedDict):
-    """A range of log offsets that was not read or was lost: ``Evidence.GAP`` and ``Evidence.LOST``."""
+    """A range of log offsets that was not read or was lost: ``Evidence.GAP`` and ``Evidence.LOST``.
+
+    Attributes:
+        to_offset: the first log offset after the range.
+    """
 
     log_partition: int
     from_offset: int
@@ -436,7 +440,12 @@ class LogRange(TypedDict):
 
 
 class FailedStep(TypedDict):
-    """A step of the audit that failed on a group: ``Evidence.FAILURE``, with the position of the record at hand."""
+    """A step of the audit that failed on a group: ``Evidence.FAILURE``.
+
+    Attributes:
+        log_partition: log partition of the record that the step worked on; None if it is not known.
+        log_offset: log offset of this record.
+    """
 
     step: str
     error: str

@@ -55,14 +55,14 @@ def group_near_record_limit(context: GroupContext) -> Iterator[Observation]:
 
 
 def open_transaction(context: GroupContext) -> Iterator[Observation]:
-    """Yield commits pending at the end of the log for longer than a transaction may last."""
+    """Yield transactions that have been open for at least ``pending_ms`` at the end of the log."""
     for transaction in context.transactions:
         if transaction["ended_at"] is None:
             yield from _transaction(context, transaction, context.end_ms, "has been open since")
 
 
 def long_transaction(context: GroupContext) -> Iterator[Observation]:
-    """Yield commits that were pending for longer than a transaction may last, and then finished."""
+    """Yield transactions that have ended after they had been open for at least ``pending_ms``."""
     for transaction in context.transactions:
         if transaction["ended_at"] is not None:
             yield from _transaction(context, transaction, transaction["ended_at"], "was open from")
@@ -88,7 +88,7 @@ def _transaction(context: GroupContext, row: LongTransaction, until_ms: int, ver
 
 
 def offset_due(context: GroupContext) -> Iterator[Observation]:
-    """Yield offsets that are past retention and not removed yet, or were at an earlier time."""
+    """Yield offsets that are, or were at an earlier time, past retention and not removed yet."""
     yield from _expiries(context, "DUE", "past retention, not removed yet, since")
 
 

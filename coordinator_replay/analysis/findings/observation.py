@@ -1,7 +1,8 @@
 """An observation: a time range in which the condition of a rule held; it may still hold at the group's last record.
 
-Observations are kept as evidence, and every run makes findings of them. Observations of one finding become one row. An
-open observation counts if it has lasted long enough at the end of the log.
+Observations of a group's steps are stored in the internal table ``group_evidence``, and every run makes the findings
+again from all of them. Observations of a rule with the same subject become one row of ``findings``. An observation that
+still holds counts only if it has lasted for ``needed_ms`` at the end of the log.
 """
 
 import hashlib

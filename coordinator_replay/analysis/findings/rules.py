@@ -2,7 +2,8 @@
 
 They are in ``schemas/findings/rules.json``, the only place with a rule's severity and words. The documentation is made
 from it. A rule's function has the rule's name. Functions over a group's steps are in ``progress``, ``shape`` and
-``subscribed``, all others in ``commit_rules`` and ``log_rules``.
+``subscribed``, all others in ``commit_rules`` and ``log_rules``. ``ended_rules`` has a second function for some rules,
+with the suffix ``_over``.
 """
 
 from collections.abc import Callable, Mapping, Sequence

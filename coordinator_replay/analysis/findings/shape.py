@@ -72,9 +72,9 @@ def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _holes(step: Step) -> dict[str, tuple[str, Unowned, list[int]]]:
-    """Return the partitions without an owner.
+    """Return the partitions that members miss, in topics of which other partitions are owned.
 
-    They are grouped by topic and by the operation in which they lost their owner.
+    They are grouped by topic and by the operation in which they lost their owner. The key is the observation's name.
     """
     owned = step.ownership
     topics_owned = {topic for topic, _ in owned.holders}
@@ -119,7 +119,10 @@ class Spread(NamedTuple):
 
     @property
     def is_lopsided(self) -> bool:
-        """Return whether a member has over twice its share, or has several partitions and the other member none."""
+        """Return whether the assignment is lopsided.
+
+        It is if a member owns more than twice the average (rounded up), or owns several partitions and the other none.
+        """
         share = -(-self.partitions // self.members)
         return self.most.partitions > 2 * share or (self.least.partitions == 0 and self.most.partitions >= 2)
 

@@ -1,7 +1,7 @@
 """Rules over a group's steps: each step is shown to the rules, which begin and end observations.
 
-A rule is a function of a step and of its own memory: notes, which are plain data, and open observations. So a snapshot
-needs no code of the rules.
+A rule is a function. It gets a step and the rule's memory: notes and open observations, which are plain data. So a
+snapshot can store the memory of a rule without the rule's code.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -48,11 +48,10 @@ _MOST_BURSTS = 100
 
 
 def bursts_of(bursts: Iterable[Burst]) -> list[Burst]:
-    """Return bursts in order of time.
+    """Return bursts in order of time. Bursts in quick succession are merged.
 
-    Bursts in quick succession are merged.
-
-    The result does not depend on the order of the given bursts.
+    If more than _MOST_BURSTS remain, the oldest are merged too. The result does not depend on the order of the given
+    bursts.
     """
     joined: list[list[Burst]] = []
     until_ms: int | None = None
@@ -199,8 +198,8 @@ class SummaryKind(NamedTuple):
     Attributes:
         name: name of the kind.
         columns: the functions that merge two values of a column.
-        newest: columns that come from the newest sum, by the column that decides. Its value is largest in the newest
-            sum.
+        newest: columns that are taken from the newer one of two sums. The key is the column that tells which sum is
+            newer: the one with the larger value in this column.
     """
 
     name: str
