@@ -1,6 +1,8 @@
-"""Differences between two points in time, or between two clusters at the same time.
+"""Differences between two points in time of a cluster, or between two clusters at the same time.
 
-The differences are about groups, members, owners and offsets.
+The differences are about groups, members, owners and offsets. Between two points in time, the rebalances and findings
+in
+between count as changes, too.
 """
 
 import re
@@ -27,13 +29,16 @@ class Change:
             property of the group. ``member``: members of one client and host. ``subscription``: topics of a client.
             ``owner``, ``offset``: owner or committed offset of a partition. ``rebalance``, ``finding``: an event
             between the times.
-        change: ``added``, ``removed`` or ``changed`` for most things. An offset has ``advanced``, ``rewound``,
-            ``not moved`` (other partitions advanced) or ``changed`` (the topic may have been created again). A
-            rebalance has ``between``. A finding has ``new`` if it began between the times, and ``found`` if it was
-            first seen between the times but may have begun earlier. A finding that began before the first time has
-            ``over`` if it ended between the times. Between two audits, ``new`` means that only the second audit has
-            stored the finding.
-        name: name of the client, partition, cause or rule that changed.
+        change: ``added``, ``removed`` or ``changed`` for most things. Other values are for
+
+            - offsets: ``advanced``, ``rewound``, ``not moved`` (although other partitions of the topic advanced), or
+              ``changed`` (the topic may have been created again),
+            - rebalances: ``between``,
+            - findings: ``new`` (it began between the times), ``found`` (it was first seen between the times, but may
+              have
+              begun earlier), or ``over`` (it ended between the times). Between two audits, ``new`` and ``found`` are
+              findings that the first audit had not stored.
+        name: name of the client, partition, cause or rule; None for a change of the group itself.
         before: the value at the first time; None if the thing did not exist.
         after: the value at the second time; None if the thing did not exist.
         number: the difference of two offsets or of two numbers of members, or the number of rebalances.
@@ -56,8 +61,8 @@ class ChangeCount:
 
     Attributes:
         count: number of changes.
-        detail: the change itself if there is only one, else the names of all changed things. For a group that came or
-            went: its state and the numbers of its members, partitions and so on.
+        detail: the change itself if there is only one, else the names of all changed things. For a group that was added
+            or removed: its state and the numbers of its members, partitions and so on.
     """
 
     group_id: str | None = column("GROUP", 1, is_id=True)
@@ -70,11 +75,11 @@ class ChangeCount:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A point in time of a cluster.
-
-    A side without ``at`` is the end of the cluster's log.
+    """One side of a comparison: a cluster at a point in time.
 
     Attributes:
+        warehouse: the tables of the cluster.
+        at: the point in time; None for the end of the cluster's log.
         run: id of the audit that had read the log up to this point; None if the question names no audit.
     """
 
@@ -84,12 +89,12 @@ class Side:
 
     @property
     def moment(self) -> datetime:
-        """Return the point in time for statements: ``END`` stands for the end of the log."""
+        """Return the point in time for SQL statements, in which ``END`` stands for the end of the log."""
         return END if self.at is None else self.at
 
     @property
     def exact_partitions(self) -> list[int]:
-        """Return the log partitions whose whole state at that time is proven."""
+        """Return the log partitions that lack no record at the point in time, so that their state is proven."""
         partitions = self.warehouse.completeness.partitions
         return [number for number, partition in partitions.items() if partition.is_complete_at(self.moment)]
 
@@ -233,7 +238,7 @@ _RUNS = """
 
 
 def side_of_run(warehouse: Tables, run: str) -> Side:
-    """Return the point in time at which the log ended when an audit read it.
+    """Return the side of a comparison for an audit: the point in time at which the log ended when the audit read it.
 
     Args:
         warehouse: the tables to read.
@@ -253,7 +258,9 @@ def side_of_run(warehouse: Tables, run: str) -> Side:
 
 
 def changes_between(before: Side, after: Side) -> list[Change]:
-    """Return what differs between two points in time, or between two clusters, by group.
+    """Return the changes between two points in time, or between two clusters, sorted by group.
+
+    Between two points in time of a cluster, the rebalances and findings in between are included.
 
     Args:
         before: the first time, or cluster.
@@ -284,7 +291,7 @@ def changes_between(before: Side, after: Side) -> list[Change]:
 
 
 def _groups(before: Side, after: Side, old: Iterable[Group], new: Iterable[Group]) -> Iterable[Change]:
-    """Yield a change for each group that came or went, and for each new type, state or protocol of a group."""
+    """Yield a change for each added or removed group, and for each new type, state or protocol of a group."""
     was, is_now = ({group.group_id: group for group in groups} for groups in (old, new))
     for group_id in sorted({*was, *is_now}):
         yield from _group_changes(group_id, was.get(group_id), is_now.get(group_id), before, after)
@@ -308,9 +315,9 @@ def _group_changes(group_id: str, old: Group | None, new: Group | None, before: 
 
 
 def counted_changes(changes: Sequence[Change]) -> list[ChangeCount]:
-    """Return the changes counted by group and kind, in the order in which the kinds first occur.
+    """Count changes by group and kind. Return the counts in the order in which the kinds first occur.
 
-    A group that came or went gets a single entry.
+    A group that was added or removed gets a single entry.
     """
     folded: dict[tuple[str | None, str, str], list[Change]] = {}
     whole = {item.group_id: item.change for item in changes if item.what == "group"}
@@ -341,11 +348,11 @@ _COUNTED = {
     "rebalance": "rebalance",
     "finding": "finding",
 }
-"""Kinds of changes that are counted in the single entry of a group that came or went, each with its word."""
+"""Kinds of changes that are counted in the single entry of an added or removed group, each with its word."""
 
 
 def _whole_group(changes: Sequence[Change]) -> str:
-    """Return a sentence on a group that came or went, with its state, its counts and its topics."""
+    """Return the detail of an added or removed group in words: its state, its counts and its topics."""
     by_kind: dict[str, list[Change]] = {}
     for change in changes:
         by_kind.setdefault(change.what, []).append(change)
@@ -356,7 +363,7 @@ def _whole_group(changes: Sequence[Change]) -> str:
 
 
 def _subscribed(change: Change) -> Sequence[str]:
-    """Return the topics, or the regular expressions, of a client."""
+    """Return the topics, or the regular expressions, to which a client is or was subscribed."""
     return re.split("[,;] ", change.after or change.before or "")
 
 

@@ -1,4 +1,4 @@
-"""Events of a timeline in words: their detail, in the terms of Kafka's own tools and logs."""
+"""Words for the details of timeline events (``words_of``), in the terms of Kafka's own tools and logs."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -30,9 +30,9 @@ def _partition_count(assignments: Mapping[str, Any]) -> int:
 
 
 def _pair(detail: Detail, name: str) -> tuple[Any, Any]:
-    """Return the old and the new value of a field.
+    """Return the old and the new value of a field of an event's detail.
 
-    A field with a single value has no old value. Both values are None if the event does not have the field.
+    A field with a single value has no old value: return None for it. Both are None if the event lacks the field.
     """
     value = detail.get(name)
     if isinstance(value, list) and len(value) == 2:

@@ -1,9 +1,10 @@
 """Offsets that expired, are past retention, or expire next.
 
-An audit looks for expiring offsets up to its horizon, a duration after the end of the log. The table
-``expired_offsets`` ends there. For other horizons, the audit's rule is applied again to the offsets in force at the end
-of the log. Their rows have everything that the rule needs. The rule uses the retention that the last audit applied. For
-times after the end of the log, it assumes that groups stay as they are.
+An audit looks for expiring offsets up to its horizon, a duration after the end of the log. So the table
+``expired_offsets`` lacks offsets that expire later. For other horizons, ``expiring_rows`` applies the audit's rule
+again
+to the offsets in force at the end of the log. The rule uses the retention that the last audit applied. For times after
+the end of the log, it assumes that groups stay as they are.
 """
 
 from collections.abc import Sequence
@@ -33,7 +34,7 @@ _WITHOUT_RULE = f"SELECT count(*) FROM {_IN_FORCE} WHERE rule IS NULL"  # noqa: 
 
 
 def applied_retention(warehouse: Tables) -> Retention:
-    """Return the retention that the last finished audit of the cluster applied."""
+    """Return the retention that the last finished audit applied. ``is_known`` is False for Kafka's default."""
     named_ms = next((row[0] for row in warehouse.rows(_SETTINGS)), None)
     applied_ms, is_certain = warehouse.rows(_APPLIED)[0]
     retention_ms = named_ms or applied_ms or DEFAULT_RETENTION_MS
@@ -80,11 +81,11 @@ _HORIZON = """
 
 
 def looked_until(warehouse: Tables, within: timedelta | None) -> datetime | None:
-    """Return the time up to which audits look for expiring offsets; None if the last audit does not record this time.
+    """Return the time up to which an answer has expiring offsets. None if the last audit did not record its horizon.
 
     Args:
         warehouse: the tables to read.
-        within: a duration after the end of the log; None for the duration that the last audit used.
+        within: a duration after the end of the log; None for the horizon of the last audit.
     """
     if within is not None:
         return later(warehouse.coverage.last, round(within.total_seconds() * 1000))

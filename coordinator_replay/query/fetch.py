@@ -1,4 +1,4 @@
-"""Rows that the embedded engine returns for a statement; Ctrl-C or a time limit ends a statement at once."""
+"""Running of statements in the embedded engine. Ctrl-C and a time limit end a statement at once."""
 
 import signal
 import threading
@@ -24,6 +24,8 @@ def ended_by_ctrl_c(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
     DuckDB notices Ctrl-C by itself, but then waits for the tasks of its other threads, and the task of a join may take
     hours. These tasks end early only if the connection itself is interrupted.
+
+    In a thread other than the main thread, do nothing: Python handles signals only in the main thread.
 
     Args:
         connection: the connection on which the block runs its statement.
@@ -56,7 +58,7 @@ def ended_by_ctrl_c(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 @contextmanager
 def ended_after(connection: duckdb.DuckDBPyConnection, most: timedelta | None) -> Iterator[None]:
-    """End the statements that the block runs when they have taken too long.
+    """Let a time limit end the statements that the block runs.
 
     Args:
         connection: the connection on which the block runs its statements.

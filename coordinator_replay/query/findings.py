@@ -118,7 +118,7 @@ _SETTINGS = """
 
 
 def terms_of(warehouse: Tables, rules: Sequence[str]) -> list[str]:
-    """Return a sentence on each rule: what it looks for, with the thresholds of the last audit.
+    """Return a sentence on each rule, which says what the rule looks for, with the thresholds of the last audit.
 
     Names that are not rules are left out.
     """
@@ -128,7 +128,7 @@ def terms_of(warehouse: Tables, rules: Sequence[str]) -> list[str]:
 
 
 def _settings(warehouse: Tables) -> dict[str, Any]:
-    """Return the options of the last audit."""
+    """Return the options of the last finished audit; empty if no audit has finished."""
     rows = warehouse.rows(_SETTINGS)
     return json.loads(rows[0][0] or "{}") if rows else {}
 
@@ -148,7 +148,7 @@ _RUNS = """
 
 
 def runs_since(warehouse: Tables, *, is_new: bool, since: datetime | None = None) -> set[str] | None:
-    """Return the runs whose findings the user wants; None for all runs.
+    """Return the ids of the finished runs whose findings the user wants; None for all runs.
 
     Args:
         warehouse: the tables to read.

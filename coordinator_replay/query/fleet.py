@@ -11,7 +11,7 @@ from coordinator_replay.query.tables import Coverage, Tables
 from coordinator_replay.times import EPOCH, later, round_length
 
 MOST_ROWS = 500
-"""Largest number of rows that the page shows of each list, except of the list of groups."""
+"""Largest number of rows that the page of all groups shows of each list. The list of groups has no limit."""
 
 MOST_BARS = 120
 """Largest number of intervals in which rebalances are counted; each interval is a bar of a chart."""
@@ -72,7 +72,9 @@ class Expiring:
 
     Attributes:
         partitions: number of these offsets.
-        earliest: the earliest time at which one of them was removed or expires.
+        earliest: the earliest time at which one of these offsets was removed or expires.
+        rule, last_owner_member_id, group_state: values of these offsets; the first in alphabetical order if they
+            differ.
     """
 
     group_id: str
@@ -87,9 +89,10 @@ class Expiring:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRun:
-    """Counts of one audit.
+    """Counts of one audit. The table ``audit_runs`` describes them.
 
-    A number of records that is not known is None.
+    Attributes:
+        gap_count: number of ranges of log offsets that no input had.
     """
 
     started_at: datetime | None
@@ -115,6 +118,7 @@ class MissingOffsets:
 
     Attributes:
         to_offset: end of the range, excluded.
+        started_at: the time at which the run began.
     """
 
     log_partition: int
@@ -126,7 +130,12 @@ class MissingOffsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undecoded:
-    """Records in quarantine that could not be decoded for the same reason."""
+    """Records in quarantine that could not be decoded for the same reason.
+
+    Attributes:
+        example: the error message of one of these records.
+        first, last: the earliest and the latest time of these records.
+    """
 
     error_class: str | None
     count: int
@@ -142,6 +151,12 @@ class ClusterGroups:
     Attributes:
         width: length of the intervals in which rebalances are counted.
         kinds: type, state and number of the groups with this type and state at the end of the time range.
+        causes: numbers of rebalances, by interval and cause.
+        expiring: offsets that expired or expire next, by group, topic and status.
+        findings: all findings.
+        runs: all audits, the latest first.
+        gaps: log offsets that the inputs of an audit lacked.
+        undecoded: records in quarantine, by reason.
     """
 
     start: datetime
@@ -165,7 +180,7 @@ def _kinds(warehouse: Tables, at: datetime | None) -> tuple[tuple[str, str, int]
 
 
 def fleet_of(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> ClusterGroups:
-    """Return the groups of the cluster over a time range.
+    """Return a cluster's groups at a glance, for a time range.
 
     Only ``kinds`` and ``causes`` depend on the time range. All other lists are about the whole log.
 

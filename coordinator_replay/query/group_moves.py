@@ -1,4 +1,7 @@
-"""Moves of groups to another log partition. From a move on, only records in the new log partition count."""
+"""Moves of groups to another log partition, when the number of partitions of ``__consumer_offsets`` was raised.
+
+From a move on, only records in the new log partition count.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +26,7 @@ from the record's log partition."""
 
 
 def in_log_order(rows: str, offset: str = "from_offset") -> str:
-    """Return an SQL expression that sorts a group's rows in log order.
+    """Return an SQL expression for ORDER BY that sorts a group's rows in log order.
 
     Rows are sorted by log partition, the group's earliest log partition first, and then by offset.
 

@@ -1,7 +1,8 @@
-"""The partition of ``__consumer_offsets`` with a group's records, and whether audits have read it.
+"""The log partition with a group's records, and whether audits have read this log partition.
 
-A broker puts a group into partition ``Utils.abs(groupId.hashCode()) % partitions`` (``GroupCoordinatorService``,
-``partitionFor``). A dump of one broker has only some of the partitions. Nothing is known about groups in the others.
+A broker puts a group into partition ``Utils.abs(groupId.hashCode()) % partitions`` of ``__consumer_offsets``
+(``GroupCoordinatorService.partitionFor``). A dump of one broker has only some of the partitions, so the tables may know
+nothing about groups in the other partitions.
 """
 
 import math
@@ -95,7 +96,7 @@ def _only(audited: Collection[int]) -> str:
 
 
 def unaudited_note(warehouse: Tables) -> str | None:
-    """Return a sentence for a list of all groups if audits may have read only some log partitions; else None."""
+    """Return a note for answers about all groups if audits may have read only some log partitions; else None."""
     audited = warehouse.completeness.partitions
     count = partition_count(warehouse)
     if count is None:
