@@ -63,10 +63,12 @@ _HOLD_UPS = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """A member that waited for partitions of another member, equally long for each partition.
+    """The wait of a member for partitions of another member. It waited equally long for each of these partitions.
 
     Attributes:
         held_up_by: the member that revoked the partitions.
+        client_id, client_host: client id and host of the member ``held_up_by``; None if they are not on record, or may
+            belong to an earlier process.
         member_id: the member that waited for the partitions and got them.
         waited_ms: how long the member waited within the rebalance.
         partitions: the partitions, as ``topic-partition``.
@@ -83,9 +85,10 @@ class Wait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldUp:
-    """A member that was the last to revoke partitions that others had been assigned.
+    """A member that blocked a rebalance: the last member to revoke partitions that had been assigned to other members.
 
     Attributes:
+        member_id, client_id, client_host: the blocking member, with its client id and host.
         waits: the waiting members, each with the partitions and the duration; the longest wait comes first.
     """
 
@@ -102,7 +105,7 @@ class HoldUp:
 
     @property
     def partitions(self) -> list[str]:
-        """Return the partitions that the member revoked in the rebalance, as ``topic-partition``."""
+        """Return the partitions of the blocking member that others waited for, as ``topic-partition``."""
         return sorted({name for wait in self.waits for name in wait.partitions})
 
     @property
@@ -112,9 +115,9 @@ class HoldUp:
 
 
 def hold_ups(warehouse: Tables, group: str | None = None) -> dict[str, HoldUp]:
-    """Return the member that blocked each rebalance, by rebalance id.
+    """Return the member that blocked a rebalance, by rebalance id.
 
-    Rebalances that no member blocked are left out.
+    Rebalances that no member blocked, and those without a recorded wait for the member's partitions, are left out.
 
     Args:
         warehouse: the tables to read.

@@ -1,4 +1,8 @@
-"""Costs of a time range over all groups, and common traits of the groups concerned."""
+"""Costs of a time range over all groups: rebalances, partitions without an owner, and pauses of commits.
+
+A group is concerned if it rebalanced in the range, or had partitions without an owner. The answer also has traits that
+the groups concerned have in common, such as a host.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,9 +21,7 @@ from coordinator_replay.times import LATEST, moment_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupImpact:
-    """Costs of a time range for one group.
-
-    The group rebalanced in the range, or had partitions without an owner.
+    """Costs of a time range for one group that is concerned.
 
     Attributes:
         rebalances: number of rebalances that touch the range; ``causes`` counts them by cause.
@@ -52,10 +54,10 @@ class GroupImpact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommonTrait:
-    """A trait that is commoner among the groups concerned than chance explains.
+    """A trait that more of the groups concerned have than chance explains (see ``_is_significant``).
 
-    Only significant traits are listed (Fisher's exact test, see ``_is_significant``). A log partition and the broker
-    that led it are left out if the coordinator is known not to have changed in the range.
+    A log partition and the broker that led it are no traits if the log partition is known to have kept its leader in
+    the range.
 
     Attributes:
         trait: what the groups have in common. ``host``, ``client``: the host or client of a member. ``topic``: a topic
@@ -82,9 +84,9 @@ class Impact:
 
     Attributes:
         groups: the groups concerned, most costly first.
-        group_count: number of groups with members in that time, groups concerned included.
+        group_count: number of groups that had members in the range or are concerned.
         traits: common traits of the groups concerned, most significant first.
-        is_complete: whether no record of that time is missing from the log, and all records could be decoded.
+        is_complete: whether no record from the begin of the range on is missing, and all records could be decoded.
     """
 
     start: datetime
@@ -104,9 +106,9 @@ class Impact:
 
     @property
     def _last(self) -> datetime:
-        """Return the end of the range in whole milliseconds.
+        """Return the end of the range, rounded down to milliseconds.
 
-        If the range ends a microsecond after a record, the result is the time of the record.
+        A range that ends with the log ends a microsecond after the last record. For it, return the record's time.
         """
         # Records have times in whole milliseconds.
         return self.end.replace(microsecond=self.end.microsecond // 1000 * 1000)
@@ -317,16 +319,16 @@ def _bounds(warehouse: Tables, start: datetime | None, end: datetime | None) -> 
 
 
 def _count(warehouse: Tables, names: Sequence[str], asked: dict[str, datetime]) -> int:
-    """Return the number of groups that had members in that time or are among ``names``."""
+    """Return the number of groups that had members in the time range or are among ``names``."""
     return len({*names, *(group_id for (group_id,) in warehouse.rows(_PRESENT, **asked))})
 
 
 def traits_of(
     warehouse: Tables, names: Sequence[str], start: datetime | None, end: datetime | None
 ) -> tuple[CommonTrait, ...]:
-    """Return common traits of some groups in a time range.
+    """Return common traits of some groups in a time range, the most significant first.
 
-    Return nothing for a single group, and if no other group had members: then there is nothing to compare.
+    Return nothing for a single group, and nothing if no other group had members, because there is nothing to compare.
 
     Args:
         warehouse: the tables to read.
@@ -346,11 +348,11 @@ def traits_of(
 
 
 def _is_significant(trait: CommonTrait, compared: int) -> bool:
-    """Return whether chance hardly explains how many groups concerned have a trait.
+    """Return whether it is unlikely that so many groups concerned have a trait by chance.
 
-    This is Fisher's exact test, one-sided: if the groups concerned were drawn at random, how likely would at least this
-    many of them have the trait? The more values are compared, the likelier one of them looks significant by chance. So
-    the limit of 5 % is divided by the number of values (Bonferroni).
+    This is Fisher's exact test, one-sided. It computes the probability that at least this many groups have the trait if
+    the groups concerned were drawn at random. The more values are compared, the likelier one of them looks significant
+    by chance. So the limit of 5 % is divided by the number of values (Bonferroni).
 
     Args:
         trait: the trait, with the numbers of groups that have the trait.

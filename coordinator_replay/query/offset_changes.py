@@ -74,9 +74,9 @@ def offset_changes(
     start: datetime | None = None,
     end: datetime | None = None,
 ) -> list[OffsetChange]:
-    """Return the committed offsets of a topic or of partitions in force during a time range, in log order.
+    """Return the committed offsets of a topic that were in force during a time range, in log order.
 
-    The answer has at most the latest ``MOST_CHANGES``. If there are more, a note of the warehouse says so.
+    If there are more than ``MOST_CHANGES``, only the latest are returned, and a note of the warehouse says so.
 
     Args:
         warehouse: the tables to read.

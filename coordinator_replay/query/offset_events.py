@@ -1,7 +1,8 @@
-"""Events of a group's committed offsets, summed up for its timeline.
+"""Events of a group's committed offsets, summed up for the timeline of the group.
 
-Between two events of the group, all offset events of one kind and topic become a single event. So a group that commits
-in a transaction every second adds one line instead of thousands. Each single commit is in ``offset_history``.
+Between two events of the group itself, all offset events of the same kind and topic become a single event. So a group
+that commits in a transaction every second adds one line to the timeline instead of thousands. The table
+``offset_history`` has each single commit.
 """
 
 from datetime import datetime
@@ -27,7 +28,7 @@ ENDED = {
     RECORDS_MISSING: "OFFSETS_NOT_ON_RECORD",
     GROUP_MOVED: "OFFSETS_LEFT_BEHIND",
 }
-"""Events by the column ``ended_by``, whose value is in the event's detail."""
+"""Name of the event for each value of the column ``ended_by``. The event's detail has this value as its ``cause``."""
 
 UNREADABLE = "UNREADABLE"
 """Value of ``cause`` in the detail of an event about commits whose records can't be read."""

@@ -1,4 +1,4 @@
-"""Owners of a partition at a point in time, by the coordinator's records."""
+"""Owners of a partition at a point in time or in a time range, as the coordinator's records show them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -188,7 +188,7 @@ def _until(ownership: Ownership) -> str:
 
 
 def owned_topics(warehouse: Tables, group: str) -> dict[str, tuple[int, int]]:
-    """Return the topics in which a group owned partitions, each with the lowest and the highest partition."""
+    """Return the lowest and the highest partition that a group owned, by topic. A topic without a name has its id."""
     return {name: (low, high) for name, low, high in warehouse.rows(_TOPICS, group=group)}
 
 
@@ -249,7 +249,7 @@ def owners_at(warehouse: Tables, group: str, topic: str, partition: int, at: dat
 def _by_time(
     intervals: Iterable[Ownership], moment: datetime
 ) -> tuple[list[Ownership], list[Ownership], list[Ownership]]:
-    """Split intervals into three lists: ended by a point in time, current at that time, and later."""
+    """Return three lists of ownerships: those that had ended by a point in time, those current then, and later ones."""
     ended: list[Ownership] = []
     current: list[Ownership] = []
     later: list[Ownership] = []
@@ -267,14 +267,14 @@ def _by_time(
 def _was_exact(
     warehouse: Tables, group: str, at: datetime, *, since: int | None = None, until: int | None = None
 ) -> bool:
-    """Return whether the log proves the members of a group in a part of the log.
+    """Return whether the log proves, everywhere in a range of the log, which members a group had.
 
     Args:
         warehouse: the tables to read.
         group: id of the group.
-        at: a point in time, at which the part begins or ends.
-        since: log offset at which the part begins; None begins at the point in time.
-        until: log offset at which the part ends; None ends at the point in time.
+        at: a point in time, at which the range begins or ends.
+        since: log offset at which the range begins; None begins at the point in time.
+        until: log offset at which the range ends; None ends at the point in time.
     """
     return bool(warehouse.rows(_WAS_EXACT_BETWEEN, group=group, at=at, start=since, end=until)[0][0])
 
@@ -282,7 +282,7 @@ def _was_exact(
 def owners_between(
     warehouse: Tables, group: str, topic: str, partition: int, start: datetime | None, end: datetime | None
 ) -> list[Ownership]:
-    """Return every ownership of a partition that touches a time range, by the time at which it began.
+    """Return all ownerships of a partition that touch a time range, sorted by the time at which they began.
 
     Args:
         warehouse: the tables to read.

@@ -23,7 +23,7 @@ class TopicPartitions:
 
 
 def topic_partitions(*lists: Iterable[dict[str, Any]] | None) -> tuple[TopicPartitions, ...]:
-    """Merge lists of partitions, in the form of the tables, into one list that is sorted by topic."""
+    """Merge assignments, in the form of the tables, into one. The result is sorted by topic."""
     by_topic: dict[tuple[str | None, str | None], set[int]] = {}
     for entry in (entry for entries in lists for entry in entries or ()):
         by_topic.setdefault((entry["topic"], entry["topic_id"]), set()).update(entry["partitions"])

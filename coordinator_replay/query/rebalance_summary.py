@@ -22,7 +22,7 @@ MOST_UNSUMMED = 5
 """Largest number of rebalances without a summary: people can read these one by one."""
 
 _MOST_NAMED = 3
-"""Number of causes or groups that a sentence names. Of all others, it has only the number."""
+"""Largest number of causes or groups that a sentence names. The sentence only counts all others."""
 
 
 def summary_of(
@@ -59,9 +59,9 @@ def summary_of(
 
 
 def clients_of(tables: Tables, groups: Sequence[str]) -> dict[tuple[str, str], str]:
-    """Return names of the members of some groups.
+    """Return names of the members of some groups, by group and member id.
 
-    A name is the instance id, or client and host.
+    A name is the instance id, or client id and host. Members without a name are left out.
     """
     by_group = tables.rows_by_group(_CLIENTS, groups)
     return {(group, member): name for group, rows in by_group.items() for member, name in rows if name}
@@ -98,7 +98,7 @@ def _most(names: Iterable[str], others: str) -> str:
 
 
 def _triggers(rebalances: Sequence[Rebalance], clients: Mapping[tuple[str, str], str]) -> str:
-    """Return in words how many rebalances members triggered, and which client triggered most of these rebalances."""
+    """Return in words how many rebalances were triggered by members, and the client that triggered most of them."""
     members = {(rebalance.group_id, member) for rebalance in rebalances for member in rebalance.trigger_members or ()}
     triggered = sum(bool(rebalance.trigger_members) for rebalance in rebalances)
     by_client = Counter(

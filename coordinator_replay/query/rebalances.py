@@ -20,7 +20,7 @@ _MAX_POLL_INTERVAL_MS = 300_000
 """Default of max.poll.interval.ms: the longest time that a member may take to join."""
 
 SHORT_WAIT_MS = 100
-"""Longest wait for a member that is only the time to its next heartbeat or poll, and so is not shown."""
+"""Longest wait for a member that is not shown: the member may only have waited for its next heartbeat or poll."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,9 +132,9 @@ class Rebalance:
         return self.duration_ms_max if is_bound else None
 
     def goes_on_after(self, time: datetime) -> bool:
-        """Return whether the records show no end of the rebalance up to a point in time.
+        """Return whether the rebalance was still in progress after a point in time.
 
-        A rebalance whose end may be missing from the log does not count.
+        If the record of its end may be missing from the log, return False.
         """
         return self.completed_at > time if self.completed_at is not None else not (self.is_over or self.is_end_missing)
 
@@ -147,7 +147,7 @@ class Rebalance:
 
 
 GOES_ON_UNTIL = "CASE WHEN is_end_open THEN coalesce(started_at, began_by) ELSE completed_at END"
-"""The time up to which a completed rebalance was certainly in progress."""
+"""SQL for the time up to which a completed rebalance was certainly in progress."""
 
 TOUCHES_RANGE = f"""coalesce({GOES_ON_UNTIL} >= $start, completed_offset IS NULL OR $start IS NULL)
       AND coalesce(coalesce(started_at, completed_at) < $end, true)"""
@@ -236,12 +236,12 @@ def cause_name(typed: str) -> str:
 
 
 def recorded_causes(warehouse: Tables) -> list[str]:
-    """Return the causes of all rebalances of the cluster, each once."""
+    """Return the names of all causes that rebalances of the cluster have, each once, sorted."""
     return [cause for (cause,) in warehouse.rows(_CAUSES)]
 
 
 def check_causes(causes: Sequence[str]) -> None:
-    """Make sure that a rebalance can have these causes.
+    """Check that all names are causes that a rebalance can have.
 
     Raises:
         UsageError: a name is not a value of ``rebalances.cause``.

@@ -89,7 +89,7 @@ RECORDS_MISSING = "RECORDS_MISSING"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedOffsets:
-    """Offsets of one topic that were removed at the same time for the same reason.
+    """Offsets of one topic that were removed in the same second for the same reason.
 
     Attributes:
         ended_by: EXPIRED, DELETED, GROUP_DELETED or GROUP_MOVED. TOMBSTONE if the log does not show why.
@@ -128,7 +128,7 @@ class DeletedGroup:
         reason: why the group's last offsets were removed. EXPIRED: the broker's cleanup removed the group with them.
             GROUP_DELETED: DeleteGroups. DELETED: DeleteOffsets in a group that only stored offsets. None if the group
             had no offsets: then the log does not distinguish DeleteGroups from the broker's cleanup of empty groups.
-        offsets_removed: number of partitions whose offsets had been removed by that time.
+        offsets_removed: number of partitions whose offsets had been removed by the point in time.
         last_member_at: the time at which the group last had a member; None for a group that only stored offsets.
         is_exact: whether the log proves when the group was deleted.
     """
@@ -157,7 +157,9 @@ class DeletedGroup:
 
 
 def removed_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> list[RemovedOffsets]:
-    """Return offsets that were removed from a group before a point in time, with the time and reason of each removal.
+    """Return offsets of a group that had been removed by a point in time, with the time and the reason.
+
+    For each partition, only the last removal counts, and only if no offset was in force again at that time.
 
     Args:
         warehouse: the tables to read.

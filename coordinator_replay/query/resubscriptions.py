@@ -1,7 +1,8 @@
 """Static members that came back with other topics without a rebalance.
 
 If a static member of a Stable classic group is replaced, the group keeps its generation unless the chosen assignor
-changes (``GroupMetadataManager.updateStaticMemberThenRebalanceOrCompleteJoin``). Topics are not compared.
+changes (``GroupMetadataManager.updateStaticMemberThenRebalanceOrCompleteJoin``). The coordinator does not compare the
+subscribed topics, so other topics begin no rebalance.
 """
 
 from datetime import datetime

@@ -1,6 +1,6 @@
-"""Rollouts: restarts of a group's members that follow each other, and their costs.
+"""Rollouts: series of restarts of a group's members in quick succession, with their costs.
 
-The saved query ``rollouts`` finds them. There is no other definition of a rollout.
+The saved query ``rollouts`` finds rollouts. Only this query defines what a rollout is.
 """
 
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ QUERY = "rollouts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
-    """Restarts of members of a group that follow each other.
+    """A rollout: a series of restarts of a group's members.
 
     Attributes:
-        first_at: the time at which the first of these members left; or at which its successor joined, if that was
-            earlier.
+        first_at: the time at which the first of these members left. If its successor joined earlier, the time at which
+            the successor joined.
         last_at: the time at which the last of these members joined again.
         restarts: number of members that restarted.
         rebalances: number of rebalances from ``first_at`` to a minute after ``last_at``.
@@ -31,7 +31,7 @@ class Rollout:
         commit_pause_ms_total: the sum over these rebalances of the longest pause of commits around each; None if no
             pause is on record.
         clients: number of client ids of the members that joined.
-        hosts: number of hosts of these members.
+        hosts: number of hosts of the members that joined.
         some_clients: the only client id, or the first and the last of several in alphabetical order.
         is_at_least: whether the true costs may be higher, because a classic join phase leaves no record or records are
             missing.
