@@ -1,4 +1,4 @@
-"""The engine that runs users' statements. It sees the tables, and nothing else of this machine or its network.
+"""Limits for the engine that runs users' statements: it sees the tables, but nothing else of this machine or network.
 
 A statement may come from a wiki, a ticket or a language model. DuckDB itself can read and write any file with the
 rights of the user who runs it, attach databases and load extensions. No kind of statement is harmless by its name: a
@@ -62,10 +62,7 @@ def shut(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def explain_refusal(problem: duckdb.Error) -> str | None:
-    """Return a sentence on an access that the engine refused.
-
-    Return None for all other problems.
-    """
+    """Return a sentence that explains why the engine refused an access; None for all other problems."""
     if isinstance(problem, duckdb.PermissionException) or "PermissionError: " in str(problem):
         return f"{_REFUSED}{first_line(problem).removeprefix('Permission Error: ')}"
     return None

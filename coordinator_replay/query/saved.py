@@ -8,8 +8,9 @@ A file begins with comments: what the query answers, then a line for each parame
     -- then why GROUP explains each rebalance
     SELECT ...
 
-``$group`` in the statement is the parameter's value; null if none is given and the file names no default. ``$cluster``
-is the cluster asked about and needs no line. Types are text, number and time. ``then`` names the command to type next.
+``$group`` in the statement is the value of the parameter ``group``. If the user gives no value and the file names no
+default, it is null. ``$cluster`` is the cluster of the question and needs no line. Types are text, number and time. The
+line ``then`` names the command to type next.
 """
 
 import itertools
@@ -72,7 +73,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedQuery:
-    """A query by name.
+    """A saved query: a file of ``conf/queries``.
 
     Attributes:
         about: a sentence with the question that the query answers.
@@ -100,10 +101,7 @@ class SavedQuery:
         raise UsageError(f"saved query {self.name} takes no parameter {name!r}; it takes {names}")
 
     def defaults(self, warehouse: Tables) -> dict[str, Any]:
-        """Return the default of each parameter.
-
-        A parameter without a default in the file is null.
-        """
+        """Return the default of each parameter, by name. It is None if the file has no default."""
         return {
             parameter.name: None if parameter.default is None else parameter.read(parameter.default, warehouse)
             for parameter in self.parameters
@@ -164,7 +162,7 @@ def saved_query(name: str) -> SavedQuery:
 
 
 def saved_terms(name: str, values: Mapping[str, str]) -> str:
-    """Return a sentence that says which rows a saved query looks for, with the values of its parameters."""
+    """Return a sentence that says which rows a saved query looks for, with the given values of its parameters."""
     query = saved_query(name)
     written = {parameter: values.get(parameter.name, parameter.default) for parameter in query.parameters}
     parts = [

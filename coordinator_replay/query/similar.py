@@ -8,8 +8,8 @@ _MOST_COMPARED = 20_000
 
 
 LEAST_PART = 4
-"""A part of a name with at least this many letters counts more than similar letters: ``storms`` of
-``rebalance-storms``."""
+"""A typed part of a name with at least this many letters, such as ``storms`` of ``rebalance-storms``, counts more than
+similar letters."""
 
 
 def nearest(name: str, names: Sequence[str]) -> str | None:

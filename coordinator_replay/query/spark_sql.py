@@ -1,6 +1,6 @@
-"""Statements in Spark's SQL, translated from the SQL of the embedded engine.
+"""Translation of statements from DuckDB's SQL, the SQL of the embedded engine, to Spark's SQL.
 
-Saved queries and views are written once, in DuckDB's SQL. sqlglot translates them. This module replaces the few
+Saved queries and views are written only in DuckDB's SQL. sqlglot translates them. This module replaces the few
 functions that sqlglot doesn't know for Spark or translates wrongly. A test runs every statement in both engines.
 """
 
@@ -77,7 +77,7 @@ def _length(node: exp.Expr) -> exp.Expr:
 def _listed(node: exp.Expr) -> exp.Expr:
     """Replace ``string_agg(DISTINCT …)`` by a sorted set.
 
-    Spark has the function only from 4.0 on.
+    Spark before 4.0 does not have this function.
     """
     inner = node.this
     while isinstance(inner, exp.Order | exp.Distinct):
@@ -150,7 +150,7 @@ def _windowed(node: exp.Expr) -> exp.Expr:
 
 
 def _wide(node: exp.Expr) -> exp.Expr:
-    """Replace HUGEINT by the widest whole numbers that Spark has."""
+    """Replace the type HUGEINT by the widest type of whole numbers that Spark has."""
     return exp.DataType.build("decimal(38, 0)", dialect="spark") if node.this == exp.DType.INT128 else node
 
 

@@ -1,7 +1,7 @@
 """SQL over all tables and views by name, in the embedded engine.
 
-``SHOW TABLES`` and ``DESCRIBE`` show the names, types and comments of the table definitions, because the engine knows
-only the tables that a statement names, without their comments. ``SHOW TABLES`` leaves out internal tables.
+The engine knows only the tables that a statement names, and not their comments. So ``catalog_answer`` answers ``SHOW
+TABLES`` and ``DESCRIBE`` from the table definitions. ``SHOW TABLES`` leaves out internal tables.
 """
 
 import difflib
@@ -56,12 +56,12 @@ def _columns(name: str) -> Answer:
 
 
 def catalog_answer(statement: str) -> Answer | None:
-    """Return the answer to a statement about the tables themselves.
+    """Return the columns and rows that answer ``SHOW TABLES``, or ``DESCRIBE`` of a table.
 
-    Return None for other statements.
+    Return None for all other statements, and for ``DESCRIBE`` of a view.
 
     Raises:
-        UsageError: a table to be described does not exist.
+        UsageError: ``DESCRIBE`` names a table that does not exist.
     """
     if _SHOW_TABLES.fullmatch(statement):
         return _tables()
@@ -90,10 +90,10 @@ def run_sql(
     timeout: timedelta | None = None,
     bounds: Mapping[str, str] | None = None,
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Answer a statement over the tables of all clusters.
+    """Return the columns and rows that answer a statement over the tables of all clusters.
 
-    The tables themselves can't be changed from here: the engine sees them as views. ``$cluster`` in the statement is
-    the warehouse's cluster. ``SHOW TABLES`` and ``DESCRIBE`` show names, types and comments.
+    A statement can't change the tables, because the engine sees them as views. ``$cluster`` in the statement is the
+    warehouse's cluster. ``SHOW TABLES`` and ``DESCRIBE`` show names, types and comments.
 
     Args:
         warehouse: the tables to read.
@@ -156,7 +156,7 @@ _CLAUSES = (
     *("SELECT", "DISTINCT", "FROM", "WHERE", "GROUP BY", "HAVING", "QUALIFY", "ORDER BY", "LIMIT", "OFFSET"),
     *("JOIN", "LEFT JOIN", "CROSS JOIN", "UNION ALL", "BETWEEN", "DESCRIBE", "SHOW TABLES", "INTERVAL", "VALUES"),
 )
-"""Clauses of SQL. A mistyped clause makes a syntax error, and the message then suggests the right clause."""
+"""Clauses of SQL. If a mistyped clause makes a syntax error, the message suggests the most similar of these clauses."""
 
 _LIKE_A_CLAUSE = 0.7
 

@@ -1,9 +1,9 @@
 """SELECT statements with which DuckDB reads the files of a Delta table.
 
 Delta's log lists the files of a table, each with its values of the partition columns and its statistics. The statistics
-show which files can have a group. DuckDB's own Parquet reader then reads only these files, and only the columns that a
-statement needs. That takes a quarter of the time and memory of an Arrow dataset over the same table, and needs no
-pyarrow.
+show which files can have rows of a group. DuckDB's own Parquet reader then reads only these files, and only the columns
+that a statement needs. This takes a quarter of the time and memory that an Arrow dataset over the same table takes, and
+needs no pyarrow.
 """
 
 import json
@@ -46,7 +46,8 @@ class Engine(NamedTuple):
 
 
 _PLAIN_READER = 1
-"""Reader version of Delta tables whose files have just the rows and columns that the table has."""
+"""Reader version of Delta tables that can be read from their files alone: each file has only rows of the table, and
+columns with the names of the table."""
 
 
 def _duckdb_type(delta: Any) -> str:
@@ -62,9 +63,13 @@ def _duckdb_type(delta: Any) -> str:
 
 
 def _may_match(file: TableFile, bounds: Mapping[str, str]) -> bool:
-    """Return whether a file can have rows with these values, by the file's statistics.
+    """Return whether a file's statistics allow that the file has rows with the given values.
 
-    Statistics may have been shortened, but they are still bounds of the values.
+    Texts in statistics may have been shortened, but they are still bounds of the file's values.
+
+    Args:
+        file: the file.
+        bounds: values of the wanted rows, by column.
     """
     lowest, highest = {"cluster": file.cluster, **file.lowest}, {"cluster": file.cluster, **file.highest}
     return all(lowest.get(column, value) <= value <= highest.get(column, value) for column, value in bounds.items())

@@ -1,8 +1,8 @@
-"""The tables as questions see them: SQL over tables by name, and the time range that they cover.
+"""Reading of a warehouse's tables for questions. ``Tables`` answers SQL statements, and knows the time range covered.
 
-Questions about a point in time use the columns ``valid_from`` and ``valid_to``, and log offsets. All questions read the
-newest version of each table that a finished run left. They don't see files of an audit that is still running or was
-killed.
+All questions read the newest version of each table that a finished run left. So they don't see files of an audit that
+is still running or was killed. Questions about a point in time use the columns ``valid_from`` and ``valid_to``, and
+offsets of the log (``AS_OF``).
 """
 
 import re
@@ -36,10 +36,10 @@ from coordinator_replay.tables.names import table_names
 from coordinator_replay.times import LATEST, moment_text
 
 DEFAULT_CLUSTER = "default"
-"""Name of the cluster if nobody named it."""
+"""Name of the cluster if its audits were given no name."""
 
 END = LATEST
-"""Point in time that means the end of the log: only rows without an end are valid then."""
+"""The point in time that stands for the end of the log. Only rows without an end are valid at this time."""
 
 AS_OF = f"""(valid_from <= $at OR valid_from IS NULL)
       AND (valid_to > $at OR (valid_to IS NULL AND (to_offset IS NULL OR $at < TIMESTAMPTZ '{END}')))"""
@@ -68,8 +68,8 @@ class Coverage:
     Attributes:
         first: timestamp of the first record read.
         last: the end of the log: the latest timestamp of a record, control records included.
-        audited_at: when the last audit ended; None if no audit has finished. Records written later can't have been
-            read.
+        audited_at: the time at which the last audit ended; None if no audit has finished. Records that were written
+            after this time can't have been read.
     """
 
     first: datetime
@@ -162,7 +162,11 @@ class Tables:
 
     @cached_property
     def _finished(self) -> Finished:
-        """Return the newest run that is done."""
+        """Return the last finished run.
+
+        Raises:
+            WarehouseError: there is no warehouse.
+        """
         ledger = self._newest(LEDGER)
         if ledger is not None:
             return last_finished(self.connection, Snapshot.of(LEDGER, self.path(LEDGER), ledger))
@@ -270,7 +274,9 @@ class Tables:
             raise WarehouseError(f"the tables of {self.uri} can't be read: {first_line(problem)}") from problem
 
     def rows_by_group(self, sql: str, groups: Sequence[str], **parameters: object) -> dict[str, list[tuple[Any, ...]]]:
-        """Return rows of some groups by group, see ``rows``. The first column must be the group, and is left out.
+        """Return rows of some groups, by group, see ``rows``.
+
+        The first column of the SELECT must be the group. The returned rows lack this column.
 
         Args:
             sql: a SELECT. ``{of_groups}`` becomes the condition on the groups; ``$groups`` are their names.
@@ -298,9 +304,13 @@ class Tables:
         return [row_of(row_type, row) for row in self.rows(sql, **parameters)]
 
     def _check_kept(self, name: str, asked: Mapping[str, object]) -> None:
-        """Check that ``maintain --keep`` did not purge the rows of a question's time (``at``, or ``start`` to ``end``).
+        """Check that a table still has rows of the question's time, which ``maintain --keep`` may have purged.
 
         If only a part of these rows was purged, add a note.
+
+        Args:
+            name: name of the table.
+            asked: the parameters of the question; ``at``, or ``start`` and ``end``, are the time.
 
         Raises:
             UsageError: all of these rows were purged.
@@ -325,7 +335,7 @@ class Tables:
             return tuple(sorted({file.cluster for file in self.snapshot(LEDGER).every}))
 
     def has_rows(self, name: str) -> bool:
-        """Return whether a table has files of the cluster. If it has none, no query has to read the table."""
+        """Return whether a table has files of the cluster. If not, a question need not read the table."""
         with self._reading(name):
             return not self._is_unwritten(name) and bool(self.snapshot(name).files(cluster=self.cluster))
 
@@ -349,13 +359,13 @@ class Tables:
 
     @cached_property
     def completeness(self) -> Completeness:
-        """Return the parts of each log partition that audits have read, and since when no record is missing."""
+        """Return what audits have read of each log partition, and the time since which no record is missing."""
         sql = f"SELECT {select_list(LogPartition)} FROM log_partitions WHERE cluster = $cluster ORDER BY log_partition"  # noqa: S608 - constants
         return Completeness({row.log_partition: row for row in self.answers(LogPartition, sql)})
 
     @cached_property
     def moves(self) -> Moves:
-        """Return the moves of groups to other log partitions, by group."""
+        """Return the moves of groups to other log partitions, by group; empty if no group moved."""
         return by_group(self.answers(GroupMove, MOVES) if self.has_rows("group_moves") else ())
 
     @cached_property
@@ -382,9 +392,9 @@ class Tables:
             raise UsageError(f"the warehouse {self.uri} does not know the cluster {self.cluster!r}; it has {choices}")
 
     def _range(self, name: str) -> tuple[datetime | None, datetime | None]:
-        """Return the first and last log timestamp of the cluster in a table.
+        """Return the first and the last log timestamp of the cluster in a table; None for each if there is none.
 
-        Use file statistics if the files have them.
+        If all files have statistics, the timestamps come from the statistics, and no file is read.
         """
         files = self.snapshot(name).files(cluster=self.cluster)
         bounds = [(file.lowest.get("log_timestamp"), file.highest.get("log_timestamp")) for file in files]
@@ -411,7 +421,7 @@ class Tables:
         return time.resolve(self.coverage.last) if isinstance(time, LogTime) else time
 
     def check_moment(self, at: datetime | None) -> str | None:
-        """Make sure that the tables cover a point in time.
+        """Check that the tables cover a point in time.
 
         Returns:
             A note on the answer if the time lies after the last record read, else None.
@@ -438,10 +448,10 @@ class Tables:
         return None
 
     def check_range(self, start: datetime | None, end: datetime | None) -> None:
-        """Make sure that the tables cover a part of a time range. A range without bounds is always covered.
+        """Check that the tables cover a part of a time range. A range without bounds is always covered.
 
         Raises:
-            UsageError: the tables cover no part of the range, or the range is empty.
+            UsageError: the tables cover no part of the range, the range is empty, or the tables don't have the cluster.
         """
         if start is None and end is None:
             # A log without times is covered too.

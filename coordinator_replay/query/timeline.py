@@ -1,4 +1,4 @@
-"""Events of a group, its offsets and its coordinator, in log order; and the states of its members."""
+"""The timeline of a group: events of the group, its offsets and its coordinator. Also the states of the members."""
 
 from bisect import bisect_left, bisect_right
 from collections import deque
@@ -173,7 +173,7 @@ def timeline_of(
 
 
 def _with_others(events: Sequence[TimelineEvent], others: Iterable[TimelineEvent]) -> list[TimelineEvent]:
-    """Merge two lists of events.
+    """Merge events that have a record with events that have none, such as lines of brokers' logs.
 
     Each event without a record comes before the first event that is later, see ``_is_behind``.
 
@@ -223,7 +223,7 @@ class _Places(NamedTuple):
         return cls([*offsets], [*times], next(first, len(events)))
 
     def first_behind(self, other: TimelineEvent) -> int:
-        """Return the index of the first event that comes after another event."""
+        """Return the index of the first event that comes after an event without a record."""
         if other.log_offset is not None:
             return min(bisect_left(self.offsets, other.log_offset), self.without_record)
         if other.log_timestamp is None:

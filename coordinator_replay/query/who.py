@@ -1,4 +1,4 @@
-"""Conditions on the groups of a question: by name, by clients and hosts of members, by topics that they read."""
+"""Conditions on the groups of a question: on names, on clients and hosts of members, and on topics that they read."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,10 @@ _TOPICS = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Who:
-    """Conditions on groups. A group must meet one condition of each kind that is given. ``*`` matches any text.
+    """Conditions on groups.
+
+    A group must match one pattern of each list that is not empty, and no pattern of ``excluded``. In a pattern, ``*``
+    matches any text.
 
     Attributes:
         hosts: hosts of members, with or without the slash that Kafka writes before an address.
@@ -82,7 +85,7 @@ def groups_at_time(warehouse: Tables, who: Who, at: datetime | None = None) -> s
         at: the point in time; the end of the log if None.
 
     Raises:
-        UsageError: nothing on record matches a condition without ``*``.
+        UsageError: a name in the conditions, which is no pattern, is not on record at that time.
     """
     return _groups(warehouse, who, MEMBERS_AS_OF, AS_OF, at=at or END)
 
@@ -99,7 +102,7 @@ def groups_in_range(
         end: end of the range; None means the end of the log.
 
     Raises:
-        UsageError: nothing on record matches a condition without ``*``.
+        UsageError: a name in the conditions, which is no pattern, is not on record in that range.
     """
     return _groups(warehouse, who, _MEMBERS_IN_RANGE, _MEMBERS_IN_RANGE, start=start, end=end)
 
@@ -135,7 +138,11 @@ def is_pattern(text: str) -> bool:
 
 
 def _check(pattern: str, known: Iterable[str | None], what: str) -> None:
-    """Make sure that a name without ``*`` is on record."""
+    """Check that a name is on record. A pattern passes always.
+
+    Raises:
+        UsageError: the name is not on record.
+    """
     names = sorted({name for name in known if name is not None})
     if is_pattern(pattern) or pattern in names:
         return

@@ -1,1 +1,1 @@
-"""Whole answers: the rows of a question, their notes, and the basis of the answer."""
+"""Whole answers to questions: rows, notes and basis. The command line and the Python API show them."""

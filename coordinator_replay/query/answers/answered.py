@@ -16,7 +16,7 @@ class Answered(Generic[T]):
     """Rows of an answer, with the answer's notes and basis.
 
     Attributes:
-        content: the rows, or an object with all that the answer has.
+        content: the rows, or an object that has the rows and further facts.
         notes: sentences about the content; a note that is None is left out.
         basis: the basis of the answer; None if the answer is not about a single cluster.
     """
@@ -38,7 +38,7 @@ class Rows(Answered[Sequence[T]], Generic[T]):
 
 
 def nothing_note(warehouse: Tables, what: str, rows: Sequence[object], group: str | None = None) -> str | None:
-    """Return a note for an answer without rows, with the time range that the tables cover; None if there are rows.
+    """Return a note for an answer without rows; None if there are rows. It has the time range that the tables cover.
 
     Args:
         warehouse: the tables to read.

@@ -11,7 +11,7 @@ from coordinator_replay.query.tables import Tables
 
 
 def impact(warehouse: Tables, start: datetime | None, end: datetime | None) -> Answered[Impact]:
-    """Return the costs of a time range over all groups."""
+    """Return the costs of a time range over all groups, see ``impact_of``."""
     cost = impact_of(warehouse, start, end)
     notes = [unaudited_note(warehouse), undecoded_note(warehouse)]
     return Answered(content=cost, notes=notes, basis=basis_from(warehouse, start))

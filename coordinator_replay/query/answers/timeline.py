@@ -22,7 +22,7 @@ def timeline(warehouse: Tables, group: str, start: datetime | None, end: datetim
 
 
 def members(warehouse: Tables, group: str, start: datetime | None, end: datetime | None) -> Rows[MemberInterval]:
-    """Return the states of each member of a group in a time range, interval by interval, in log order."""
+    """Return the states of each member of a group in a time range, in log order. Each row is an interval."""
     intervals = member_intervals_of(warehouse, group, start, end)
     inherited = inherited_note((interval.member_id, interval.is_client_inherited) for interval in intervals)
     return Rows(

@@ -1,1 +1,1 @@
-"""Lines of brokers' logs that answers show: events of groups, and join phases that leave no record."""
+"""Use of brokers' logs in answers: events of groups, and rebalances in progress, which leave no record."""

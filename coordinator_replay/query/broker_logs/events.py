@@ -1,4 +1,4 @@
-"""Additions of brokers' logs to a group's timeline: departures of members, refusals, lines that records contradict."""
+"""Events of a group that brokers' logs show: how members left, refused requests, and lines that records contradict."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -24,7 +24,8 @@ CONTRADICTED = "BROKER_LOG_CONTRADICTED"
 
 _BY_REBALANCE_TIMEOUT = "rebalance timeout"
 _BY_ADMIN = "REMOVED_BY_ADMIN"
-"""Event in the saved query ``_OF_MEMBERS`` for a member that an admin removed. The event of the line is MEMBER_LEFT."""
+"""Event of the saved query ``_OF_MEMBERS`` for a member that an admin removed. The line itself has event
+MEMBER_LEFT."""
 _OF_MEMBERS = "broker-log-members"
 _WENT = {
     "MEMBER_LEFT": "left by LeaveGroup",
@@ -155,7 +156,9 @@ def departures(warehouse: Tables, group: str) -> list[LoggedDeparture]:
 
 
 def last_departures_note(warehouse: Tables, group: str, at: datetime | None) -> str | None:
-    """Return a note on how members left in the last removal that brokers' logs explain; None if they explain none.
+    """Return a note on the last removal of members that brokers' logs explain; None if there is no such removal.
+
+    The note says how these members left.
 
     Args:
         warehouse: the tables to read.
@@ -171,7 +174,7 @@ def last_departures_note(warehouse: Tables, group: str, at: datetime | None) -> 
 
 
 def refusals(lines: Iterable[GroupLine]) -> list[tuple[str, datetime, dict[str, Any]]]:
-    """Return event, time and detail of each refused request."""
+    """Return the event, the time and the detail of each line about a refused request."""
     names = ("member_id", "instance_id", "broker")
     return [
         (line.event, line.logged_at, {name: value for name in names if (value := getattr(line, name)) is not None})
@@ -181,7 +184,10 @@ def refusals(lines: Iterable[GroupLine]) -> list[tuple[str, datetime, dict[str, 
 
 
 def contradictions(warehouse: Tables, group: str) -> list[tuple[str, datetime, dict[str, Any]]]:
-    """Return event, time and detail of each line that records of a group or its log partition contradict."""
+    """Return the event, the time and the detail of each line that records contradict.
+
+    The records are those of the group or of its log partition.
+    """
     if not warehouse.has_rows(_LOG):
         return []
     names, rows = run_saved_query(warehouse, "broker-log-contradictions", {"group": group})

@@ -1,14 +1,20 @@
-"""States that a classic group never writes: PreparingRebalance and CompletingRebalance, by the brokers' own logs.
+"""Rebalances of classic groups in progress, as brokers' logs show them. A classic group writes no record until the end.
 
-If the beginning of a rebalance in table ``rebalances`` comes from a broker's log, the rebalance was in progress from
-then until its end. The coordinator's last line in that time shows the phase (``ClassicGroupState``): "Preparing to
-rebalance group" begins PreparingRebalance, "Stabilized group" begins CompletingRebalance. Lines from before the
-coordinator loaded the group's log partition again don't count: a loaded group is in the state of its last record.
+If a broker's log has the beginning of a rebalance, so has the table ``rebalances``, and the rebalance was in progress
+from this time until its end. The coordinator's last line in this time shows the group's state (``ClassicGroupState``):
 
-If the broker's log lacks the line about the end of a join phase, no line can be matched to the rebalance's record. Then
-the table has no beginning of that rebalance. Even so, a line shows that the group left its previous generation, and the
-record shows when the join phase ended. If the log has a line about the end and the table still has no beginning, the
-line contradicts the record. Such a log is about another group of the same name, and its lines do not count.
+- "Preparing to rebalance group" begins PreparingRebalance,
+- "Stabilized group" begins CompletingRebalance.
+
+Lines from before the coordinator last loaded the group's log partition don't count, because a loaded group is in the
+state of its last record.
+
+If the log lacks the line about the end of a join phase, no line can be matched to the rebalance's record. Then the
+table has no beginning of the rebalance. Even so, a line shows that the group left its previous generation, and the
+record shows when the join phase ended.
+
+If the log has the line about the end, and the table still has no beginning, this line contradicts the record. Such a
+log is about another group of the same name, so its lines don't count.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -71,7 +77,7 @@ _NOT_JOINED = """
                         AND ended.event IN ('STABILIZED', 'GROUP_EMPTY') AND ended.logged_at >= $at
                         AND ended.logged_at < expired.logged_at)
 """
-"""Members that the coordinator removed at the end of the join phase in progress, because they had not joined."""
+"""SQL for members that the coordinator removed at the end of the join phase in progress, as they had not joined."""
 
 OF_OWN_PARTITION = """broker_log JOIN (SELECT DISTINCT log_partition AS own FROM group_timeline
                      WHERE cluster = $cluster AND group_id = $group) ON coalesce(log_partition = own, true)"""
@@ -92,10 +98,10 @@ _MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class JoinPhase:
-    """A rebalance that was in progress.
+    """A rebalance of a classic group that was in progress at a point in time.
 
     Attributes:
-        state: PreparingRebalance or CompletingRebalance.
+        state: state of the group: PreparingRebalance or CompletingRebalance.
         since: the time at which the group came into this state.
         began_at: the time at which the rebalance began.
         reasons: the reasons that the coordinator had logged, in order.
@@ -163,7 +169,8 @@ def awaited_members(
     """Return members that a coordinator in PreparingRebalance may be waiting for.
 
     A broker logs a member's rejoin only if the rejoin begins a rebalance. So some of the returned members may have
-    joined already, but no other members are awaited. New members count from the time when they got an id.
+    joined already. But the coordinator waits for no other members. A new member is awaited from the time when it got
+    its member id.
 
     Args:
         warehouse: the tables to read.
