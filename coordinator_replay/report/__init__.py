@@ -1,1 +1,1 @@
-"""Pages to look at and traces to walk through, made from answers of ``query``."""
+"""HTML pages, pictures, traces and metrics of groups, made from answers of ``query``."""

@@ -1,6 +1,6 @@
-"""Costs of a rebalance, as far as the log proves them: exact, a bound, or not known.
+"""Words for the times and costs of a rebalance.
 
-Bounds are never shown as values.
+A cost that the log does not prove is a bound ("at least", "at most") or "not known", but never an exact value.
 """
 
 from collections.abc import Iterable
@@ -14,14 +14,14 @@ from coordinator_replay.report.wording import duration
 
 
 def unended(rebalance: Rebalance) -> str:
-    """Return the words in place of the end of a rebalance that is not over."""
+    """Return the words for the end of a rebalance that is not over, or whose end is not on record."""
     return "end not on record" if rebalance.is_end_missing else "not over"
 
 
 def time_heading(rebalances: Iterable[Rebalance]) -> str:
     """Return the heading of a column with the ``shown_time`` of rebalances.
 
-    Classic rebalances have no recorded start.
+    Most classic rebalances have no start on record. If only some of the rebalances have one, the heading names both.
     """
     has_start = {rebalance.started_at is not None for rebalance in rebalances}
     return "Began" if has_start == {True} else "Ended" if has_start == {False} else "Began or ended"
@@ -30,15 +30,15 @@ def time_heading(rebalances: Iterable[Rebalance]) -> str:
 def shown_time(rebalance: Rebalance) -> datetime | None:
     """Return the time at which a rebalance began.
 
-    If its start is not on record, return the time by which it was over.
+    If its start is not on record, return the time by which it was over, or None if that is not on record either.
     """
     return rebalance.started_at or rebalance.completed_at
 
 
 def shown_bound(rebalance: Rebalance, clock: Clock) -> str:
-    """Return the meaning of a rebalance's shown time.
+    """Return what a rebalance's ``shown_time`` means, in words.
 
-    Return an empty text if that time is the start.
+    Return an empty text if that time is the start, or if there is no such time.
     """
     if rebalance.started_at is not None or rebalance.completed_at is None:
         return ""
@@ -60,7 +60,10 @@ def took(rebalance: Rebalance) -> str:
 
 
 def moved(rebalance: Rebalance) -> str:
-    """Return in words how many partitions changed their owner, and how many were newly assigned."""
+    """Return in words how many of all partitions changed their owner, and how many were newly assigned.
+
+    Return "not yet" for a rebalance that has no epoch yet.
+    """
     if rebalance.epoch is None:
         return "not yet"
     added = f", {rebalance.partitions_added:,} newly assigned" if rebalance.partitions_added else ""

@@ -1,7 +1,7 @@
-"""Columns of plain data, which a page's script reads instead of rows; they are small enough to be part of a page.
+"""Data for a page's script, as columns. Columns take less space than rows, so they can be part of the page.
 
-Times are milliseconds since the page's start. Each text is written once. JavaScript's numbers are exact up to 2^53, so
-larger numbers are passed as text.
+Times are milliseconds since the page's start. A column has each text only once. JavaScript's numbers are exact up to
+2^53, so larger numbers are passed as text.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,11 +34,11 @@ class Clock:
         self.zone = zone
 
     def text(self, moment: datetime) -> str:
-        """Return a moment as ISO-8601."""
+        """Return a time as ISO-8601 text in the zone of the page."""
         return moment_text(moment, self.zone)
 
     def sentence(self, text: str) -> str:
-        """Return a sentence with its moments in the zone of the page."""
+        """Return a sentence with its times in the zone of the page."""
         return moments_in_zone(text, self.zone)
 
     def as_data(self) -> Columns:
@@ -58,28 +58,28 @@ class Clock:
         return milliseconds(moment) - self.start_ms
 
     def left(self, moment: datetime | int | None) -> int:
-        """Return the left edge of a time range.
+        """Return the left edge of a time range, in milliseconds since the page's start.
 
-        A range without a known beginning begins with the page.
+        A range that begins before the page, or whose begin is None, begins with the page.
 
         Args:
-            moment: a time, or milliseconds since 1970.
+            moment: begin of the range: a time, or milliseconds since 1970.
         """
         return self.lefts([milliseconds(moment) if isinstance(moment, datetime) else moment])[0]
 
     def right(self, moment: datetime | int | None) -> int:
         """Return the right edge of a time range, see ``left``.
 
-        A range that has not ended reaches the end of the page.
+        A range that ends after the page, or whose end is None, reaches the end of the page.
         """
         return self.rights([milliseconds(moment) if isinstance(moment, datetime) else moment])[0]
 
     def lefts(self, moments: Iterable[int | None]) -> list[int]:
-        """Return the left edges of times in milliseconds since 1970, see ``left``."""
+        """Return the left edges of time ranges, given their begins in milliseconds since 1970, see ``left``."""
         return self._within(moments, 0)
 
     def rights(self, moments: Iterable[int | None]) -> list[int]:
-        """Return the right edges of times in milliseconds since 1970, see ``right``."""
+        """Return the right edges of time ranges, given their ends in milliseconds since 1970, see ``right``."""
         return self._within(moments, self.length)
 
     def _within(self, moments: Iterable[int | None], unknown: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Figures with their captions and data; pages and pictures show the same figures."""
+"""Drawings: figures with their captions and data. HTML pages and pictures are made from the same drawings."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +33,7 @@ class Panel:
 
     Attributes:
         name: name of the figure.
+        title: heading above the figure.
         keys: entries of its legend.
         about: further explanation for the reader.
     """
@@ -45,7 +46,13 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """A group's states on the page's axis, see ``Lane``."""
+    """A group's states on the common axis of time, see ``fleet_page.Lane``.
+
+    Attributes:
+        name: the group.
+        paths: colour, name and SVG path of each state.
+        ticks: the rebalances as an SVG path.
+    """
 
     name: str
     paths: Sequence[tuple[str, str, str]]
@@ -61,7 +68,8 @@ class Drawing:
         lines: sentences below the title.
         make: function that makes the figures.
         panels: captions of the figures, in their order.
-        data: data of the figures: ``sources`` by name, ``rows`` of figures with named rows, and more.
+        data: data for the page's script: ``sources`` has the columns of each source, ``rows`` has the names of the rows
+            of a figure, and so on.
         clock: the range and the zone.
         marks: times that the reader has marked.
         strips: groups below the figures, with a row for each.
@@ -86,6 +94,6 @@ class Drawing:
 
 
 def mark_columns(marks: Iterable[Mark], clock: Clock) -> Columns:
-    """Return marks for the page's script."""
+    """Return the columns of marks for the page's script."""
     rows = [{"at": clock.since_start(mark.at), "text": neutral(mark.text)} for mark in marks]
     return columns(rows, MARKS, ("at",))

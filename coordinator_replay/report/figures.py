@@ -1,7 +1,8 @@
-"""The look of figures over time: a common axis and crosshair, a brush, rows with names, hovering.
+"""Bokeh's figures over time, without data.
 
-Bokeh draws. Figures are made without data, once for all pages. The page's script fills their sources by name and
-colours them for the theme.
+All figures of a page share an axis, a crosshair, and the brush with which the reader chooses a time range (``Axis``).
+The page's script fills the sources of the figures by name, and colours the figures for the theme. So all pages of a
+kind have the same figures.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,7 +45,7 @@ _TIME = "%F %T.%3N"
 
 
 def source(name: str, names: Sequence[str]) -> ColumnDataSource:
-    """Return the data source that a page's script fills with the columns of this name."""
+    """Return an empty data source. The page's script fills it with the columns that the page has under this name."""
     return ColumnDataSource(name=f"{name}-data", data={column: [] for column in names})
 
 

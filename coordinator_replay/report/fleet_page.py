@@ -1,6 +1,7 @@
-"""The page of a cluster: its groups at a glance, each a row with a lane on one axis of time.
+"""The page of a cluster: a row for each group, and above the rows a figure of rebalances by cause over time.
 
-A lane has a group's states, and ticks for its rebalances; above them are rebalances by cause over time.
+Each row has a lane, which shows the group's states and rollouts, and a tick for each rebalance. All lanes have the same
+axis of time.
 """
 
 from collections import Counter, defaultdict
@@ -125,8 +126,8 @@ _NARROWEST = 8
 """Smallest width of a passing state; a shorter state is drawn this wide, so that it can be seen."""
 
 MOST_TIMES = 1000
-"""Largest number of a group's rebalances that the page can find in a time range; beyond it, the page has only a
-part."""
+"""Largest number of times of rebalances that the page's script gets for a group. If a group has more rebalances, the
+script gets the times of only some of them."""
 
 MOST_QUIET = 500
 """Largest number of groups that have a row although no rebalance or finding of theirs is in the time range."""
@@ -140,6 +141,8 @@ class Lane:
 
     Attributes:
         page: link to the group's own page, if it has a page.
+        members: largest number of members in the group's last state; None if not on record.
+        pause_ms: longest pause of commits around a rebalance; None if no pause is on record.
         paths: colour, name and SVG path of each state that occurs, and of rollouts.
         usual_cause: the most frequent cause of the group's rebalances; all such causes if several are equally frequent.
         ticks: rebalances as an SVG path.
@@ -168,7 +171,7 @@ class Lane:
 
     @property
     def pause(self) -> str:
-        """Return the longest pause of commits around one of its rebalances."""
+        """Return in words the longest pause of commits around one of the group's rebalances."""
         least = "at least " * self.is_pause_at_least
         return "–" if self.pause_ms is None else f"{least}{duration(self.pause_ms)}"
 
@@ -210,13 +213,17 @@ def lane_of(
 
 
 def _usual_cause(causes: Mapping[str, int]) -> str:
-    """Return the most frequent cause, or all that are equally frequent, given causes in the order of their counts."""
+    """Return the most frequent cause. If several causes are the most frequent, return all of them in one text.
+
+    Args:
+        causes: number of rebalances by cause.
+    """
     most = max(causes.values(), default=0)
     return " or ".join(cause for cause, count in causes.items() if count == most) or "–"
 
 
 def _paths(bands: Sequence[StateBand], clock: Clock, scale: float) -> list[tuple[str, str, str]]:
-    """Return the states that the lane can show, as SVG paths. Transient states are drawn over resting ones."""
+    """Return colour, name and SVG path of each state. Transient states are drawn over resting ones."""
     drawn: dict[str, list[str]] = {}
     reached: dict[str, int] = {}
     for band in bands:
@@ -248,7 +255,10 @@ def _rollout_path(rollouts: Sequence[Rollout], clock: Clock, scale: float) -> li
 
 
 def lane_data(lanes: Sequence[Lane]) -> list[Mapping[str, Any]]:
-    """Return the data that the page's script counts in a chosen time range."""
+    """Return for each row the times of its rebalances, and whether these are all of them.
+
+    The page's script counts the times within the time range that the reader has chosen.
+    """
     return [{"times": lane.times, "complete": len(lane.times) == lane.rebalances} for lane in lanes]
 
 
@@ -293,7 +303,7 @@ class FleetPage:
             self._findings[finding.group_id].append(finding)
 
     def add(self, life: GroupLife, page: str | None = None) -> None:
-        """Add a group: its states and rebalances.
+        """Add the row of a group.
 
         Args:
             life: the group's states and rebalances.

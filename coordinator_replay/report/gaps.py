@@ -1,8 +1,8 @@
 """The times in which a partition had no owner, as pictures show them.
 
-Table ``partition_ownership`` has these times in its column ``unowned``. If a classic group gave a partition to
-another member within one join phase, the table has no time. Then the time since the end of the join phase is a lower
-bound.
+The table ``partition_ownership`` has these times in its column ``unowned``. If a classic group gave a partition to
+another member in one rebalance, the table has no such time, because the join phase is not on record. Then the time from
+the end of the old ownership to the begin of the new one is a lower bound.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,6 +17,8 @@ class Gap(NamedTuple):
     """A time in which nobody owned a partition, in milliseconds since 1970.
 
     Attributes:
+        since_ms: begin of the time.
+        until_ms: end of the time.
         before: the ownership that ended before the gap.
         is_lower_bound: whether the true gap was longer, by a time that is not on record.
     """
@@ -31,7 +33,7 @@ def gaps_of(holdings: Iterable[OwnedInterval], end_ms: int) -> Iterator[Gap]:
     """Yield the times in which a partition had no owner.
 
     Args:
-        holdings: ownerships of one partition; several may hold at the same time.
+        holdings: ownerships of one partition, which may overlap in time.
         end_ms: end of the picture; a gap that has not ended ends there.
     """
     last: OwnedInterval | None = None

@@ -99,7 +99,10 @@ def _tiles(life: GroupLife) -> list[Tile]:
 
 
 def _kind(life: GroupLife) -> str:
-    """Return the group's type in words, with its deletion or the lack of own records."""
+    """Return the group's type in words, and its deletion if it was deleted.
+
+    If only committed offsets of the group are on record, return words that say so instead.
+    """
     outcome = life.outcome
     if outcome.deletion is not None:
         return f"{outcome.group_type}, {outcome.deletion}"
@@ -109,9 +112,9 @@ def _kind(life: GroupLife) -> str:
 
 
 def _left(rebalance: Rebalance, *, members: MemberIdentities, departed: Mapping[Any, str]) -> list[str]:
-    """Return the members that a rebalance removed.
+    """Return the labels of the members that a rebalance removed.
 
-    If a broker's log shows how they left, add that.
+    If a broker's log shows how a member left, its label has that too.
     """
     at = rebalance.completed_at if rebalance.group_type == "classic" else rebalance.started_at
     left = rebalance.members_left or ()
@@ -120,7 +123,7 @@ def _left(rebalance: Rebalance, *, members: MemberIdentities, departed: Mapping[
 
 
 def _words_of(departed: Sequence[LoggedDeparture]) -> dict[Any, str]:
-    """Return how members left, by member and time."""
+    """Return words on how members left, by member id and the time of the removal."""
     words: dict[Any, str] = {}
     for departure in departed:
         key = (departure.member_id, departure.removed_at)
@@ -198,7 +201,11 @@ def _drawing_of(
 
 
 def last_moment(warehouse: Tables, life: GroupLife) -> datetime:
-    """Return the last shown time of a life: the time of the last record if the life goes to the end of the log."""
+    """Return the end of a life as the page shows it.
+
+    A life that goes to the end of the log ends 1 ms after the last record, because its end is excluded. For such a
+    life, return the time of the last record.
+    """
     return later(life.end, -1) if life.end > warehouse.coverage.last else life.end
 
 

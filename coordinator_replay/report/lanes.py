@@ -6,7 +6,7 @@ from heapq import heappop, heappush
 
 @dataclass(slots=True)
 class Lanes:
-    """The rows so far; items must come in the order of their beginnings.
+    """The rows that are in use so far. Items must come in the order of their beginnings.
 
     Attributes:
         count: number of rows.
@@ -17,7 +17,7 @@ class Lanes:
     _free: list[int] = field(default_factory=list)
 
     def place(self, since: int, until: int) -> int:
-        """Return the row of the next item.
+        """Return the row of the next item, which begins at ``since`` and ends before ``until``.
 
         >>> lanes = Lanes()
         >>> [lanes.place(*span) for span in ((0, 4), (1, 2), (2, 9), (3, 5), (4, 6), (9, 9))]

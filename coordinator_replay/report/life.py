@@ -1,4 +1,4 @@
-"""The life of one group over a time range, in the form for pictures.
+"""The life of one group in a time range, as pictures show it.
 
 A life may have tens of thousands of objects of a kind. They are named tuples, because these are made faster than
 dataclasses. Their times are milliseconds since 1970. Commits are the most numerous, so they are lists of numbers for
@@ -22,6 +22,7 @@ class StateBand(NamedTuple):
 
     ``until`` is None for the last state. ``since`` is None for a state that began before the group's first record with
     a time. If ``is_logged``, only a broker's log shows the state; then epochs and members are from the last record.
+    ``is_exact`` is False if records of that time are missing.
     """
 
     state: str
@@ -41,6 +42,9 @@ class MemberSpan(NamedTuple):
 
     Attributes:
         is_client_inherited: whether client id and host may be from an earlier process of this static member.
+        partitions: number of the partitions in ``assigned`` and ``pending``.
+        assigned: the partitions that the member owned.
+        pending: the partitions that the member had to give up.
         from_ms: begin of the interval; None if unknown.
         to_ms: end of the interval; None if it has not ended.
     """
@@ -124,7 +128,15 @@ class FirstRecords(NamedTuple):
 
 
 class CommitPause(NamedTuple):
-    """The longest pause between two commits of a partition around a rebalance: its ``commit_pause_ms``."""
+    """The longest pause of commits around a rebalance, which is the rebalance's ``commit_pause_ms``.
+
+    Attributes:
+        rebalance_id: the rebalance.
+        topic: topic of the partition whose commits paused.
+        partition: number of this partition.
+        since: time of the last commit before the pause.
+        until: end of the pause.
+    """
 
     rebalance_id: str
     topic: str
@@ -142,7 +154,7 @@ class GroupLife:
         end: end of the pictures.
         log_partition: the partition of ``__consumer_offsets`` with the group's records.
         lines: offsets that were in force at some time in the range; thinned out to as many as figures need.
-        commit_count: number of commits on record that were written in the range.
+        commit_count: number of offset commits on record that were written in the range.
         first: position of the group's first records.
         outcome: state or deletion of the group at the end of the range.
         notes: sentences on what the pictures leave out.

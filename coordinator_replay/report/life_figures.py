@@ -96,9 +96,9 @@ def _owners_by_partition(axis: Axis) -> figure:
 
 
 def _owners_by_member(axis: Axis) -> figure:
-    """Return the figure with a row for each member, with a bar as high as the member's share of partitions.
+    """Return the figure with a row for each member, with bars whose height shows the member's number of partitions.
 
-    Members without partitions are a thin line.
+    While a member has no partition, its bar is a thin line.
     """
     drawn = rows_figure("owners-by-member", axis, visible=False)
     members = bars(drawn, "members", owner_marks.MEMBERS, height="height", color="colour")
@@ -110,7 +110,10 @@ def _owners_by_member(axis: Axis) -> figure:
 
 
 def _offsets(axis: Axis) -> figure:
-    """Return the figure with committed offsets as steps, and marks for offsets that went backwards or were removed."""
+    """Return the figure with committed offsets as steps.
+
+    Marks show offsets that went backwards, were lost to a negative offset, or were removed.
+    """
     drawn = time_figure("offsets", axis, height=300)
     lines = drawn.multi_line(
         "times",

@@ -1,4 +1,4 @@
-"""Marks on a group's page: its states, its findings, and its rebalances by cause."""
+"""Marks on a group's page: its states, pauses of its commits, its rollouts, findings, and rebalances by cause."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -54,11 +54,9 @@ def state_rows(life: GroupLife) -> list[str]:
 
 
 def state_columns(life: GroupLife, clock: Clock) -> Mapping[str, Columns]:
-    """Return the group's state over time.
+    """Return the columns of the group's states, and of the hatching over some of them.
 
-    Join phases come from a broker's log.
-
-    States are hatched if the log has gaps before them.
+    A state is hatched if records of its time are missing. A join phase is shown only if a broker's log has it.
     """
     rows = [
         {
@@ -90,7 +88,10 @@ def _range(lowest: int | None, highest: int | None) -> str:
 
 
 def finding_columns(life: GroupLife, clock: Clock) -> Columns:
-    """Return findings about the group, from when to when they were seen."""
+    """Return the columns of findings about the group, each from the first to the last time at which it was seen.
+
+    Findings without a time, or outside of the range of the page, are left out.
+    """
     row = state_rows(life).index(FINDINGS_ROW) if life.findings else None
     rows = [
         {
@@ -112,7 +113,7 @@ def finding_columns(life: GroupLife, clock: Clock) -> Columns:
 
 
 def rollout_columns(life: GroupLife, clock: Clock) -> Columns:
-    """Return rollouts, from the first restart to the last one, with their costs."""
+    """Return the columns of rollouts, each from its first to its last restart. Rollouts without a time are left out."""
     row = state_rows(life).index(ROLLOUT) if life.rollouts else None
     rows = [
         {
@@ -135,15 +136,15 @@ def causes_of(life: GroupLife) -> list[str]:
 
 
 def began(rebalance: Rebalance) -> datetime | None:
-    """Return when a rebalance began, as far as the log shows it.
+    """Return the latest time at which a rebalance can have begun.
 
-    Otherwise return when the rebalance was over.
+    If this is not on record, return the time by which the rebalance was over. Return None if neither is on record.
     """
     return rebalance.began_by or rebalance.completed_at
 
 
 def rebalance_columns(life: GroupLife, clock: Clock, members: MemberIdentities) -> Columns:
-    """Return a mark for each rebalance, with the time that the rebalance certainly took."""
+    """Return the columns of a mark for each rebalance, with a bar for the time that it certainly took."""
     place = {cause: row for row, cause in enumerate(causes_of(life))}
     moves = moves_of(life)
     rows = [
@@ -239,7 +240,7 @@ def moves_of(life: GroupLife) -> Mapping[str, Sequence[Move]]:
 
 
 def pause_columns(life: GroupLife, clock: Clock) -> Columns:
-    """Return pauses in the group's commits around rebalances."""
+    """Return the columns of the pauses in the group's commits around rebalances."""
     causes = {rebalance.rebalance_id: rebalance for rebalance in life.rebalances}
     row = state_rows(life).index(PAUSED) if life.pauses else None
     rows = [

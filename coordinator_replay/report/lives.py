@@ -1,7 +1,8 @@
-"""Lives of groups, read from the tables in the form for pictures; their size is bounded whatever the tables hold.
+"""Lives of groups, read from the tables for pictures.
 
-Bands of one state, members, owners and committed offsets are put together by DuckDB, so that a group with millions of
-commits becomes about ten thousand marks. Omitted marks are counted, and a note says so.
+DuckDB puts rows together into marks: bands of the same state, intervals of members and of owners, and lines of
+committed offsets. ``Limits`` bounds the numbers of intervals and of points of lines. So a group with millions of
+commits becomes about ten thousand marks. If marks are left out, a note of the life says so.
 """
 
 from collections import defaultdict
@@ -170,7 +171,7 @@ def lives_of(
 ) -> Iterator[GroupLife]:
     """Yield the lives of several groups, in the order of their names.
 
-    Many groups are read at a time.
+    ``GROUPS_AT_ONCE`` groups are read at a time.
 
     Args:
         warehouse: the tables to read.
@@ -238,7 +239,7 @@ class _Reading:
         return self._warehouse.rows_by_group(statement, self._groups, most=most, **self._range, **more)
 
     def _thinned(self) -> Mapping[str, list[OffsetLine]]:
-        """Return committed offsets of each group, limited to the points of its lines."""
+        """Return the lines of committed offsets of each group, with as many points as ``Limits`` allows."""
         firsts, widths = [], []
         for name in self._groups:
             _, lines, first, last = self._line_counts[name][0] if name in self._line_counts else (0, 1, EPOCH, EPOCH)

@@ -1,6 +1,7 @@
-"""Members under the names that people gave them: client ids. Each client has a colour, each incarnation of it a shade.
+"""Labels and colours of members.
 
-An incarnation of a client is one of the members that it was, one after another, such as before and after a restart.
+A member is labelled with its client id, the name that people gave it. A client that restarts becomes a new member. The
+members that a client was, one after another, are its incarnations. They get shades of the client's colour.
 """
 
 from collections import Counter
@@ -21,10 +22,10 @@ Key = tuple[str, str]
 
 
 class MemberIdentities:
-    """The members of a life: a static member counts as the same member under every member id.
+    """Labels and colours of the members of a life. A static member is one member under all of its member ids.
 
-    A replaced static member of a classic group goes by its instance id, because the client id on record is from the
-    process that joined first.
+    A replaced static member of a classic group is labelled with its instance id, because the client id on record is
+    from the process that joined first.
 
     Args:
         life: the group's life.
@@ -64,7 +65,7 @@ class MemberIdentities:
     def labels(self, member_ids: Iterable[str], words: Mapping[str, str] = {}) -> list[str]:
         """Return the labels of members.
 
-        Members with the same client id, host and words share a label.
+        If more than ``MOST_APART`` members have the same client id, host and words, they share a label.
 
         Args:
             member_ids: the members.
@@ -96,7 +97,9 @@ class MemberIdentities:
 
 
 def shown_legend(keys: Sequence[Key], what: str, *, nobody: str) -> tuple[list[Key], str]:
-    """Return the keys of a legend that a page shows, and how many more there are.
+    """Return the keys of a legend that a page shows, and a text on how many more there are.
+
+    The last key is for partitions without an owner. The text is empty if there are no more keys.
 
     Args:
         keys: names with their colours.

@@ -1,8 +1,8 @@
 """A cluster's groups as metrics in Prometheus' text format, for a collector that reads files.
 
-All metrics are gauges, counts included: a later audit may find another cause of a rebalance, and ``maintain --keep``
-deletes old rebalances, so a count may also fall. A sample whose value the log leaves open is left out. Samples have no
-timestamps, as the textfile collector demands; the age of the log is a metric of its own.
+All metrics are gauges, even counts, because a count may fall: a later audit may find another cause of a rebalance, and
+``maintain --keep`` deletes old rebalances. A sample is left out if the log does not prove its value. Samples have no
+timestamps, because the textfile collector accepts none. Instead, the age of the log is a metric.
 
 Names and units: https://prometheus.io/docs/practices/naming/
 """

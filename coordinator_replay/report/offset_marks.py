@@ -1,6 +1,7 @@
 """Committed offsets on a group's page.
 
-Each partition whose offset moved has a line of steps. Marks show offsets that went backwards or were removed.
+Each partition whose offset moved has a line of steps. Marks show offsets that went backwards, were lost to a negative
+offset, or were removed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +34,10 @@ def topic_colours(life: GroupLife) -> Mapping[str, str]:
 
 
 def offset_columns(life: GroupLife) -> Mapping[str, Columns]:
-    """Return a line for each partition as times and offsets, from which the page's script makes steps."""
+    """Return the columns of the lines, with the times and offsets of each, and of the marks on the lines.
+
+    The page's script makes steps from times and offsets.
+    """
     colours, shown = topic_colours(life), moving_lines(life)
     points = [_points(line) for line in shown]
     # The script knows progress from the first offset of a line, and the ends of lines from a missing offset.
@@ -53,7 +57,10 @@ def _name(line: OffsetLine) -> str:
 
 
 def _note(line: OffsetLine) -> str:
-    """Return the hover text of a line whose offsets a figure can't show to the last digit."""
+    """Return a note for the tooltip of a line whose offsets a figure can't show to the last digit.
+
+    The note is empty for all other lines.
+    """
     lowest, highest = min(line.offsets), max(line.offsets)
     if lowest >= -EXACT and highest <= EXACT:
         return ""
@@ -80,7 +87,7 @@ def _points(line: OffsetLine) -> tuple[list[int], list[int | None]]:
 
 
 def _marks(line: OffsetLine) -> Iterator[dict[str, Any]]:
-    """Yield marks for offsets that went backwards, or ended without a next commit."""
+    """Yield marks for offsets that went backwards, were lost to a negative offset, or were removed."""
     for mark in line.marked:
         lost = mark["lost_offset"]
         offset = mark["committed_offset"] if lost is None else lost

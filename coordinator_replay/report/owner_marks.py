@@ -36,7 +36,7 @@ def partitions_of(life: GroupLife) -> Mapping[Partition, Sequence[OwnedInterval]
 
 
 def partition_columns(life: GroupLife, clock: Clock, members: MemberIdentities) -> Mapping[str, Columns]:
-    """Return the owners of each partition, and the times without an owner."""
+    """Return the columns of the owners of each partition, and of the times without an owner."""
     shown = list(partitions_of(life).items())[:MOST_ROWS]
     names = [neutral(f"{topic}-{partition}") for (topic, partition), _ in shown]
     end_ms = milliseconds(life.end)
@@ -74,7 +74,7 @@ def _owned(
 ) -> Columns:
     """Return ownerships as columns.
 
-    There may be tens of thousands, so no row is made for each of them.
+    There may be tens of thousands of them, so the columns are made directly, not from a mapping for each row.
     """
     every = [holding for _, holdings in shown for holding in holdings]
     rows = [row for row, (_, holdings) in enumerate(shown) for _ in holdings]
@@ -106,7 +106,10 @@ def identities_of(life: GroupLife, members: MemberIdentities) -> Mapping[str, st
 
 
 def member_columns(life: GroupLife, clock: Clock, members: MemberIdentities) -> Mapping[str, Columns]:
-    """Return the number of partitions that each member owned, as a share of the largest number."""
+    """Return the columns of the members' bars, and of the hatching while a member had to give up partitions.
+
+    The height of a bar shows the member's number of partitions, relative to the largest number of any member.
+    """
     place = {identity: row for row, identity in enumerate(list(identities_of(life, members))[:MOST_ROWS])}
     most = max((member.partitions for member in life.members), default=0) or 1
     shown = [member for member in life.members if members.identity(member.member_id) in place]

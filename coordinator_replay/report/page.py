@@ -60,7 +60,7 @@ def _data_moment(moment: datetime | None) -> str:
 
 
 def _rank(number: int | None) -> str:
-    """Return the key by which a table sorts a number."""
+    """Return the text by which the page's script sorts a number in a table; empty for None."""
     return "" if number is None else str(number)
 
 
@@ -105,7 +105,7 @@ def _script() -> str:
 
 @cache
 def _figures_script(make: Figures) -> str:
-    """Return figures as a script.
+    """Return the script that holds the figures, without their data.
 
     The script is the same for all pages of a kind and has no text from a dump.
     """
@@ -205,7 +205,7 @@ def write_assets(folder: Path, kinds: Sequence[Figures]) -> None:
 
 
 def write_page(text: str, path: Path) -> None:
-    """Write a page.
+    """Write a page, or a file that pages share.
 
     Raises:
         UsageError: the file can't be written.

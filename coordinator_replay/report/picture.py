@@ -42,7 +42,7 @@ def _clean(text: str) -> str:
 
 
 def _length(text: str, size: float) -> float:
-    """Return about how many pixels a text takes."""
+    """Return the approximate width of a text in pixels."""
     return size * sum(1.0 if east_asian_width(letter) in "WF" else 0.58 for letter in text)
 
 
@@ -63,7 +63,7 @@ def _wrapped(text: str, size: float) -> Iterator[str]:
 
 
 class _Sheet:
-    """A picture while it is drawn: the parts so far, and the height that they take."""
+    """A picture that is being drawn: its parts so far, and the height that they take."""
 
     def __init__(self, drawing: Drawing) -> None:
         self._drawing = drawing
@@ -254,7 +254,7 @@ def _rows_height(rows: Mapping[str, Any]) -> int:
 def _edges(
     name: str, rows: Mapping[str, Any] | None, drawn: figure, data: Mapping[str, Any], sources: Mapping[str, Any]
 ) -> tuple[float, float]:
-    """Return the numbers at the lower and upper edge of a figure."""
+    """Return the values of the vertical axis at the lower and the upper edge of a figure."""
     if rows is not None:
         return max(len(rows["labels"]), 1) - 0.4, -0.6
     if name in data.get("tops", {}):
@@ -273,7 +273,7 @@ def _edges(
 
 
 def _names(frame: Frame, labels: Sequence[str]) -> Iterator[str]:
-    """Yield the names of rows, as many as there is room for."""
+    """Yield the names of rows as SVG texts. If rows are too low for their names, some names are left out."""
     apart = abs(frame.y(1) - frame.y(0))
     every = max(round(_LEAST_ROW / apart + 0.5), 1) if apart < _LEAST_ROW else 1
     for row, label in enumerate(labels):

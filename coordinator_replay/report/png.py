@@ -1,4 +1,7 @@
-"""SVG as PNG, drawn by a Chromium of this machine, because a browser has fonts for all scripts."""
+"""Conversion of SVG pictures to PNG.
+
+A Chromium on this machine draws the picture, because a browser finds a font for every writing system.
+"""
 
 import os
 import re

@@ -41,7 +41,7 @@ def pages_beside(
     Args:
         folder: the folder of another page.
         groups: the groups.
-        between: the time range that the pages must show; None accepts any range.
+        between: the time range that a page shows when its link is opened; None for the whole range of the page.
     """
     shown = "" if between is None else f"#from={moment_text(between[0])}&to={moment_text(between[1])}"
     ways = {group: f"{GROUPS}/{page_name(group)}" for group in groups}
@@ -53,7 +53,7 @@ def _drawn(
 ) -> str:
     """Return the page of a group.
 
-    If something in its life can't be drawn, the page says so.
+    If the page can't be drawn, return a page with only a note on the reason. Add the note to the page of all groups.
     """
     try:
         return life_page(warehouse, life, start, f"../{ASSETS}/", ways, marks)
@@ -64,7 +64,7 @@ def _drawn(
 
 
 def _ways_of(groups: Sequence[str]) -> Mapping[str, Ways]:
-    """Return the links from each group's page."""
+    """Return the links from each group's page to the page of all groups, and to the pages before and after it."""
     pages = [None, *((group, page_name(group)) for group in groups), None]
     return {
         group: Ways(f"../{INDEX}", before, after)

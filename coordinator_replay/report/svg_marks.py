@@ -81,12 +81,12 @@ def hatch_colours(glyph: Any) -> Sequence[str]:
 
 
 def hatch_id(colour: str) -> str:
-    """Return the end of a pattern's id."""
+    """Return the end of the id of a colour's pattern."""
     return colour.removeprefix("#")
 
 
 def _own(glyph: Any, values: Values, count: int, name: str) -> Sequence[Any]:
-    """Return a property of each mark."""
+    """Return the value of one of a glyph's properties for each mark."""
     value = getattr(glyph, name)
     return values[value] if isinstance(value, str) and value in values else [value] * count
 

@@ -10,7 +10,12 @@ _SECOND, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
 
 
 def time_ticks(clock: Clock, most: int) -> Sequence[tuple[int, str]]:
-    """Return ticks at round times of the page's zone: milliseconds since the page's start, and their labels."""
+    """Return ticks at round times of the page's zone: milliseconds since the page's start, and their labels.
+
+    Args:
+        clock: the clock of the page.
+        most: largest number of steps from one tick to the next in the range of the page.
+    """
     step = round_length(timedelta(milliseconds=clock.length), most)
     midnight = EPOCH.replace(tzinfo=None)
     local = midnight - (midnight - _local(clock, 0)) // step * step
@@ -37,7 +42,12 @@ def _label(local: datetime, step: int) -> str:
 
 
 def number_ticks(low: float, high: float, most: int) -> Sequence[float]:
-    """Return round numbers within a range.
+    """Return round numbers at equal distances within a range.
+
+    Args:
+        low: the lowest number that a tick may have.
+        high: the highest number that a tick may have.
+        most: largest number of steps from ``low`` to ``high``.
 
     >>> number_ticks(0, 13, 4), number_ticks(-0.3, 0.7, 5), number_ticks(5, 5, 3)
     ([0.0, 5.0, 10.0], [-0.2, 0.0, 0.2, 0.4, 0.6], [5.0])

@@ -36,11 +36,11 @@ _FIRST_TRACK = 10
 
 Event = dict[str, Any]
 Span = tuple[int, int, str, Event]
-"""A future slice: its begin and end, its name, its arguments."""
+"""A future slice: its begin and end in microseconds since 1970, its name, its arguments."""
 
 
 def _span(clock: Clock, since: datetime | int | None, until: datetime | int | None) -> tuple[int, int]:
-    """Return the begin and end of a time range within the trace, in microseconds since 1970."""
+    """Return begin and end of a time range, cut to the range of the trace, in microseconds since 1970."""
     begin, end = clock.left(since), clock.right(until)
     return 1000 * (clock.start_ms + begin), 1000 * (clock.start_ms + max(begin, end))
 
@@ -162,7 +162,7 @@ def _rebalances(life: GroupLife, clock: Clock) -> dict[str, list[Span]]:
 
 
 def _counter(name: str, steps: Iterable[tuple[int, int]]) -> Iterator[Event]:
-    """Yield a number over time from its steps up and down.
+    """Yield the events of a counter, given times and the steps by which its number changes at these times.
 
     Steps that cancel out within a microsecond do not show.
     """
@@ -210,7 +210,7 @@ def trace_events(life: GroupLife, zone: tzinfo = UTC) -> Iterator[Event]:
 
 
 def write_trace(lives: Sequence[GroupLife], path: Path, basis: str | None = None, zone: tzinfo = UTC) -> int:
-    """Write the events of groups as one trace, each group as processes of its own.
+    """Write the events of groups as one trace. Each group gets two processes of the trace.
 
     Args:
         lives: the lives of the groups.

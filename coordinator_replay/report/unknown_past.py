@@ -1,4 +1,8 @@
-"""The time in which the log does not prove the state of a group, or that the group existed."""
+"""The state Unknown in pictures.
+
+Before a group's first record, its state is Unknown while the log does not prove that the group did not exist
+(``unknown_past``). Later, it is Unknown in place of Empty or Dead if the log does not prove these (``with_unknown``).
+"""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -19,7 +23,7 @@ def unknown_past(
     start: datetime,
     end: datetime,
 ) -> Sequence[StateBand]:
-    """Return the time before the first record of a group in which it may have existed, in any state.
+    """Return the time ranges before the first record of a group in which it may have existed, as Unknown states.
 
     Args:
         warehouse: the tables to read.

@@ -1,4 +1,7 @@
-"""Text for pages: harmless whatever a dump has, short enough to draw, with readable numbers."""
+"""Texts and colours for pages.
+
+Text from a dump is made harmless and short enough to draw (``neutral``), and durations are made readable.
+"""
 
 import re
 from collections.abc import Mapping
@@ -75,7 +78,7 @@ def shortened(text: str, most: int = 34) -> str:
 
 
 def duration(length_ms: int | None) -> str:
-    """Return milliseconds as people say them."""
+    """Return a duration as text in one unit, such as ``5.0 min``. None is ``not known``."""
     if length_ms is None:
         return "not known"
     seconds = length_ms / 1000
