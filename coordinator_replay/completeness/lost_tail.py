@@ -3,9 +3,9 @@
 A leader that is elected without the newest records overwrites their offsets, and the cleaner may remove its new records
 there. Then no offset has two different records, so a comparison offset by offset finds nothing. But the cleaner removes
 an older record of a key in the same round as a newer record, or earlier. Partial rounds, full offset maps, tombstones
-and ``.swap`` files do not change this order. Assume that all files of a copy were copied at one moment, and that the
-copy has a record q of a key and lacks a later record r of the key, which another copy has. Then the copy never had r,
-or the transaction of r was aborted (``Cleaner.buildOffsetMap`` skips such records). ``divergence`` follows these rules:
+and ``.swap`` files do not change this order. Assume that all files of a copy were copied at one moment. The copy has a
+record q of a key, but lacks a later record r of the key, which another copy has. Then the copy never had r, or the
+transaction of r was aborted (``Cleaner.buildOffsetMap`` skips such records). ``divergence`` follows these rules:
 
 - If r is transactional and the other copy has its COMMIT marker at an offset m, the logs diverged at or below m. If r
   is not transactional, they diverged at or below r. The lowest such offset is an upper bound of the divergence.
@@ -118,7 +118,7 @@ class SegmentCopy:
         name: name of the copy; None for the records of earlier runs.
         copy: offsets of the copy.
         records: decoded records of the copy.
-        leader_epoch: leader epoch of the copy's last record.
+        leader_epoch: bounds of the leader epoch at the end of the copy.
         is_moment: whether all files of the copy were copied at one point in time, as far as they show it. If not, only
             the copy's checkpoint can show a divergence.
         starts: the offsets at which leader epochs begin in the copy.

@@ -4,8 +4,10 @@ A missing offset may have held a record of any key. So it is not enough that the
 offsets are missing, a key is proven not to have existed at a time if two conditions are met:
 
 - The time lies in a complete range, and no gap comes before this range.
-- The cleaner can't have removed an earlier record of the key because of a later record: the key's next record is at or
-  after the range's ``exact_from_offset``, or the key has no next record (``LogPartition.proves_absence``).
+- The cleaner can't have removed an earlier record of the key because of a later record. This holds if the key's next
+  record is at or after the range's ``exact_from_offset``, or if the key has no next record.
+
+``LogPartition.proves_absence`` checks both.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -254,7 +256,7 @@ def shown_since(since: datetime, log_end: datetime | None) -> str:
 
 
 def shown_second(moment: datetime, *, is_rounded_up: bool = False) -> str:
-    """Return a time as text, without fractions of a second.
+    """Return a time as text, rounded down to a full second, or rounded up if ``is_rounded_up``.
 
     >>> shown_second(moment_of_us(1), is_rounded_up=True)
     '1970-01-01T00:00:01Z'

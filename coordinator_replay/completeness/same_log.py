@@ -1,9 +1,12 @@
-"""The comparison of a dump with the log that earlier runs have read: another log, or a log truncated by an election?
+"""The comparison of a dump with the log that earlier runs have read.
+
+It shows whether the dump comes from the same log, and which records the log has lost at an election.
 
 Two logs that have diverged stay different. So if the dump still has the record of the newest anchor, all offsets below
 come from the same log. If the dump has another record at the offset of an anchor, older anchors decide:
 
-- If the dump has none of their records either, and the topic ids don't agree, it is another log: an InputError.
+- If the dump has none of their records either, the dump comes from another log, unless the topic has the same id.
+  Another log is an InputError.
 - Otherwise a leader was elected without the newest records. This leader began a higher leader epoch, and the records
   that it lacked are lost (KIP-101). ``lost_tail`` finds this even if the cleaner has removed the new leader's records
   at these offsets.
@@ -46,7 +49,7 @@ class EarlierLog:
     end_offset: int | None = None
 
     def columns(self) -> dict[str, Any]:
-        """Return these facts as columns of ``log_partitions``, for the next run."""
+        """Return the topic id and the anchors as columns of ``log_partitions``, for the next run."""
         return {"topic_id": self.topic_id, "anchors": [anchor.row() for anchor in self.anchors]}
 
     @property
@@ -61,7 +64,8 @@ class EarlierLog:
     def epochs_at(self, offsets: Numbers) -> tuple[Numbers, Numbers]:
         """Return a lower and an upper bound of the leader epoch at each offset.
 
-        The bounds are the leader epochs of the nearest anchors at or below the offset, and at or above the offset.
+        The bounds are the leader epochs of the nearest anchors at or below the offset, and at or above the offset. If
+        there is no such anchor, the bounds are NO_EPOCH and LARGEST_INT64.
         """
         known = [(anchor.log_offset, anchor.leader_epoch) for anchor in self.anchors if anchor.leader_epoch is not None]
         places = np.array([place for place, _ in known], np.int64)

@@ -1,4 +1,4 @@
-"""A bucket as the plan passes it to the stage that works on it."""
+"""The input of the stage that works on a bucket. The plan of a run makes it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The lowest or highest value of a column for each group, or log partition, over files of rows."""
+"""The lowest or highest value of a column in files of rows, for each group or log partition."""
 
 from collections.abc import Iterable
 from typing import Any, Literal

@@ -1,7 +1,7 @@
 """The stage that compares the copies of a log partition with each other and with the records of earlier runs.
 
-Only leaders with different epochs can have different logs. So the stage runs only for log partitions with copies from
-leaders of different epochs.
+Only leaders with different epochs can have different logs. So the stage runs only for log partitions whose copies may
+come from leaders of different epochs (``same_log.may_have_diverged``).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A dump as JSON lines without Spark: for a quick look at a segment file, and for pipes.
+"""A dump as JSON lines without Spark (``decode``): for a quick look at a segment file, and for other programs.
 
 Each line has the columns of ``offset_commits``, ``group_records`` or ``quarantine``, and the kind of the record.
 Control records get a line as well, so that no record is left out. Subscriptions and assignments of classic clients are

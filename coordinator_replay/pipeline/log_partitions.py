@@ -176,7 +176,7 @@ class PartitionStep:
         ]
 
     def write(self, writer: TableWriter) -> None:
-        """Write new copies, and a row for each log partition of the bucket."""
+        """Write new copies. If a row changed, also write the rows of all log partitions of the bucket."""
         for copy in self.completeness.new:
             writer.add(COPIES, copy_rows(copy))
         rows = list(self._rows())

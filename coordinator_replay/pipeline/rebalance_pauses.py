@@ -209,7 +209,9 @@ class CommitPauses:
         return _Taken(topics, distinct(keys), has_any)
 
     def add(self, history: pa.RecordBatch) -> None:
-        """Keep the longest time between commits for each rebalance that such a time overlaps.
+        """Update the longest time between commits of each rebalance that a row of the history overlaps.
+
+        A row counts only if it ends at most ``WITHIN_MS`` after the end of the rebalance.
 
         Args:
             history: rows of ``offset_history`` that ended with a commit or because records are missing.

@@ -2,10 +2,10 @@
 
 A stage gets its shares as a manifest: a DataFrame with one row for each share. The rank of a share is its number in the
 order of size, the largest first. The manifest is partitioned by ranges of the rank. So each share gets its own task,
-the largest share begins first, and adaptive execution does not change this. Stages by bucket are
-grouped maps over the manifest (``applyInPandas``), stages on files are maps (``mapInArrow``). A result is a row as
-well: the task's I/O metrics and the stage's own result (``typed_json``). Workers read and write the files themselves,
-so Spark moves only file names and counts.
+the largest share begins first, and adaptive execution does not change this. A stage by bucket is a grouped map over the
+manifest (``applyInPandas``), a stage on files is a map (``mapInArrow``). A result is a row as well: the task's I/O
+metrics, and the value that the stage returns (``typed_json``). Workers read and write the files themselves, so Spark
+moves only file names and counts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The version of the contract that a table follows.
+"""The version of the contract that a table follows. The contract is the set of all table definitions.
 
 Each table has this version among its properties. A new column that may be null needs no new version: an audit adds the
 column when it opens the table. A table that lacks a required column is refused. A larger change raises

@@ -319,7 +319,8 @@ class GroupEvidence:
     def tombstones(self) -> Iterator[tuple[int, str]]:
         """Yield the time in milliseconds and the counter of each tombstone of the group's offsets.
 
-        The counter is ``expired_offsets`` or ``deleted_offsets``, as in ``group_metrics``.
+        The counter is ``expired_offsets`` or ``deleted_offsets``, as in ``group_metrics``. Tombstones without a time
+        are left out.
         """
         for row in self.removed_offsets:
             if row["valid_to"] is not None:
@@ -405,7 +406,7 @@ def chunks(tables: Chunk) -> Iterator[Chunk]:
 
 
 def by_group(chunk: Chunk) -> dict[str, GroupEvidence]:
-    """Return the rows of a chunk by group, without states, which are processed as columns."""
+    """Return the rows of a chunk by group. Rows about states are left out: ``minute_steps`` reads them as a table."""
     groups = defaultdict[str, dict[str, list[Any]]](dict)
     for name, every in chunk.items():
         rows = every

@@ -280,7 +280,7 @@ class Evaluation:
         return rows_of(read_paths(uris, _READ[TOTALS], where), _schema(TOTALS))
 
     def _pauses(self, opened: Iterable[pa.RecordBatch], removed: Iterable[pa.RecordBatch]) -> pa.Table:
-        """Return offsets that stayed in force for a long time.
+        """Return offsets that stayed in force for at least ``limits.pause_ms``.
 
         Such an offset was replaced by a commit that this run read, was removed, or is in force at the end of the log.
         """

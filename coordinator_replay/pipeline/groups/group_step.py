@@ -142,7 +142,10 @@ class GroupStep:
     moves: GroupMoves = NO_MOVES
 
     def resume(self, writer: TableWriter) -> None:
-        """Replay the groups with new records from their snapshots, and copy the open rows of all other groups."""
+        """Replay groups from their snapshots, and copy the open rows of all other groups.
+
+        The replayed groups are those with new records, and all groups of log partitions with new gaps.
+        """
         new = ([file.path for file in self.files.new(name)] for name in (_RECORDS, _QUARANTINE))
         with self._records(*new) as records:
             groups, proofs = groups_of(records), last_proofs(self.partitions)

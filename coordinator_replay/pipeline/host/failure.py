@@ -1,4 +1,4 @@
-"""Reasons for a run's failure, as a clause.
+"""Reasons for a run's failure, as clauses of an error message.
 
 Spark reports a failure in a stack trace of its own or of a Python worker, inside other exceptions. The innermost cause
 with a text is the most useful. If the JVM has ended, there is no cause.

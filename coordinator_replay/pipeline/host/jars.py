@@ -1,8 +1,8 @@
 """Jars that pip does not install.
 
-They are fetched once into a cache and passed to Spark as files, so later starts need no network. If Maven is installed,
-it fetches them, because it uses the user's mirrors and proxies. Otherwise Spark's own resolver does. Delta's Python
-package knows which jar fits the installed Spark.
+The jars are fetched once into a cache and passed to Spark as files, so later starts need no network. If Maven is
+installed, Maven fetches them, because it uses the user's mirrors and proxies. Otherwise Spark's own resolver fetches
+them. Delta's Python package knows which jar fits the installed Spark.
 """
 
 import os

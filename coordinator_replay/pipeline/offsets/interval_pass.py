@@ -397,7 +397,7 @@ class _Batch:
         return pc.if_else(pa.array(is_lost), self.take("name", by), ended) if is_lost.any() else ended
 
     def pending(self) -> pa.RecordBatch:
-        """Return staged rows of commits that waited for a marker."""
+        """Return staged rows of the commits that waited for a marker, or still wait at the end."""
         how, ended_by, since, since_offset = self.outcome[: Outcome.SINCE_OFFSET + 1, self.waits]
         rows, by = _rows(self.waits), _rows(ended_by)
         n = len(rows)

@@ -199,9 +199,9 @@ class OffsetStep:
             writer.stage(REMOVED_ROWS, conform(_with_group_tombstones(removed, tombstones), STAGED))
 
     def _stage_interval_sums(self, rows: pa.RecordBatch, writer: TableWriter) -> None:
-        """Add up the intervals that began in this run.
+        """Add up the intervals that began in this run, and stage the sums that are ready.
 
-        Earlier intervals are in the tables' sums.
+        Earlier intervals are in the tables' sums already.
         """
         if self.context.sums is None:
             return
@@ -276,7 +276,7 @@ class OffsetStep:
         return ends
 
     def _write_sums(self, wanted: SumsRange, writer: TableWriter) -> None:
-        """Add up commits by group and by minute."""
+        """Add up commits by group and by minute, and stage the sums."""
         states = rows_of(
             read_paths(self.files.uris("group_evidence"), STATES.names, pc.field("tag") == int(Evidence.STATE)), STATES
         )

@@ -58,7 +58,7 @@ def _near_end(rows: Numbers) -> Numbers:
 
 
 def _live(records: pa.RecordBatch, rows: Numbers) -> Numbers:
-    """Return some rows that have a value and whose key has no later record in these rows."""
+    """Return at most ``LIVE`` of the rows that have a value and whose key has no later record in these rows."""
     taken = pa.array(rows)
     keys = pc.dictionary_encode(records.column("key").take(taken))
     codes = numbers_of(keys.indices, _NO_NUMBER)

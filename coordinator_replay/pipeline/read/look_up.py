@@ -83,7 +83,7 @@ def folder_of(file: DumpFile) -> str:
 def read_topic_id(uri: str) -> str | None:
     """Return the topic's id in a file ``partition.metadata`` (``PartitionMetadataFile``).
 
-    Return None if the file can't be read.
+    Return None if the file can't be read or has no id.
     """
     match = _TOPIC_ID.search(_text(uri))
     return None if match is None else match.group(1)

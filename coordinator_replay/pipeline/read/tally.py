@@ -275,6 +275,6 @@ def is_audited(rows: pa.RecordBatch, audited: Audited) -> np.ndarray[Any, np.dty
 
 
 def audited_in(ranges: Ranges) -> Audited:
-    """Return ranges in the form for look-ups."""
+    """Return half-open ranges as ``SkipRanges``, for fast look-ups of many offsets."""
     read = {partition: some for partition, some in ranges.items() if some}
     return {partition: SkipRanges([(start, end - 1) for start, end in some]) for partition, some in read.items()}
