@@ -116,7 +116,7 @@ class LogPartition:
         return self.is_whole or bool(self.complete_at(at))
 
     def _provable(self) -> Iterator[tuple[CompleteRange, bool]]:
-        """Yield each range that can prove something, and whether it is the last range of the log partition."""
+        """Yield each complete range that no gap precedes, and whether it is the last range of the log partition."""
         # After a gap, a key is open until its next record, because its last record may have been in the gap.
         gap = min((first for first, _ in self.gaps), default=None)
         for number, span in enumerate(self.ranges, 1):

@@ -70,7 +70,7 @@ class CompleteRange:
     def proven_from(self, at: datetime, *, is_last: bool) -> int | None:
         """Return the first offset from which the range proves every key at a time.
 
-        Return None if the range proves nothing.
+        Return None if the range proves nothing about this time.
         """
         if self.exact_from_offset is None or self.is_over(at, is_last=is_last):
             return None

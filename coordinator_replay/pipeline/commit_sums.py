@@ -61,8 +61,8 @@ _PAUSE = table("offset_history").arrow_schema(
     ]
 )
 PAUSE = pa.schema([*_PAUSE, ("is_topic_over", pa.bool_())])
-"""Columns of PAUSES. ``is_topic_over`` is as in STAGED. It is null for a row from a table, because no commit replaced the
-offset of such a row."""
+"""Columns of PAUSES. ``is_topic_over`` is as in STAGED. It is null for a row from a table, because no commit replaced
+the offset of such a row."""
 
 GROUP_SUMS, MINUTE_SUMS = "group_sums", "minute_sums"
 """Names of staged files with sums of commits; MINUTE_SUMS has the columns of MINUTES."""

@@ -50,7 +50,7 @@ class Log:
     """Facts of the whole log, known when every bucket is done.
 
     Attributes:
-        end: timestamp of the log's last record.
+        end: the latest timestamp of a record of the log.
         sums: the commits that the buckets have added up, and the limits of the sums.
         topics: the cluster's topics.
         history: facts of earlier runs over the cluster.
@@ -67,7 +67,7 @@ class Log:
 
 
 def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log, lines: Sequence[str]) -> CausesResult:
-    """Run the stage that explains tombstones across buckets, and return its result.
+    """Run the stage that finds the causes of tombstones in all buckets, and return its result.
 
     Add the stage's files to the files of each bucket.
 

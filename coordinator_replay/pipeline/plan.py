@@ -230,7 +230,7 @@ def sums_range(
     Args:
         tally: counts of the records that the run has read.
         totals: files of ``commit_totals``.
-        end: timestamp of the last record of the log; None if no record has a time.
+        end: the latest timestamp of a record of the log; None if no record has a time.
         is_rebuild: whether all commits are added up again, because sums of earlier runs don't count.
         limits: the thresholds for too many commits in a minute and for a pause.
     """

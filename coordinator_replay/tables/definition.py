@@ -57,7 +57,7 @@ def parse_type(text: str) -> pa.DataType:
 def _parts(text: str) -> list[str]:
     """Return the parts of a type between its commas.
 
-    Commas within a part do not count.
+    Commas inside angle brackets do not count.
     """
     parts, depth = [""], 0
     for character in text:

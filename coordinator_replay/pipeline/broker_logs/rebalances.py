@@ -84,7 +84,7 @@ class LinesContext:
         place: the folders for the rows that are written.
         lines: files of ``broker_log``.
         new: the files of ``lines`` that this run adds.
-        end_ms: the time of the last record of the log; None if no record has a time.
+        end_ms: the latest time of a record of the log; None if no record has a time.
     """
 
     place: Place
@@ -142,7 +142,7 @@ def _of_groups(groups: Iterable[str], events: Iterable[str]) -> pc.Expression:
 
 
 def _first_times(uris: Iterable[str], groups: Iterable[str]) -> dict[str, int]:
-    """Return the time of the first line of each group of a bucket, in milliseconds."""
+    """Return the time of the first line about a rebalance of each group of a bucket, in milliseconds."""
     return extremes(uris, "logged_at", "min", _of_groups(groups, EVENTS))
 
 

@@ -117,7 +117,7 @@ class EvaluationContext:
 
     Attributes:
         place: the folders for the rows that are written.
-        end: timestamp of the last record of the log.
+        end: the latest timestamp of a record of the log.
         sums: the commits that the run has added up, and the limits of the sums.
         limits: the thresholds of findings.
         retention: the retention of offsets.
@@ -295,9 +295,10 @@ class Evaluation:
         return rows_of(read_paths(self.files.uris(name), schema.names), schema)
 
     def _evaluate_chunk(self, chunk: Chunk) -> Iterator[tuple[str, int, str]]:
-        """Evaluate the rules for whole groups.
+        """Evaluate the rules for the groups of a chunk, and keep the groups' sums of commits.
 
-        Yield the groups' events, with the columns of HAPPENED.
+        Yields:
+            The groups' events, with the columns of HAPPENED.
         """
         kept: list[tuple[str | int | None, ...]] = []
         for group_id, evidence in by_group(chunk).items():

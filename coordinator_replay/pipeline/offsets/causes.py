@@ -91,7 +91,7 @@ class CausesShare:
         deletions: topics and times of their deletion in milliseconds, if the dump holds the cluster's metadata.
         retention_ms: offsets.retention.minutes as the user gave it, in milliseconds. None infers the retention, or
             takes Kafka's default if it can't be inferred.
-        end: timestamp of the last record of the log.
+        end: the latest timestamp of a record of the log.
         as_of: the time at which expiry is evaluated; None for the end of the log.
         place: the folders for the rows that are written.
         buckets: number of buckets.

@@ -34,7 +34,9 @@ _COLUMNS = (*(name for name in GroupLogLine._fields if name != "at_ms"), "log_pa
 def removals_of(
     lines: Sequence[str], removed: pa.Table, commits: Sequence[str], group_records: Sequence[str]
 ) -> list[LoggedRemoval]:
-    """Return the removals in lines of brokers' logs, with their tombstones.
+    """Return the removals that lines of brokers' logs name, each with the tombstones that belong to it.
+
+    Only lines near the times of the removed offsets are read.
 
     Args:
         lines: files of ``broker_log``.

@@ -59,7 +59,7 @@ class OffsetContext:
     """Context for deriving the offsets of every bucket.
 
     Attributes:
-        end: timestamp of the last record of the log; None if no record has a time.
+        end: the latest timestamp of a record of the log; None if no record has a time.
         sums: the commits that this run adds up, and the limits of the sums.
         as_of: the time at which expiry is evaluated; None for the end of the log.
         history_every_ms: keep only the last commit of each interval of this length; None keeps all commits.
