@@ -57,10 +57,11 @@ class Program(GuardedGroup):
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="coordinator-replay")
 def main() -> None:
-    """Replay dumps of Kafka's __consumer_offsets: why a group rebalanced, who owned a partition, which offset it had.
+    """Replay dumps of Kafka's __consumer_offsets, to find out what happened to groups and to their offsets.
 
-    export takes a dump, audit writes Delta tables from it, and maintain keeps them in order. simulate runs a
-    coordinator on a script of requests. The other commands answer from the tables, without a JVM.
+    export takes a dump, audit writes Delta tables from it, and maintain keeps the tables in order. demo audits a
+    bundled dump, and decode prints the records of a dump. simulate runs a coordinator on a script of requests. The
+    other commands answer from the tables, without a JVM.
     """
 
 
