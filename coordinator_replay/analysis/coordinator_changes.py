@@ -165,9 +165,9 @@ def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: i
 
 
 def _precedence(election: LeaderChange) -> tuple[bool, int, int]:
-    """Return the sort key of elections of one leader epoch.
+    """Return the sort key of the elections of one leader epoch: by time, and those without a time last.
 
-    Elections with a time come first. Snapshots without a time come last.
+    An election from a snapshot has no time.
     """
     return election.at_ms is None, election.at_ms or 0, election.leader
 

@@ -38,7 +38,8 @@ from coordinator_replay.times import latest_ms
 VERSION = 30
 
 SNAPSHOT_VERSION = 1000 * VERSION + ENGINE_VERSION
-"""Version of the stored snapshots of a group, made of two: of their own form, and of the engine's snapshot in them."""
+"""Version of the stored snapshots of a group. It combines the version of the form of these snapshots with the version
+of the engine's snapshot in them."""
 
 # Looked up once, because every event needs it.
 TOPOLOGY_CHANGED = EventKind.TOPOLOGY_CHANGED
@@ -207,9 +208,9 @@ class GroupReplay:
         return self._final(rows + self._fold([event]), offset)
 
     def number_from(self, first: int) -> None:
-        """Number the group's events and states from ``first`` on.
+        """Give the group's next event the number ``first``, and its next state the number after it.
 
-        Earlier events are in another log partition.
+        The group's earlier events are in another log partition.
         """
         self._timeline.seq = first
         self._step_rules.states = first + 1

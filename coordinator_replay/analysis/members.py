@@ -120,12 +120,12 @@ class MemberReplay:
             yield self._row(stay, None, None)
 
     def interrupt(self, confirmed: "MemberReplay", at_ms: int | None, offset: int) -> Iterator[Row]:
-        """End all intervals at the beginning of missing records, and begin the confirmed intervals.
+        """End all intervals where records begin to be missing, and begin the confirmed ones. Yield the ended intervals.
 
         Args:
             confirmed: the members that remaining records confirm.
             at_ms: the time from which records are missing.
-            offset: the log offset.
+            offset: the first missing log offset.
         """
         for stay in self.stays.values():
             yield self._row(stay, at_ms, offset)

@@ -305,12 +305,12 @@ class OwnershipReplay:
     def interrupt(
         self, confirmed: "OwnershipReplay", at_ms: int | None, offset: int, released_by: str = RECORDS_MISSING
     ) -> Iterator[Row]:
-        """End all intervals at the beginning of missing records, and begin the confirmed intervals.
+        """End all intervals where records begin to be missing, and begin the confirmed ones. Yield the ended intervals.
 
         Args:
             confirmed: the owners that remaining records confirm.
             at_ms: the time from which records are missing.
-            offset: the log offset.
+            offset: the first missing log offset.
             released_by: why the intervals end.
         """
         for key, gap in self.gaps.items():
@@ -379,7 +379,7 @@ class OwnershipReplay:
     def _rename_gaps(self, group_type: GroupType, owned: set[str]) -> Iterator[Row]:
         """Change the keys of gaps to the new group type.
 
-        A gap without a topic name ends, because its next owner can't be found.
+        A gap without a topic name ends, because its next owner can't be found. Yield the rows of these gaps.
 
         Args:
             group_type: the new type.

@@ -5,9 +5,9 @@ It is over when the group has reached the targets of that epoch or of a later on
 together with the epoch that overtook it. A classic group has a rebalance for every new generation. Its beginning is not
 on record, so ``started_at`` and ``duration_ms`` are null, and there are two bounds instead:
 
-- The rebalance took at least the time from the end of the join phase (``currentStateTimestamp``) to its record: the
-  sync. If earlier records are missing, the record may be a later one of the same generation, written when a static
-  member restarted. The record is then only an upper bound of the end.
+- The rebalance took at least the time from the end of the join phase (``currentStateTimestamp``) to its record. This
+  time is the sync. If records are missing before this record, it may be a later record of the same generation, written
+  when a static member restarted. Then the rebalance may have ended earlier, and this bound is unknown.
 - The rebalance took at most the time since the group's previous record. A record of a classic group is written when the
   group becomes Stable or Empty, or when a static member is replaced while the group is Stable. So a rebalance begins
   after such a record. The only exception is the record of generation 0, which creates a group while its first member
@@ -467,7 +467,7 @@ class Rebalances:
     def _row(self, open_rebalance: OpenRebalance) -> Row:
         is_classic = open_rebalance.group_type == GroupType.CLASSIC
         reason = with_unseen_beginnings(open_rebalance.reason)
-        # If records are missing, it is not known that no partition was without an owner.
+        # If records are missing, a partition may have had no owner. So a total of 0 is not known.
         is_unowned_known = open_rebalance.is_unowned_known and (
             open_rebalance.is_exact or bool(open_rebalance.unowned_ms_total)
         )

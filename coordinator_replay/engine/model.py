@@ -116,7 +116,7 @@ class Protocol(NamedTuple):
 
 
 UNKNOWN_TIMEOUT = -1
-"""A timeout that the member's request did not give."""
+"""Stands for a timeout that the member's request did not give."""
 
 
 class Subscription(NamedTuple):

@@ -215,7 +215,7 @@ class Columns:
     def json(self) -> pa.StringArray:
         """Return each row in Kafka's JSON form; null for rows that are not ``in_order``.
 
-        All versions have the first field, so it is null only in these rows.
+        The code finds these rows by their first field, which all versions have.
         """
         members: list[pa.StringArray | str] = []
         for field in self._fields:

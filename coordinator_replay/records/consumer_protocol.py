@@ -68,7 +68,7 @@ def _typed(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _open(data: bytes) -> dict[str, Any] | None:
-    """Return one blob as a value of PROTOCOL."""
+    """Return one blob as a value of PROTOCOL; None if it can be read as neither subscription nor assignment."""
     subscription, assignment = blob("ConsumerProtocolSubscription"), blob("ConsumerProtocolAssignment")
     readings = {"subscription": _reading(subscription, data), "assignment": _reading(assignment, data)}
     readable = {name: reading for name, reading in readings.items() if reading is not None}

@@ -26,7 +26,7 @@ class Removal(StrEnum):
     """Causes of removed offsets."""
 
     CLEANUP = "CLEANUP"
-    """Retention, and groups without members and offsets."""
+    """Offsets that expired, and groups that were deleted because they had neither members nor offsets."""
 
     TOPICS = "TOPICS"
     """Topics were deleted."""

@@ -52,7 +52,7 @@ class LastRecord(NamedTuple):
 def unrecorded_rebalance(
     scope: Scope, last: LastRecord, lines: Iterable[GroupLogLine], loaded_ms: int | None
 ) -> dict[str, Any] | None:
-    """Return the rebalance in progress of a classic group, as a row of ``rebalances``.
+    """Return the rebalance that is in progress in a classic group, as a row of ``rebalances``.
 
     Return None if no rebalance is in progress.
 

@@ -261,7 +261,7 @@ def reasons_of(lines: Sequence[GroupLogLine]) -> dict[str, Any]:
 
 
 def cause_of(reason: str | None) -> Cause | None:
-    """Return the cause that the coordinator's reason for a classic rebalance names."""
+    """Return the cause that the coordinator's reason for a classic rebalance names; None for an unknown reason."""
     return next((cause for words, cause in _COORDINATOR_REASONS if words.match(reason or "")), None)
 
 
@@ -332,7 +332,7 @@ def _others(row: Row, ruled_out: Collection[Cause]) -> list[str]:
 def _joined(row: Row, line: GroupLogLine) -> _Named | None:
     if not line.names(row["members_joined"] or ()) or Cause(row["cause"]) in DEPARTURES | _REJOINS:
         return None
-    # Other members that left did so while the group was already joining.
+    # Other members left while the group was already joining, so they did not begin the rebalance.
     others = _others(row, DEPARTURES | _REJOINS | UNSEEN)
     sure = Confidence.CERTAIN if not others and row["is_exact"] else Confidence(row["confidence"])
     return _Named(Cause(row["cause"]), sure, line, others)
@@ -463,9 +463,9 @@ def _moved(facts: Sequence[Row] | None, by: int) -> list[Row]:
 
 
 def _of_records(facts: Sequence[Row] | None) -> list[Row] | None:
-    """Return the stored facts that records show, without the facts from lines.
+    """Return the stored facts without those that a broker's log shows.
 
-    The numbers of their sentences begin at 0 again.
+    The numbers of their sentences begin at 0 again. Return None if the row has no facts.
     """
     if facts is None:
         return None

@@ -59,7 +59,7 @@ def look_for_stall(context: GroupContext, topic: "TopicCommits", row: PartitionC
 
 
 def commit_stall(context: GroupContext, topic: "TopicCommits") -> Iterator[Observation]:
-    """Yield partitions of one owner whose commits have stopped."""
+    """Yield, for each owner, the partitions of the topic whose commits have stopped."""
     if not topic.stalls or context.commits is None:
         return
     until_ms = context.commits["last_at"]
@@ -145,9 +145,9 @@ def offset_rewind(context: GroupContext, row: Rewinds) -> Iterator[Observation]:
 
 
 def position_lost(context: GroupContext, row: PositionLosses) -> Iterator[Observation]:
-    """Yield commits of negative offsets, which brokers store and consumers read as no offset.
+    """Yield a burst of commits of negative offsets.
 
-    Commits of a topic in quick succession are one observation.
+    Brokers store a negative offset, but for consumers it means that there is no committed offset.
     """
     last, numbers, lasting = row["last"], row["partitions"], row["lasting"]
     before = "" if last["replaced_offset"] is None else f", where {last['replaced_offset']} had been committed"
@@ -222,9 +222,9 @@ def look_for_reset(context: GroupContext, topic: "TopicCommits", row: PartitionC
 
 
 def offset_reset(context: GroupContext, topic: "TopicCommits") -> Iterator[Observation]:
-    """Yield commits to a group without members.
+    """Yield the resets of a topic (see ``look_for_reset``).
 
-    Commits of several partitions in quick succession are one observation.
+    Resets of several partitions in quick succession are one observation.
     """
     for when, resets in topic.resets.items():
         for burst in bursts_of(resets):
@@ -348,7 +348,7 @@ class TopicCommits:
         metadata_bytes: length of the longest commit metadata.
         is_last_known: whether no commit can be missing after the last one of any partition.
         stalls: partitions whose commits have stopped, by owner.
-        resets: commits to the group without members, by kind, in the form for ``totals.bursts_of``.
+        resets: resets in the form for ``totals.bursts_of``, by the words that say when they were (``look_for_reset``).
         jumps: commits that advanced a partition much further than its other commits.
     """
 
@@ -367,7 +367,7 @@ class TopicCommits:
     jumps: list[Jump] = field(default_factory=list)
 
     def add(self, row: PartitionCommits) -> None:
-        """Add another partition."""
+        """Add the sums of another partition of the topic."""
         self.partitions += bool(row["has_offset"])
         self.is_last_known &= row["is_last_known"]
         self.metadata_bytes = max(self.metadata_bytes, row["metadata_bytes"] or 0)
@@ -495,7 +495,7 @@ def silent_group(context: GroupContext) -> Iterator[Observation]:
 
 
 def hot_committer(context: GroupContext) -> Iterator[Observation]:
-    """Yield the minutes in which the group committed its partitions too often, on average."""
+    """Yield the minutes in which the group made too many commits per partition, on average."""
     commits = context.commits
     if commits is None or commits["hot_minutes"] < context.limits.hot_minutes:
         return

@@ -1,4 +1,4 @@
-"""Facts about a group that rules over its evidence need besides the row of evidence at hand."""
+"""Facts about a group that rules over its evidence need besides the row of evidence that they look at."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -76,7 +76,7 @@ class GroupContext:
         transactions: transactions that were pending for long.
         expiries: offsets that expire or have expired, by topic, status, rule, time of expiry, and whether the
             status has ended.
-        quiet: evidence of times without a record of the group's own.
+        quiet: evidence of times in which the group had no records but offset commits.
         uncommitted: evidence of partitions that had an owner and no commit yet.
         stalls: past stalls of partitions, with the usual time between two commits.
         abandoned: times in which no member subscribed to the topic of an offset.

@@ -34,7 +34,7 @@ def _by(rows: Iterable[_Row], *names: str) -> Iterable[tuple[tuple[str, ...], li
 
 
 def commit_stall_over(context: GroupContext) -> Iterator[Observation]:
-    """Yield partitions of one owner whose commits had stopped while the group went on committing."""
+    """Yield, for each topic and owner, the partitions whose commits stopped while the group still committed others."""
     for (topic, member_id), stalls in _by(context.stalls, "topic", "member_id"):
         last = max(stalls, key=itemgetter("until", "partition"))
         numbers = sorted({stall["partition"] for stall in stalls})

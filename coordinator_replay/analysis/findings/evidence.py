@@ -34,7 +34,7 @@ class Evidence(IntEnum):
         FAILURE: a step of the audit that failed on the group.
         LOST: a range of log offsets that a leader election has truncated.
         LOADING: a coordinator that loaded a log partition.
-        QUIET: a long time in which a Stable group wrote no record of its own.
+        QUIET: a long time in which a Stable group had no records but offset commits.
         UNKNOWN_KIND: records of a log partition whose kind this release does not know.
         UNCOMMITTED: a past time in which a partition had an owner and no commit yet.
         POSITION_LOSS: a burst of commits of negative offsets, in one topic.

@@ -279,7 +279,7 @@ class Rewinds(Burst):
     """A burst of rewinds in one topic: ``Evidence.REWIND``. A rewind is a commit of a lower offset than the one before.
 
     Attributes:
-        is_empty: whether the group was Empty or had no records of its own.
+        is_empty: whether the group was Empty or had no records but offset commits.
         with_leader_epoch: for the partition of the last commit, the number of its commits with a leader epoch; None if
             no sum has this number.
     """

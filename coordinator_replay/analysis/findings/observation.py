@@ -127,7 +127,7 @@ def lasting(duration_ms: int | None) -> str:
 
 
 def threshold_shown(name: str, value: int) -> tuple[str, str]:
-    """Return the name of a threshold on the command line, and its value.
+    """Return the name of a threshold on the command line, and its value as text.
 
     >>> threshold_shown("stuck_ms", 600_000), threshold_shown("hot_minutes", 10)
     (('stuck', '10 min'), ('hot-minutes', '10'))

@@ -369,7 +369,7 @@ def static_member_flapping(step: Step, memory: Memory) -> Iterator[Observation]:
         returns: list[list[Any]] = [*memory.notes.pop(event.instance_id, []), [now.at_ms, host]][-wanted:]
         memory.notes[event.instance_id] = returns
         if len(memory.notes) > _MOST_RECENT:
-            # The member that came back longest ago.
+            # Forget the member that came back longest ago.
             del memory.notes[next(iter(memory.notes))]
         if len(returns) < wanted or not _is_within(step.limits.flapping_window_ms, returns[0][0], now.at_ms):
             continue

@@ -220,7 +220,7 @@ def mixed_protocols(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def group_near_member_limit(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Yield groups whose number of members comes close to the brokers' limit for their type."""
+    """Yield times in which the number of members was close to the brokers' limit for groups of the type."""
     now, limits = step.now, step.limits
     limit = limits.share_group_max_size if now.group_type is GroupType.SHARE else limits.group_max_size
     if not limit or now.member_count * 100 < limit * limits.size_percent:

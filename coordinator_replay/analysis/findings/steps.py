@@ -112,7 +112,7 @@ class Memory:
         subject: tuple[Any, ...] | None = None,
         **about: Any,
     ) -> None:
-        """Open an observation of the present group, or replace the open one of the same name.
+        """Open an observation of the present group, or replace the open observation of the same name.
 
         If ``subject`` is None, the position of the group's last record identifies the observation.
         """
@@ -228,7 +228,7 @@ class StepRules:
         memory.notes.clear()
 
     def interrupt(self, at_ms: int | None) -> Iterator[Row]:
-        """End all observations, because records begin to be missing."""
+        """End all observations, because records begin to be missing. Yield those that have lasted long enough."""
         for rule, memory in self.applied:
             for observation in self._ended(rule, memory, self.status, at_ms):
                 yield self._row(rule.__name__, observation, self.exact_from, is_open=False)
@@ -322,7 +322,7 @@ class StepRules:
         ]
         subscriptions = [stay.member.subscription for stay in self.members.stays.values()]
         topics = [subscription.topics for subscription in subscriptions if subscription is not None]
-        # For a regular expression, the owned topics are taken as its topics.
+        # The topics of a regular expression are not known here, so the owned topics count as subscribed, too.
         subscribed = {entry[0] for entry in owned}.union(*(names for names in topics if names is not None))
         return {
             "group_type": str(now.group_type),

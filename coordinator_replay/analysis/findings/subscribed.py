@@ -27,7 +27,7 @@ def _is_settled(step: Step) -> bool:
 
 
 def _begin_again(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Close all observations if the group no longer has members."""
+    """If the group no longer has members, close all observations, and yield those that have lasted long enough."""
     if not step.kinds.isdisjoint(_ENDS):
         yield from memory.end_all(step.now.at_ms)
         memory.notes.clear()

@@ -266,7 +266,7 @@ REWIND = SummaryKind("rewind", _BURSTS)
 """Commits of a partition that went back while the group was not Empty, in bursts, each with its newest commit."""
 
 EMPTY_REWIND = SummaryKind("empty_rewind", _BURSTS)
-"""As REWIND, for commits while the group was Empty or had no records of its own."""
+"""The same as REWIND, for commits while the group was Empty or had no records but offset commits."""
 
 POSITION_LOSS = SummaryKind("position_loss", _BURSTS)
 """Commits of negative offsets of a partition, in bursts, each with its newest commit."""

@@ -191,10 +191,10 @@ def twin(situation: Situation, member: Member) -> Member | None:
 
 
 def namesake(situation: Situation, member: Member) -> Departed | None:
-    """Return the last removed dynamic member with the same client id and host, however long ago it was removed.
+    """Return the last removed dynamic member with the client id and host of a new member, however long ago it was.
 
-    Return None if there is none, or if the new member is static. The new member may be the same client after a long
-    absence.
+    The new member may be the same client after a long absence. Return None if there is no such removed member, or if
+    the new member is static.
     """
     if member.instance_id is not None:
         return None

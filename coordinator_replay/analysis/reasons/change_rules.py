@@ -241,7 +241,7 @@ def _range(topic: str, first: int, end: int) -> str:
 
 
 def _that_made(situation: Situation, topic: str, count: int) -> tuple[str, DatedTopicChange] | None:
-    """Return the change that gave a topic its present number of partitions."""
+    """Return a topic with the change that gave it its present number of partitions; None if it is not on record."""
     made = [
         change
         for change in situation.topic_changes.get(topic, ())
@@ -341,7 +341,7 @@ def cooperative_follow_up(situation: Situation) -> Explanation | None:
 
 @lru_cache(maxsize=1)
 def revoked_before(situation: Situation) -> Mapping[str, set[int]]:
-    """Return partitions that a classic generation took from members, and assigned to nobody yet.
+    """Return partitions that the previous classic generation took from members, and assigned to nobody.
 
     Cached, because several rules need them for the same situation.
     """

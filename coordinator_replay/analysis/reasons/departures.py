@@ -7,10 +7,10 @@ A timeout needs time to expire. So a member has left if it was certainly alive l
 than its rebalance timeout before its removal. A member that left temporarily and did not come back, or did not revoke
 partitions for its rebalance timeout, was removed by the coordinator. Commits of a member's partitions show that its
 consumer was working. Missing commits show nothing if there was nothing to read, so they count only while other members
-went on committing. In a join phase, commits mean the reverse: members that joined again commit nothing, and a member
-that goes on committing did not join (``join_phase``). A client that is closed leaves before it comes back. So a client
-that came back first, as another member, was killed. If none of this holds, the cause is LEAVE_OR_TIMEOUT, ``possible``,
-and the alternatives are named.
+still committed. In a join phase, commits mean the reverse: members that joined again commit nothing, and a member that
+still commits did not join (``join_phase``). A client that is closed leaves before it comes back. So a client was killed
+if it was back, as another member, before its old member was removed. If none of this decides, the cause is
+LEAVE_OR_TIMEOUT with confidence ``possible``, and the alternatives are named.
 """
 
 from collections.abc import Sequence

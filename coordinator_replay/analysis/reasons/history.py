@@ -330,7 +330,7 @@ class GroupHistory:
         if event.group_type is not GroupType.CLASSIC:
             return
         joined_ms = event.changes.get("join_done_ms")
-        # All members had joined by then. The record came later, and does not show who synced in between.
+        # All members had joined at the end of the join phase. The record came later, and does not show who synced.
         self.synced = Sign(at_ms if joined_ms is None else joined_ms, event.partition, event.offset)
         self.seen = dict(self._seen_of_static(event))
         counts = self.partition_counts

@@ -22,7 +22,7 @@ TIMER_SLACK_MS = 1_000
 """Longest delay with which a timer of the coordinator fires."""
 
 NOTICED_MS = 5_000
-"""Longest time that members go on committing in a join phase; they learn of it from their next heartbeat."""
+"""Longest time that members still commit in a join phase: they learn of the phase from their next heartbeat."""
 
 
 def could_expire(situation: Situation, member: Member) -> bool:

@@ -10,8 +10,8 @@ from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType
 
 CROWD = 20
-"""Members with the same client id and host that joined in one generation; a single process is not likely to have this
-many."""
+"""Number of members with the same client id and host from which they look like a fault, if all joined in one
+generation. A single process is not likely to have this many."""
 
 
 def known_faults(situation: Situation) -> list[Sentence]:

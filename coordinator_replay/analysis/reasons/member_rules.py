@@ -94,7 +94,7 @@ def converted_before(situation: Situation) -> Explanation | None:
 
 
 def _conversion_here(situation: Situation) -> Conversion | None:
-    """Return the conversion that is in this operation, or in the same write as this operation."""
+    """Return the conversion that is in this operation, or in the same write as this operation; None for none."""
     converted = situation.of_kind(EventKind.GROUP_CONVERTED)
     if converted:
         return Conversion.of(converted[0], situation.at_ms)

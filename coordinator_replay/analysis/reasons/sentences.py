@@ -262,9 +262,9 @@ def _names(fact: Fact) -> str:
 
 
 def _timeouts(fact: Fact) -> str:
-    """Return a member's timeouts that are on record.
+    """Return words for a member's timeouts.
 
-    Session timeouts are on record only for the classic protocol.
+    Session timeouts are on record only for the classic protocol. For other members, the words have the default.
     """
     timeouts = fact.timeouts
     if timeouts is None:

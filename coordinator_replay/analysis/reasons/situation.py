@@ -141,9 +141,9 @@ class Situation:
 
     @cached_property
     def last_sync_ms(self) -> int | None:
-        """Return the end of the last join phase on record.
+        """Return the end of the last join phase of a classic group.
 
-        Without such a time, return the beginning of the last rebalance.
+        If no join phase is on record, return the beginning of the last rebalance.
         """
         return self.history.synced.at_ms if self.history.synced is not None else self.history.rebalanced_ms
 
