@@ -53,7 +53,7 @@ class GroupFailure(NamedTuple):
 class GroupGuard:
     """A guard for the steps of one group.
 
-    If a step fails, the block ``with guard:`` ends, and no error is raised.
+    If a step fails, the block ``with guard:`` ends, and no error is raised. Only errors in ``_UNGUARDED`` are raised.
 
     Attributes:
         failure: the first failure; None if nothing has failed.

@@ -264,8 +264,9 @@ def _are_whole(history: pa.RecordBatch) -> Bools:
 class PauseStep:
     """The step that writes the rebalances of a bucket, each with its pause.
 
-    A row stays open until its group was deleted, or has a record so late that no later commit can change the pause.
-    Only the group's own records decide this, so the result does not depend on other groups or on the number of runs.
+    A row stays open until two things are true. The rebalance is over. And its group was deleted, or has a record so
+    late that no later commit can change the pause. Only the group's own records decide this, so the result does not
+    depend on other groups or on the number of runs.
     A later commit changes a closed row only in two cases:
 
     - the time of a record was ahead of the times of the records after it

@@ -228,7 +228,10 @@ def _lines_of(uris: Sequence[str], rows: Sequence[Mapping[str, Any]], partitions
 
 
 def _lines(uris: Iterable[str], partitions: Mapping[str, int], where: pc.Expression) -> Lines:
-    """Return lines about groups, by group and in order of time."""
+    """Return lines about groups, by group and in order of time.
+
+    Lines that name another log partition than the group's are left out.
+    """
     by_group: dict[str, list[GroupLogLine]] = defaultdict(list)
     for batch in read_paths(uris, _LINE_COLUMNS, where):
         for row in plain_rows(batch):

@@ -124,10 +124,10 @@ def compare_logs(
     unopened: Sequence[tuple[DumpFile, Extent]],
     look: Look,
 ) -> LogComparison:
-    """Decide by anchors whether a dump comes from the log that earlier runs have read.
+    """Compare a dump with the anchors that earlier runs have kept, and return the comparison.
 
-    If nothing else decides, files that were not opened so far are opened, those with the newest anchors first. The
-    comparisons in them are added to the copies.
+    If the anchors in the opened files don't decide whether the log is the same, open more files: first the file with
+    the newest anchors, then all files with anchors. Add the comparisons in these files to the copies.
 
     Args:
         copies: the copies of the dump, as far as it was read.
