@@ -155,7 +155,7 @@ def _find_dump(options: Options, report: Report) -> Dump:
 
 
 def _plan(job: Job, run: Run, dump: Dump, logs: Sequence[DumpFile], report: Report) -> Work:
-    """Read the dump, and decide what to do with each bucket."""
+    """Read the dump, decide what to do with each bucket, and return the work of the run's stages."""
     run.input_form = str(dump.format)
     report("reading and decoding")
     with unchanged(dump):

@@ -203,7 +203,7 @@ class GroupStep:
         """Stage again the rebalances in progress of all groups except ``groups``.
 
         Rebalances that are over are left to ``PauseStep``. Rebalances without an epoch are left out: they are known
-        only from a broker's log, and each run derives them from the log again.
+        only from lines of a broker's log, and each run derives them from these lines again.
         """
         replayed = pa.array(sorted(groups), pa.string())
         uris = [file.uri for file in self.files.old(REBALANCES, is_open=True)]
