@@ -1,4 +1,4 @@
-"""Kafka's group coordinator: requests and time in, responses and records out.
+"""A simulation of Kafka's group coordinator: it takes requests and the time, and gives responses and records.
 
 The package is the counterpart of the engine, which replays the records that are written here. It has no I/O, no clock
 and no threads. ``Coordinator`` is the entrance.

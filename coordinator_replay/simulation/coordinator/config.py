@@ -16,7 +16,7 @@ SERVER_ASSIGNORS = ("uniform", "range")
 CLIENT_ASSIGNORS = "group.consumer.client.assignors"
 """Our own setting: the client-side assignment of KIP-848's draft, which no release of Kafka has."""
 FAULTS = "coordinator.faults"
-"""Our own setting: faults of earlier releases that the coordinator has."""
+"""Our own setting: faults of earlier releases that the coordinator imitates."""
 
 
 class BrokerFault(StrEnum):
@@ -27,7 +27,7 @@ class BrokerFault(StrEnum):
     STATIC_JOIN_BEFORE_SYNC = "KAFKA-9801"
     """Kafka 2.3.0 to 2.4.1: a static member that comes back while the leader assigns begins no rebalance."""
     EXPIRY_IN_REBALANCE = "KAFKA-13636"
-    """Kafka 2.4.0 to 3.1.0: offsets expire by the topics of a generation that is not Stable."""
+    """Kafka 2.4.0 to 3.1.0: offsets can expire while a group with members is not Stable."""
 
 
 class NumberConfig(NamedTuple):
@@ -108,9 +108,7 @@ class Config:
         return self._numbers[GROUP_NUMBERS[name]]
 
     def set_group(self, group_id: str, settings: Mapping[str, Any]) -> None:
-        """Give a group its own settings.
-
-        They replace all settings that the group had.
+        """Give a group its own settings, which replace all settings that the group had.
 
         Raises:
             UsageError: a setting is unknown or its value is not a number; the group's settings stay as they were.
@@ -157,7 +155,11 @@ class Config:
 
     @property
     def has_sync_timer(self) -> bool:
-        """Return whether members that send no SyncGroup are removed, which brokers do since Kafka 2.8.1."""
+        """Return whether members that send no SyncGroup are removed.
+
+        Brokers do this since Kafka 2.8.1. So the answer is False if the coordinator imitates a fault that only older
+        releases have.
+        """
         return self.faults.isdisjoint({BrokerFault.JOIN_WITHOUT_TIMEOUT, BrokerFault.STATIC_JOIN_BEFORE_SYNC})
 
     @property

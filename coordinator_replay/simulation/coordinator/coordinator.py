@@ -3,8 +3,8 @@
 Rules of this package:
 
 - No I/O, no clock, no threads, no randomness: time is given, member ids are counted.
-- The hard state is the engine's. Every record is replayed by the engine as soon as it is written, and no operation
-  changes that state in another way.
+- The engine keeps all state that is on record. It replays every record as soon as the record is written. No operation
+  changes this state in another way.
 - One operation runs at a time. An operation reads the state, checks it, and returns an ``Outcome`` with records and a
   response. A failed check raises ``RequestError``, and nothing changes.
 
@@ -76,7 +76,8 @@ class Coordinator:
             config: settings; Kafka's defaults if None.
             topics: the topics of the cluster.
             now_ms: time at the beginning, ms since the epoch.
-            observer: called with the trigger of each batch, rebalance and removal.
+            observer: called with an ``Event`` for each written batch, started rebalance, raised group epoch and removed
+                member.
 
         Raises:
             UsageError: the topics contradict each other.
@@ -177,15 +178,19 @@ class Coordinator:
         return self._taken()
 
     def hold_jobs(self, *, hold: bool) -> list[Result]:
-        """Postpone background jobs (the resolution of regular expressions), or let postponed jobs run."""
+        """Postpone background jobs (the resolution of regular expressions), or let postponed jobs run.
+
+        Returns:
+            The results of the jobs that ran.
+        """
         self._shard.jobs_are_on_hold = hold
         self._shard.run_due()
         return self._taken()
 
     def reload(self) -> list[Result]:
-        """Give the partition a new leader.
+        """Load the log partition again, as a new leader does.
 
-        State without a record is lost, and timers start again.
+        State that is not on record is lost, and timers start again.
         """
         group_metadata_manager.unload(self._shard)
         self._shard.forget_soft_state()
@@ -201,7 +206,10 @@ class Coordinator:
         return self._shard.replays.get(group_id) or StateReplay(group_id)
 
     def timers(self) -> dict[str, int]:
-        """Return the milliseconds until each running timer fires, by Kafka's key."""
+        """Return the milliseconds until each running timer fires.
+
+        The key is Kafka's name for the timer, such as ``session-timeout-GROUP-MEMBER``.
+        """
         return self._shard.timers.remaining(self._shard.now_ms)
 
     def dump(self) -> dict[str, Any]:

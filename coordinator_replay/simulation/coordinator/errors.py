@@ -1,7 +1,7 @@
 """Kafka's error codes, and the exception by which a check refuses a request.
 
 A check raises ``RequestError`` before anything changes. The client gets the error response of the request's API. If the
-API has no error response, the call fails as a whole.
+API has no error response, the client gets no response, and the result is a ``Failure``.
 """
 
 from collections.abc import Mapping
@@ -39,13 +39,13 @@ CODES: Mapping[str, int] = {
     # Only KIP-848's draft has this error, without a number. Our number is far from all of Kafka's.
     "INVALID_ASSIGNMENT": 10_848,
 }
-"""Errors the coordinator answers with, by Kafka's name (``org.apache.kafka.common.protocol.Errors``)."""
+"""Codes of the coordinator's errors, by Kafka's name (``org.apache.kafka.common.protocol.Errors``)."""
 
 NAMES: Mapping[int, str] = {code: name for name, code in CODES.items()}
 
 
 class RequestError(CoordinatorReplayError):
-    """A request is refused.
+    """An error by which a request is refused.
 
     Attributes:
         error: Kafka's name of the error.
@@ -61,7 +61,7 @@ class RequestError(CoordinatorReplayError):
 
 
 class MemberSideError(RequestError):
-    """A JoinGroup is refused, and the response does not name the request's member id."""
+    """An error by which a JoinGroup is refused. The response does not repeat the request's member id."""
 
 
 class IllegalStateError(CoordinatorReplayError):

@@ -1,4 +1,4 @@
-"""Requests to groups of more than one type: the classic protocol's, ListGroups, DeleteGroups.
+"""Requests to groups of more than one type: requests of the classic protocol, ListGroups and DeleteGroups.
 
 The functions for JoinGroup, SyncGroup, Heartbeat and LeaveGroup first check the request itself. Then they call the code
 for the group's type: ``classic`` for classic groups, ``consumer.classic_members`` for consumer groups. Mirrors the
@@ -135,9 +135,9 @@ def leave_group(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def list_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """List the groups that have one of the wanted states and types.
+    """Handle ListGroups: list the groups that have one of the wanted states and one of the wanted types.
 
-    Without a filter, list all groups. Case does not count.
+    An empty filter accepts all groups. Case does not count.
     """
     states = {state.lower().strip() for state in request.body["statesFilter"]}
     types = {name.lower() for name in request.body["typesFilter"]}
@@ -159,9 +159,10 @@ def list_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def delete_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """Delete groups without members, in the order of a hash set.
+    """Handle DeleteGroups: delete groups without members, in the order of a hash set.
 
-    Each group loses first its offsets, then its other records.
+    For each group, the tombstones of its offsets come first, then the tombstones of its other records. Other groups get
+    an error code in the response.
     """
     records: list[NewRecord] = []
     results = []
@@ -178,7 +179,7 @@ def delete_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def deletable_group(shard: Shard, group_id: str) -> Group:
-    """Return a group that is Empty.
+    """Return a group, which must exist and be Empty.
 
     Raises:
         RequestError: GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP.
@@ -192,7 +193,10 @@ def deletable_group(shard: Shard, group_id: str) -> Group:
 
 
 def group_tombstones(shard: Shard, group: Group) -> list[NewRecord]:
-    """Return tombstones of all keys of a classic or consumer group, and stop its timers."""
+    """Return tombstones of all records of a group, without its offsets; none for a group of another type.
+
+    For a classic group, also stop the timers of its join and sync phases.
+    """
     if isinstance(group, ConsumerGroup):
         return consumer_group_tombstones(shard, group)
     if isinstance(group, ClassicGroup):
@@ -203,7 +207,7 @@ def group_tombstones(shard: Shard, group: Group) -> list[NewRecord]:
 
 
 def offset_tombstones(shard: Shard, group_id: str) -> list[NewRecord]:
-    """Return tombstones of all offsets of a group, pending ones too."""
+    """Return tombstones of all offsets of a group, also of offsets in pending transactions."""
     offsets = shard.offsets(group_id)
     keys = [*offsets.stored, *(key for pending in offsets.pending.values() for key in pending)]
     return [
@@ -232,10 +236,7 @@ def load_group(shard: Shard, group_id: str) -> None:
 
 
 def unload(shard: Shard) -> None:
-    """Give up the classic groups to another leader.
-
-    Waiting requests are answered with NOT_COORDINATOR.
-    """
+    """Answer all waiting requests of classic groups with NOT_COORDINATOR, because another broker becomes the leader."""
     for group_id in shard.group_ids():
         live = shard.group(group_id)
         if not isinstance(live, LiveClassicGroup):

@@ -7,9 +7,9 @@ the order is reproduced; look-ups use a ``dict``.
 Sources: ``java.util.HashMap`` (OpenJDK 17), ``org.apache.kafka.timeline.BaseHashTable`` and
 ``SnapshottableHashTable``.
 
-One thing is not reproduced. Once a table has 64 places, a HashMap turns a bin with nine keys or more into a red-black
-tree, which has another order. Here the bin keeps the order of insertion. An example is a member whose target has
-eleven partitions of a topic, each 64 after the one before.
+One thing is not reproduced. Once a table has 64 bins, a HashMap turns a bin with nine keys or more into a red-black
+tree, which has another order. Here the bin keeps the order of insertion. This matters, for example, for a member whose
+target has eleven partitions of a topic with the numbers 0, 64, 128 and so on.
 """
 
 from collections import Counter
@@ -58,7 +58,7 @@ def table_size_for(capacity: int) -> int:
 
 
 class _Order(MutableMapping[K, V]):
-    """A mapping with its own order of iteration."""
+    """The base of this module's mappings, which iterate in the order of ``__iter__``."""
 
     __slots__ = ("_hash_of", "_places", "_values")
 

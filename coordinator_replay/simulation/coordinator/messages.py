@@ -1,4 +1,6 @@
-"""Requests and responses: complete, checked, and with the fields of their version.
+"""Requests and responses, in Kafka's JSON form.
+
+``complete`` checks a request and fills in omitted fields. ``respond`` gives a response the fields of its version.
 
 A request's body is Kafka's JSON form of the message. Fields that are left out have the message's defaults. A field that
 is given counts even if the request's version does not have it: Kafka's reader of the JSON form does the same. The
@@ -107,7 +109,10 @@ def _filled(fields: tuple[Field, ...], body: Any, where: str) -> Body:
 
 @cache
 def _blank(fields: tuple[Field, ...]) -> tuple[Body, Mapping[str, tuple[Field, Check]]]:
-    """Return the defaults of fields, and by name each field with a check for values that need no further look."""
+    """Return the defaults of fields by name, and each field by name with a quick check.
+
+    A value that passes the quick check is valid. Another value needs ``_checked``.
+    """
     return {field.name: _default(field) for field in fields}, {field.name: (field, _plain(field)) for field in fields}
 
 
@@ -122,7 +127,7 @@ def _is_never(_: Any) -> bool:
 def _default(field: Field) -> Any:
     """Return the value of an omitted field.
 
-    This is the default of the field. If it has no default, this is null if null is allowed, or else zero or empty.
+    This is the field's default. A field without a default is null if null is allowed, and zero or empty otherwise.
     """
     if field.is_array:
         return None if field.nullable and field.default is None else ()

@@ -18,9 +18,9 @@ MAGIC = b"\x00"
 
 
 def group_hash(names: Iterable[str], topics: Topics) -> int:
-    """Return the hash over all topics that exist, as a signed number.
+    """Return the hash of those topics among ``names`` that exist, as a signed number.
 
-    Return 0 if no topic exists.
+    Return 0 if none of them exists.
     """
     hashes = [topic_hash(topics.by_name[name]) for name in sorted(names) if name in topics.by_name]
     if not hashes:
@@ -30,7 +30,7 @@ def group_hash(names: Iterable[str], topics: Topics) -> int:
 
 @lru_cache(maxsize=1 << 12)
 def topic_hash(topic: Topic) -> int:
-    """Return the hash of one topic, from its id, name, partitions, and the racks of their replicas."""
+    """Return the hash of a topic: of its id, its name, its partition count, and the racks of its replicas."""
     topic_id = uuid_bytes(topic.topic_id)
     parts = [MAGIC, topic_id[7::-1], topic_id[:7:-1], _string(topic.name), struct.pack("<i", topic.partitions)]
     for partition in range(topic.partitions):

@@ -90,7 +90,10 @@ class MarkerWritten(NamedTuple):
 
 
 class Response(NamedTuple):
-    """A response to the request with this correlation id; responses to JoinGroup and SyncGroup may come much later."""
+    """A response to the request with the same correlation id.
+
+    Responses to JoinGroup and SyncGroup may come much later than their requests.
+    """
 
     at_ms: int
     correlation_id: int

@@ -1,8 +1,8 @@
 """The state of the coordinator of one log partition, and how operations on it run.
 
-The hard state is a ``StateReplay`` of the engine for each group. It gets every written record, as in an audit of the
-log. The shard also has the state outside the log: timers, background jobs, classic groups between two records, and
-waiting members of consumer groups. Mirrors ``GroupCoordinatorShard`` with ``CoordinatorRuntime``.
+The state that is on record is in a ``StateReplay`` of the engine, one for each group. It gets every written record, as
+in an audit of the log. The shard also has the state that is not on record: timers, background jobs, classic groups
+during a rebalance, and ``ConsumerState``. Mirrors ``GroupCoordinatorShard`` with ``CoordinatorRuntime``.
 """
 
 from collections import defaultdict, deque
@@ -51,7 +51,7 @@ from coordinator_replay.simulation.coordinator.truth import (
 )
 
 PARTITION = 0
-"""Number of the coordinator's log partition. It has only one."""
+"""Number of the log partition. A simulated coordinator has only one."""
 
 RETRY_BACKOFF_MS = 500
 """Time after which the failed operation of a timer is tried again (``CoordinatorTimerImpl``)."""
@@ -69,14 +69,15 @@ class Shard:
         now_ms: the time now.
         ids: makes member ids.
         timers: the running timers.
-        replays: the engine's replay of each group that records were written for.
+        replays: by group id, the engine's replay of the group's written records.
         classic_groups: classic groups in their present state; read them through ``group``.
         consumer_states: the state of each consumer group in addition to its records.
         end_offset: offset of the next record.
         results: results of operations since the results were last taken.
         jobs_are_on_hold: whether background jobs are postponed.
-        observer: called with the reasons of batches, rebalances and removals.
-        trigger: the trigger of the present operation.
+        observer: called with an ``Event`` for each written batch, started rebalance, raised group epoch and removed
+            member.
+        trigger: the request, timer or change that started the present operation.
     """
 
     config: Config
@@ -101,9 +102,9 @@ class Shard:
     # -- the state ---------------------------------------------------------------------------------------------------
 
     def group(self, group_id: str) -> Group | None:
-        """Return the group in its present state.
+        """Return the group in its present state; None if there is no such group.
 
-        A classic group comes from memory, another group from its records.
+        A classic group comes from memory, a group of another type from its records.
         """
         live = self.classic_groups.get(group_id)
         if live is not None:
@@ -143,7 +144,7 @@ class Shard:
     def run(self, operation: Operation, trigger: Trigger, reply: Reply | None = None) -> bool:
         """Run an operation: write its records, then answer.
 
-        Return False if the operation was refused.
+        Return whether the operation succeeded. It fails if a check refuses it.
         """
         self.trigger = trigger
         self._notes.clear()
@@ -236,7 +237,7 @@ class Shard:
             self.observer(event)
 
     def _tell(self, written: Sequence[Record]) -> None:
-        """Tell the observer about a written batch, its epochs, and the members that the operation removed."""
+        """Tell the observer about removed members, raised group epochs, and the written batch, in this order."""
         reason = "; ".join(note for note in self._notes if isinstance(note, str))
         for event in self._notes:
             if not isinstance(event, str):
@@ -250,9 +251,9 @@ class Shard:
     # -- time --------------------------------------------------------------------------------------------------------
 
     def schedule(self, key: Key, delay_ms: int, operation: Operation, *, is_retried: bool = False) -> None:
-        """Run an operation after a delay.
+        """Start a timer that runs an operation after a delay.
 
-        If the key's timer runs already, the new operation replaces its operation.
+        If a timer with this key runs already, the new timer replaces it.
 
         A timer that sets itself again without a delay fires a millisecond later, because a broker needs some time, too.
         Kafka's join timer sets itself again if only static members are left and none of them joined. Its delay is 0 if
@@ -268,7 +269,7 @@ class Shard:
         self.timers.set(key, self.now_ms + max(least_ms, delay_ms), self._firing(key, operation, is_retried=is_retried))
 
     def advance(self, to_ms: int) -> None:
-        """Let time pass and fire each due timer at its own time, up to the given time, included."""
+        """Let time pass up to ``to_ms``, and fire each timer that is due by then, at its own time."""
         self.run_due()
         while (timer := self.timers.take_due(to_ms)) is not None:
             self.now_ms = max(self.now_ms, timer.at_ms)

@@ -18,7 +18,7 @@ State = dict[str, Any]
 
 
 def dump(shard: Shard) -> State:
-    """Return the state by group id.
+    """Return the inner state of each classic and consumer group, by group id.
 
     The members of a consumer group are in the order of their ids.
     """

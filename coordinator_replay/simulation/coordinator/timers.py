@@ -2,7 +2,7 @@
 
 Timers fire in the order of their times. Timers with equal times fire in the order in which they were last set. Every
 heartbeat moves a timer to a later time, so moves must be cheap. The old entry stays in the queue until its old time
-comes. Then it gets the new time.
+comes. Then this entry gets the new time.
 """
 
 import heapq
@@ -62,7 +62,7 @@ class Timers:
         return self._queue[0][0] if self._queue else None
 
     def take_due(self, to_ms: int) -> Timer | None:
-        """Remove and return the next timer that fires at this time or before.
+        """Remove and return the next timer that fires at ``to_ms`` or before.
 
         Return None if no timer is due.
         """
@@ -73,7 +73,7 @@ class Timers:
         return self._running.pop(key)
 
     def remaining(self, now_ms: int) -> dict[str, int]:
-        """Return the milliseconds until each timer fires, by Kafka's key."""
+        """Return the milliseconds until each timer fires, by Kafka's name for it (``session-timeout-GROUP-MEMBER``)."""
         return {"-".join(key): self._running[key].at_ms - now_ms for key in sorted(self._running)}
 
     def _refresh_head(self) -> None:

@@ -56,10 +56,10 @@ class Topics:
     __slots__ = ("by_id", "by_name", "version", "version_with_new")
 
     def __init__(self, topics: Iterable[Topic] = (), version: int = 0, version_with_new: int | None = None) -> None:
-        """Take the topics.
+        """Make an image of topics.
 
         Args:
-            topics: all topics at that time.
+            topics: all topics of the image.
             version: version of this image.
             version_with_new: version of the last image in which topics were created; this image if None.
 

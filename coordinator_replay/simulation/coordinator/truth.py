@@ -1,6 +1,8 @@
-"""Reasons of the coordinator's actions: the request, timer or change behind each batch, rebalance and removal.
+"""Events that a coordinator tells its observer.
 
-A coordinator passes them to its observer and keeps none. No record, response or timer depends on them.
+There is an event for each written batch, started rebalance, raised group epoch and removed member. Its trigger is the
+request, timer or change that caused it. Records do not show these causes. The coordinator does not keep events, and no
+record, response or timer depends on them.
 """
 
 from collections.abc import Callable, Mapping

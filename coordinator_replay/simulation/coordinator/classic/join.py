@@ -47,7 +47,7 @@ class Join:
         return self.request.version or 0
 
     def run(self) -> Outcome:
-        """Add the member, or refuse it."""
+        """Handle the request: add the member, let it join again, or refuse it."""
         live, member_id = self.live, self.body["memberId"]
         if not self._is_accepted(member_id):
             if member_id in live.members:
@@ -65,7 +65,7 @@ class Join:
     def _is_accepted(self, member_id: str) -> bool:
         """Return whether ``group.max.size`` allows the member.
 
-        Member ids that have not joined yet do not count.
+        A member id that was given out, but has not joined yet, does not count as a member.
         """
         live, limit = self.live, self.shard.config.number("group.max.size")
         match live.state:
@@ -116,7 +116,7 @@ class Join:
     # -- a static member that returns without its id -----------------------------------------------------------------
 
     def _replace(self, instance_id: str, old_member_id: str, member_id: str) -> Outcome:
-        """Give the instance id to the new member id.
+        """Let a static member go on under a new member id, and refuse the waiting requests of the old member id.
 
         A Stable group rebalances only if another protocol is chosen.
         """
@@ -206,9 +206,9 @@ class Join:
         return self._rebalance(reason)
 
     def _rebalance(self, reason: str) -> Outcome:
-        """Begin a rebalance, or continue the one in progress.
+        """Begin a rebalance, or end the present join phase if all members have joined.
 
-        Add the client's reason to Kafka's reason.
+        The reason of the rebalance is ``reason``, followed by the client's own reason.
         """
         text = f"{reason}; client reason: {join_reason(self.request)}"
         return _outcome(rebalance.rebalance_or_complete_join(self.shard, self.live, text))
@@ -223,7 +223,7 @@ class Join:
         return before == [(entry["name"], entry["metadata"]) for entry in self.body["protocols"]]
 
     def _update(self, member_id: str) -> None:
-        """Replace a member's protocols and timeouts, and let its request wait for the end of the join phase.
+        """Replace a member's protocols and timeouts by those of the request, which then waits for its answer.
 
         The client id and host of the first join are kept.
         """

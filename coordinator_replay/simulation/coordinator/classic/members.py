@@ -19,7 +19,10 @@ from coordinator_replay.simulation.coordinator.truth import leave_reason
 
 
 def sync(shard: Shard, live: LiveClassicGroup, request: Request, reply: Reply) -> Outcome:
-    """Let a follower wait, accept the leader's assignment, or answer at once in a Stable group.
+    """Handle SyncGroup.
+
+    In a Stable group, answer at once. Otherwise the request waits. The leader's request has the assignment, which ends
+    the wait of all members when it is written.
 
     Raises:
         RequestError: the member, its generation or its protocol does not belong to the group, or the group is in its

@@ -5,7 +5,7 @@ function that can end a join phase returns the records to write. Most often ther
 only for an assignment, or when a group becomes empty.
 
 Timers: ``join`` ends the join phase, ``sync`` ends the wait for SyncGroup, and ``heartbeat`` removes a member. Each
-    timer looks the group up again when it fires, and does nothing if the group no longer exists.
+timer looks the group up again when it fires, and does nothing if the group no longer exists.
 """
 
 from collections.abc import Callable, Mapping
@@ -50,7 +50,7 @@ def refuse_join(reply: Reply, error: str, member_id: str, *, protocol_is_null: b
         reply: takes the response.
         error: Kafka's name of the error.
         member_id: the id the response names.
-        protocol_is_null: make the protocol name null instead of empty, in versions that allow it.
+        protocol_is_null: whether the protocol name is null instead of empty, in versions that allow null.
     """
     body: dict[str, Any] = {"errorCode": CODES[error], "memberId": member_id}
     if protocol_is_null and (reply.request.version or 0) >= NULL_PROTOCOL_SINCE:
@@ -105,7 +105,7 @@ def _schedule_initial_join_end(shard: Shard, live: LiveClassicGroup, delay_ms: i
 def rebalance_or_complete_join(shard: Shard, live: LiveClassicGroup, reason: str) -> Records:
     """Begin a rebalance.
 
-    If a join phase is in progress already, end that phase if possible.
+    If the group is in a join phase already, end this phase if all members have joined.
     """
     return prepare_rebalance(shard, live, reason) if live.can_rebalance() else maybe_complete_join(shard, live)
 
@@ -156,9 +156,9 @@ def maybe_complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
 
 
 def _end_initial_join(shard: Shard, live: LiveClassicGroup, delay_ms: int, remaining_ms: int) -> Records:
-    """Wait longer if a member joined during the delay and time is left.
+    """End the join phase that began in an Empty group, or put off its end.
 
-    Otherwise end the join phase.
+    The end is put off if a member joined during the last delay and the rebalance timeout is not over.
     """
     if not live.has_new_member or remaining_ms == 0:
         return complete_join(shard, live)

@@ -1,8 +1,8 @@
 """Members of the classic protocol in a consumer group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-Such a member joins and is assigned and reconciled like any other member. Its member epoch is its generation. A
-heartbeat response does not have its assignment, but REBALANCE_IN_PROGRESS. The member then joins again. Mirrors
-``GroupMetadataManager.classicGroup…ToConsumerGroup``.
+Such a member joins, and is assigned and reconciled like any other member. Its member epoch is its generation. The
+response to its heartbeat can't have an assignment. If the assignment changes, the response has REBALANCE_IN_PROGRESS,
+and the member joins again. Mirrors ``GroupMetadataManager.classicGroup…ToConsumerGroup``.
 """
 
 from collections import Counter
@@ -48,9 +48,9 @@ REQUIRES_MEMBER_ID_SINCE = 4
 
 
 def join(shard: Shard, request: Request, reply: Reply) -> Outcome:
-    """Add a classic member to a consumer group.
+    """Handle JoinGroup: add a classic member to a consumer group, and take the member a step towards its target.
 
-    If the group has the member already, take the member a step towards its target assignment.
+    If the group has the member already, only take the step.
 
     Raises:
         MemberSideError: the member is refused.
@@ -111,7 +111,11 @@ def _join(shard: Shard, request: Request, reply: Reply) -> Outcome:
 
 
 def _check_protocols(update: GroupUpdate, body: Mapping[str, Any]) -> None:
-    """Refuse a member without a protocol that all classic members support."""
+    """Refuse a member that has no protocol in common with all classic members.
+
+    Raises:
+        RequestError: INCONSISTENT_GROUP_PROTOCOL.
+    """
     names = {entry["name"] for entry in body["protocols"]}
     classic = update.classic_members()
     votes = Counter(protocol.name for member in classic for protocol in member.subscription_or_empty.protocols)
@@ -171,7 +175,7 @@ def _downgrade(
 
 
 def sync(shard: Shard, request: Request) -> Outcome:
-    """Give a classic member its present assignment.
+    """Handle SyncGroup: return the present assignment of a classic member.
 
     Raises:
         RequestError: the member, its generation or its protocol is wrong, or the member must join again.
@@ -262,7 +266,7 @@ def _start_join_if_absent(update: GroupUpdate, member: Member, subscription: Sub
 
 
 def leave(shard: Shard, group_id: str, members: Sequence[Mapping[str, Any]]) -> Outcome:
-    """Remove members of either protocol, together and with one new group epoch.
+    """Handle LeaveGroup: remove members of either protocol together, with one new group epoch.
 
     The response has an error code for each member.
     """

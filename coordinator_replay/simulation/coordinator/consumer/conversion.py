@@ -57,14 +57,15 @@ def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str
 
     The update begins with the records of the conversion.
 
-    All members of the consumer group are stable with their assignments, and the generation is their epoch. Their
-    waiting requests are answered with REBALANCE_IN_PROGRESS.
+    All members of the consumer group are Stable with their present assignments, and have the generation as their epoch.
+    Requests that wait for an answer are answered with REBALANCE_IN_PROGRESS.
 
     Returns:
         The group, and session timeouts by member id, in the order in which their timers start.
 
     Raises:
-        RequestError: GROUP_ID_NOT_FOUND, the group can't be converted.
+        RequestError: GROUP_ID_NOT_FOUND if the group can't be converted. UNKNOWN_SERVER_ERROR if a subscription is
+            damaged, or if two members have the same partition.
     """
     _check_upgrade(shard, live)
     _answer_parked(live)
@@ -164,7 +165,7 @@ def _upgraded(group: LiveClassicGroup, member: Member, topics: Topics) -> Member
 
 
 def _by_id(partitions: Iterable[tuple[str, tuple[int, ...]]], topics: Topics) -> Assignment:
-    """Return partitions by topic id in Kafka's order.
+    """Return partitions that are given by topic name, by topic id in Kafka's order.
 
     Topics that do not exist are left out.
     """
@@ -177,7 +178,11 @@ def _by_id(partitions: Iterable[tuple[str, tuple[int, ...]]], topics: Topics) ->
 
 
 def _check_owners(members: Iterable[Member]) -> None:
-    """Refuse a group if a leader assigned the same partition to two of its members."""
+    """Check that no partition is assigned to two members.
+
+    Raises:
+        RequestError: UNKNOWN_SERVER_ERROR.
+    """
     gains = [(member.member_id, NOTHING, current_of(member).assigned or NOTHING) for member in members]
     for topic_id, number, _, _ in assign_partitions({}, gains):
         raise RequestError("UNKNOWN_SERVER_ERROR", f"{topic_id}-{number} is still owned")
@@ -221,7 +226,7 @@ def _may_be_classic(shard: Shard, size: int) -> bool:
 
 
 def downgrade_after_leaving(update: GroupUpdate, leaving: Set[str], response: Mapping[str, Any] | None) -> Outcome:
-    """Convert the rest of a consumer group to a classic group, and start a rebalance."""
+    """Convert a consumer group without its leaving members to a classic group, and start a rebalance."""
     members = [update.group.members[member_id] for member_id in update.state.members if member_id not in leaving]
     update.records += consumer_group_tombstones(update.shard, update.group)
     reason = f"Downgrade group {update.group_id} from consumer to classic for member leaving."

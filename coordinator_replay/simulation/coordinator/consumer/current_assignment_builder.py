@@ -23,7 +23,7 @@ PartitionEpochs = dict[str, dict[int, int]]
 def with_epoch_of_each(partitions: Assignment, epochs: Assignment, member_epoch: int) -> PartitionEpochs:
     """Return the epoch of each partition.
 
-    If a record has no epochs of a topic's partitions, use the member's epoch.
+    If ``epochs`` has no entry for a topic, use the member's epoch for all its partitions.
     """
     return {
         topic_id: dict(zip(numbers, epochs.get(topic_id) or (member_epoch,) * len(numbers), strict=True))
@@ -51,7 +51,7 @@ def split(partitions: PartitionEpochs) -> tuple[Assignment, Assignment]:
 def with_epochs(partitions: Assignment, epochs: Assignment, member_epoch: int) -> list[dict[str, Any]]:
     """Return partitions and their epochs in the form of records.
 
-    If ``epochs`` has none for a topic, use the member's epoch.
+    If ``epochs`` has no entry for a topic, use the member's epoch for all its partitions.
     """
     return [
         {
@@ -97,7 +97,7 @@ UNREVOKED, UNRELEASED = MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED
 
 @dataclass(frozen=True, slots=True)
 class CurrentAssignmentBuilder:
-    """Inputs of a step of reconciliation.
+    """A step of a member towards its target: ``build`` computes the result from the attributes.
 
     Attributes:
         current: the member's current assignment.

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe.
+"""The request ConsumerGroupDescribe.
 
 Mirrors ``GroupMetadataManager.consumerGroupDescribe`` and ``ConsumerGroup.asDescribedGroup``.
 """

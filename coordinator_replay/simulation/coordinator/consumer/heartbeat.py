@@ -139,7 +139,7 @@ def check_assignor(shard: Shard, body: Mapping[str, Any]) -> None:
 
 
 def is_leaving(body: Mapping[str, Any]) -> bool:
-    """Return whether the member leaves: for good, or, if it is static, for a restart."""
+    """Return whether a heartbeat says that the member leaves, for good or (a static member) only for a restart."""
     return body["memberEpoch"] in (LEFT_EPOCH, AWAY_EPOCH)
 
 
@@ -201,8 +201,8 @@ def take_over(
     """Store a member's new subscription, and raise the group epoch if the subscription requires it.
 
     Returns:
-        The member with this subscription, the group epoch, whether the group counts as homogeneous, and whether the
-        subscription has changed.
+        The member with its new subscription, the group epoch, whether the group counts as homogeneous, and whether the
+        topic names or the regex of the subscription have changed.
 
     Raises:
         RequestError: INVALID_REGULAR_EXPRESSION.
@@ -220,9 +220,9 @@ def take_over(
 
 
 def note_subscription(update: GroupUpdate, member: Member, subscription: Subscription) -> bool:
-    """Write a member's subscription if it has changed.
+    """Add the record of a member's subscription to the group's records, if the subscription has changed.
 
-    Return whether its topic names changed.
+    Return whether the names of subscribed topics have changed.
     """
     before = member.subscription
     if before is not None and before == subscription and member.member_id in update.group.members:
@@ -238,7 +238,7 @@ def note_subscription(update: GroupUpdate, member: Member, subscription: Subscri
 
 
 def _is_replacing(update: GroupUpdate, member: Member) -> bool:
-    """Return whether the records of a replaced static member are already under the new id."""
+    """Return whether the member replaces a static member, so that its records were added by ``replace_member``."""
     instance_id = member.subscription.instance_id if member.subscription is not None else None
     return instance_id is not None and instance_id in update.state.static_members
 
@@ -252,9 +252,10 @@ def reconcile(
     *,
     has_subscription_changed: bool,
 ) -> Member:
-    """Take a member a step towards its target, and write a record if its current assignment changes.
+    """Take a member a step towards its target, and return the member after the step.
 
-    Do nothing if the member has reached its target and its subscription is unchanged.
+    If the current assignment changes, add its record to the group's records. Do nothing if the member has reached its
+    target and its subscription is unchanged.
     """
     current = current_of(member)
     is_there = current.state is MemberState.STABLE and current.epoch == target_epoch

@@ -1,4 +1,4 @@
-"""Members of consumer groups: how a heartbeat or a join finds its member, and the records of members.
+"""Members of consumer groups: how a request finds its member, and the records of members.
 
 Mirrors the checks of ``GroupMetadataManager.consumerGroupHeartbeat`` up to the member's own record. A member of the
 classic protocol gets the same checks, except the checks of epochs.
@@ -63,7 +63,7 @@ class GroupUpdate:
         return [member for member in self.group.members.values() if member.subscription_or_empty.uses_classic_protocol]
 
     def static_member(self, instance_id: str | None) -> Member | None:
-        """Return a static member by its instance id."""
+        """Return the member with an instance id; None if there is no such member."""
         if instance_id is None:
             return None
         member_id = self.state.static_members.get(instance_id)
@@ -103,9 +103,9 @@ def check_size(update: GroupUpdate, member_id: str) -> None:
 
 
 def dynamic_member(update: GroupUpdate, member_id: str, *, is_joining: bool) -> Member:
-    """Find the member with an id.
+    """Return the member with an id.
 
-    If the member joins and does not exist yet, create it.
+    If there is none and the member is joining, return a new member.
 
     Raises:
         RequestError: UNKNOWN_MEMBER_ID.
@@ -133,9 +133,9 @@ def existing_member(update: GroupUpdate, member_id: str, instance_id: str | None
 def static_member(
     update: GroupUpdate, member_id: str, instance_id: str, *, is_joining: bool, uses_classic_protocol: bool
 ) -> Member:
-    """Find the member with an instance id.
+    """Return the member with an instance id.
 
-    A member that joins is created, or replaces the old member with this instance id.
+    If the member is joining, return a new member, which replaces the old member with this instance id.
 
     Raises:
         RequestError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or UNRELEASED_INSTANCE_ID.
@@ -173,10 +173,10 @@ def owning_static_member(owner: Member | None, member_id: str, instance_id: str)
 
 
 def check_epoch(member: Member, epoch: int, owned: Owned) -> None:
-    """Refuse an epoch that is not the member's.
+    """Check the epoch that a request names.
 
-    Epoch 0 always passes. The previous epoch passes if the client names its partitions, and all of them are in the
-    member's current assignment.
+    The member's epoch and epoch 0 are accepted. The previous epoch is accepted if the client names its partitions, and
+    all of them are in the member's current assignment.
 
     Raises:
         RequestError: FENCED_MEMBER_EPOCH.
@@ -198,9 +198,9 @@ def check_epoch(member: Member, epoch: int, owned: Owned) -> None:
 
 
 def replace_member(update: GroupUpdate, old: Member, member_id: str) -> Member:
-    """Replace a static member's id.
+    """Return a static member with a new member id and epoch 0.
 
-    Write tombstones for the old member id, and records for the new one.
+    Add tombstones for the old member id, and records for the new member id, to the group's records.
     """
     group_id = update.group_id
     new = Member(member_id, old.subscription, current_of(old)._replace(epoch=0, previous_epoch=0), old.target)
@@ -226,7 +226,7 @@ def removal_records(group_id: str, member_id: str) -> list[NewRecord]:
 def consumer_group_tombstones(
     shard: Shard, group: ConsumerGroup, renamed: Mapping[str, str] | None = None
 ) -> list[NewRecord]:
-    """Return tombstones of a consumer group with its members.
+    """Return tombstones of all records of a consumer group and its members, without its offsets.
 
     Args:
         shard: the coordinator's state.

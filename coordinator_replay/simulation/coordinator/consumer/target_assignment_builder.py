@@ -57,12 +57,20 @@ def update_epoch(update: GroupUpdate, old: Member, new: Member, *, is_bumped: bo
 def update_target(
     update: GroupUpdate, epoch: int, old: Member, new: Member, *, homogeneous: bool
 ) -> tuple[int, Assignment]:
-    """Compute the target assignment if the group epoch is above the assignment epoch, and the interval is over.
+    """Compute the target assignment if it is out of date.
 
-    Otherwise keep the last target. The interval is ``consumer.assignment.interval.ms``.
+    It is computed if the group epoch is above the assignment epoch, and ``consumer.assignment.interval.ms`` has passed
+    since the last computation. Otherwise the last target stays.
+
+    Args:
+        update: the group; records of a new target are added to its records.
+        epoch: the group epoch.
+        old: the member before the operation.
+        new: the member after the operation.
+        homogeneous: whether the group counts as homogeneous.
 
     Returns:
-        The assignment epoch, and the member's target.
+        The assignment epoch, and the target of ``new``.
 
     Raises:
         RequestError: UNKNOWN_SERVER_ERROR, the assignor fails.
@@ -91,9 +99,9 @@ def _ascending(target: Assignment) -> Assignment:
 
 
 def last_target(update: GroupUpdate, member: Member) -> Assignment:
-    """Return a member's last computed target.
+    """Return a member's last computed target; an empty assignment if there is none.
 
-    The target of a static member is looked up by instance id.
+    The target of a static member is looked up by instance id, because its member id may be new.
     """
     owner = update.static_member(member.instance_id) if member.instance_id is not None else member
     return update.group.reconciliation.target_partitions(owner.member_id) if owner is not None else NOTHING
@@ -133,7 +141,7 @@ def assignor_votes(group: ConsumerGroup) -> TimelineOrder[str, int]:
 
 
 def most_wanted_assignor(group: ConsumerGroup, default: str) -> str:
-    """Return the assignor that most members ask for.
+    """Return the assignor that most members ask for; ``default`` if no member asks for one.
 
     The order of Kafka's table breaks a tie.
     """
@@ -160,7 +168,11 @@ def _names_in_order(group: ConsumerGroup, subscription: Subscription, named_topi
 def _computed(
     update: GroupUpdate, old: Member, new: Member, *, homogeneous: bool
 ) -> tuple[Mapping[str, Assignment], list[str]]:
-    """Compute the targets of all members. Return them by member id, and the ids in the order of Kafka's table."""
+    """Compute the targets of all members.
+
+    Returns:
+        The targets by member id, and the ids of all members in the order of Kafka's table.
+    """
     shard, group = update.shard, update.group
     members: HashOrder[str, MemberSpec] = HashOrder(string_hash)
     ids_by_subscription: dict[tuple[object, object], tuple[tuple[str, ...], int]] = {}

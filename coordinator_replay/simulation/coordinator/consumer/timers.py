@@ -1,4 +1,4 @@
-"""Timers of consumer groups' members, and the members they remove.
+"""Timers of members of consumer groups, and the removal of members by a timer or a request.
 
 Mirrors ``GroupMetadataManager.consumerGroupFenceMembers``, the ``schedule...Timeout`` methods, ``onLoaded`` and
 ``onMetadataUpdate``. A timer that fires looks the group up again, because the group may be deleted or have another
@@ -105,7 +105,7 @@ def fence_if_there(shard: Shard, group_id: str, member_id: str, why: str, epoch:
 def fence(update: GroupUpdate, members: Sequence[Member], response: Mapping[str, Any] | None, reason: str) -> Outcome:
     """Remove members and raise the group epoch.
 
-    If a downgrade is due, convert the group to a classic group instead.
+    If the group then must become a classic group, convert it instead.
 
     Args:
         update: the group; the function adds records to its records.
@@ -133,9 +133,9 @@ def fence(update: GroupUpdate, members: Sequence[Member], response: Mapping[str,
 
 
 def _topics_left(update: GroupUpdate, leaving: Sequence[Member]) -> set[str]:
-    """Return the topics that members subscribe to after some members leave.
+    """Return the topics to which members still subscribe after some members have left.
 
-    Write tombstones for the regexes that only leaving members use.
+    Add tombstones for the regexes that only leaving members use to the group's records.
     """
     left = update.state.subscriptions
     for member in leaving:

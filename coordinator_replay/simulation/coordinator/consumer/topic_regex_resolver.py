@@ -1,8 +1,9 @@
-"""Regular expressions of consumer groups: RE2, resolved in the background, remembered in records.
+"""Regular expressions of consumer groups.
 
-Mirrors ``GroupMetadataManager.maybeUpdateRegularExpressions`` and ``handleRegularExpressionsResult`` with
-``TopicRegexResolver``. All expressions of a group are resolved together, against the topics at the time of the job. A
-separate operation writes the result.
+A background job finds the topics that an expression matches (it *resolves* the expression), with the syntax of RE2. A
+record keeps the result. Mirrors ``GroupMetadataManager.maybeUpdateRegularExpressions`` and
+``handleRegularExpressionsResult`` with ``TopicRegexResolver``. All expressions of a group are resolved together,
+against the topics at the time of the job. A separate operation writes the result.
 """
 
 from collections import Counter
@@ -41,7 +42,7 @@ COMPLAINTS: tuple[tuple[str, str], ...] = (
 
 
 def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> tuple[bool, bool]:
-    """Note that a member's expression has changed, and resolve expressions if that is due.
+    """Check a member's new expression, and start to resolve the group's expressions if that is due.
 
     Args:
         update: the group; the tombstone of an expression that no member uses any more is added to its records.
@@ -53,7 +54,7 @@ def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> 
         the member has no expression now.
 
     Raises:
-        RequestError: INVALID_REGULAR_EXPRESSION.
+        RequestError: INVALID_REGULAR_EXPRESSION, the new expression can't be read.
     """
     expressions = update.state.subscriptions.expressions
     has_changed = old != new
@@ -108,9 +109,10 @@ def _resolving(shard: Shard, group_id: str, expressions: tuple[str, ...]) -> Cal
 def take_resolved(
     shard: Shard, group_id: str, resolved: Mapping[str, frozenset[str]], version: int, started_ms: int
 ) -> Outcome:
-    """Write the topics that expressions match.
+    """Return the outcome of a resolution: records with the topics that the expressions match.
 
-    If these topics or their metadata hash changed, raise the group epoch.
+    If these topics or the metadata hash changed, the outcome also raises the group epoch. If the consumer group no
+    longer exists, the outcome is empty.
     """
     if not isinstance(shard.group(group_id), ConsumerGroup):
         return NOTHING_TO_DO
@@ -152,6 +154,6 @@ def check(expression: str) -> None:
 
 
 def matching(expression: str, topics: Topics) -> frozenset[str]:
-    """Return names of the topics that the whole expression matches."""
+    """Return the topics whose whole name matches an expression."""
     compiled = compile_pattern(expression)
     return frozenset(name for name in topics.by_name if compiled.fullmatch(name))

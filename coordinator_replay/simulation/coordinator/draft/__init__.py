@@ -1,1 +1,1 @@
-"""KIP-848's draft, as far as no release of Kafka has it; ``coordinator.py`` plugs it in, nothing else imports it."""
+"""The parts of KIP-848's draft that no release of Kafka has. Only ``coordinator.py`` imports this package."""

@@ -1,9 +1,9 @@
-"""Assignment by clients: part of KIP-848's draft and of no release of Kafka, behind a setting of our own.
+"""Assignment by clients, which is in KIP-848's draft, but in no release of Kafka.
 
-With ``group.consumer.client.assignors`` a member may bring assignors of its own. If all members have an assignor in
-common, the coordinator does not compute the assignment. It asks a member (``ShouldComputeAssignment``), which fetches
-its input (PrepareAssignment), computes, and sends the result (InstallAssignment). The group may change in the meantime,
-so the assignment epoch may lag behind by more than one.
+Our own setting ``group.consumer.client.assignors`` allows members to bring assignors. If all members have an assignor
+in common, the coordinator does not compute the assignment. It asks a member to do so (``ShouldComputeAssignment``). The
+member fetches the group's members and topics (PrepareAssignment), computes, and sends the result (InstallAssignment).
+The group may change in the meantime, so the assignment epoch may be more than one behind the group epoch.
 
 Only the proposal's text defines the behaviour. The text leaves some things open, and these rules were chosen for them:
 
@@ -53,7 +53,14 @@ Assignors = tuple[Mapping[str, Any], ...]
 
 @dataclass(slots=True)
 class Prepared:
-    """An input that a member got for its computation."""
+    """The input that a member got for its computation.
+
+    Attributes:
+        member_id: the member.
+        epoch: the group epoch at that time, for which the assignment is computed.
+        members: ids of all members at that time.
+        partitions: partition count of each topic that members subscribe to, by topic id.
+    """
 
     member_id: str
     epoch: int
@@ -68,8 +75,8 @@ class ClientAssignment:
     Attributes:
         assignors: the assignors of each member.
         computing: the member that was asked to compute; None if no member is asked.
-        prepared: the input that this member got; None before PrepareAssignment.
-        installed: error, metadata version and metadata that the last assignment has for each member.
+        prepared: the input that the asked member got; None before PrepareAssignment.
+        installed: error, metadata version and metadata of each member in the last installed assignment.
     """
 
     assignors: dict[str, Assignors] = field(default_factory=dict)
@@ -79,12 +86,12 @@ class ClientAssignment:
 
 
 class Offer(NamedTuple):
-    """The assignors that a heartbeat and earlier heartbeats offer.
+    """The assignors of all members after a heartbeat.
 
     Attributes:
-        assignors: the assignors of each member, this member included.
-        is_new: whether this member's assignors have changed.
-        name: the assignor to be used on a client's side; None if the coordinator computes.
+        assignors: the assignors of each member.
+        is_new: whether the assignors of the heartbeat's member have changed.
+        name: the assignor that a member must use; None if the coordinator computes the assignment.
     """
 
     assignors: Mapping[str, Assignors]
@@ -124,7 +131,7 @@ counts."""
 
 
 def client_assignment(update: GroupUpdate) -> ClientAssignment:
-    """Return the state of the group's assignment on the client's side."""
+    """Return the state of a group's assignment on the client's side; a new state if the group has none yet."""
     extension = update.state.extension
     if not isinstance(extension, ClientAssignment):
         extension = update.state.extension = ClientAssignment()
@@ -159,9 +166,12 @@ def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def offer(update: GroupUpdate, member_id: str, brought: Sequence[Mapping[str, Any]] | None) -> Offer:
-    """Return the assignors that members offer after a heartbeat.
+    """Return the assignors that members offer after a heartbeat of a member.
 
-    If the heartbeat leaves its assignors out, the assignors of the member's last heartbeat count.
+    Args:
+        update: the group.
+        member_id: the member that sent the heartbeat.
+        brought: the assignors in the heartbeat; None to keep the member's earlier assignors.
     """
     members = {*update.group.members, member_id}
     others = {other: assignors for other, assignors in client_assignment(update).assignors.items() if other in members}
@@ -171,9 +181,9 @@ def offer(update: GroupUpdate, member_id: str, brought: Sequence[Mapping[str, An
 
 
 def common_assignor(assignors: Mapping[str, Assignors], members: Collection[str]) -> str | None:
-    """Return the assignor that most members name first, among the assignors that all members have.
+    """Return the assignor that most members prefer, among the assignors that all members have and can read.
 
-    None if there is no such assignor.
+    The first name in the alphabet breaks a tie. Return None if members have no such assignor in common.
     """
     shared: set[str] | None = None
     for member_id in members:
@@ -328,7 +338,11 @@ def _described(update: GroupUpdate, member: Member, name: str | None) -> Body:
 
 
 def _checked(members: Sequence[Mapping[str, Any]], prepared: Prepared) -> dict[str, Assignment]:
-    """Check a member's result against its input, and return the assignment by member."""
+    """Check a computed assignment against its input, and return it by member id.
+
+    Raises:
+        RequestError: INVALID_ASSIGNMENT.
+    """
     taken: set[tuple[str, int]] = set()
     targets: dict[str, Assignment] = {}
     for member in members:

@@ -1,1 +1,1 @@
-"""State of groups in addition to their records, for each protocol; the shard keeps it."""
+"""The state of groups that is not in their records, for each protocol. The shard keeps this state."""

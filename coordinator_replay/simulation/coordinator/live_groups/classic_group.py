@@ -1,12 +1,12 @@
 """A classic group in the memory of its coordinator, where rebalances happen between two records.
 
 Mirrors ``classic.ClassicGroup``: its states and transitions, its members with all their protocols and votes, and the
-requests that wait for an answer. The order of Kafka's hash tables is reproduced. It decides about the new leader, the
-winner of a tied vote, and the sequence of members in records and answers.
+requests that wait for an answer. The order of Kafka's hash tables is reproduced, because it decides which member
+becomes the leader, who wins a tied vote, and how members are ordered in records and answers.
 
-A classic group lives outside the replayed state, as in Kafka: its rebalance goes on in memory, and a record is
-written only for an outcome. The shard replays these records into the state with which a new leader of the partition
-would begin.
+As in Kafka, a rebalance happens in memory, and most of its steps write no record. So this group is not the group that
+the engine replays from the records. A new leader of the log partition would begin with the replayed group
+(``LiveClassicGroup.loaded``).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -113,7 +113,7 @@ class LiveClassicGroup(ClassicGroup):
         """Enter a state.
 
         Raises:
-            IllegalStateError: the present state does not lead there; nothing changes.
+            IllegalStateError: the state can't follow the present state; nothing changes.
         """
         allowed = LEGAL_PREDECESSORS.get(state, frozenset())
         if self.state not in allowed:
@@ -205,9 +205,10 @@ class LiveClassicGroup(ClassicGroup):
         self._count(updated, 1)
 
     def elect_leader(self, joined: Collection[str]) -> bool:
-        """Elect a new leader if the leader has not joined.
+        """Elect a new leader if the leader has not joined (``maybeElectNewJoinedLeader``).
 
-        Return False if the group has no leader, or if no member has joined (``maybeElectNewJoinedLeader``).
+        Return whether the group now has a leader that has joined. Return False and change nothing if the group has no
+        leader, or if no member has joined.
         """
         if self.leader is None:
             return False
@@ -237,6 +238,9 @@ class LiveClassicGroup(ClassicGroup):
         Each member votes for the first protocol of its list that all members support.
 
         A tie is broken by the iteration order of a ``HashMap`` of the names.
+
+        Raises:
+            RequestError: UNKNOWN_SERVER_ERROR, the members have no protocol in common.
         """
         candidates = self.candidate_protocols()
         ballots: HashOrder[str, int] = hash_map()
@@ -283,7 +287,8 @@ class LiveClassicGroup(ClassicGroup):
     def computed_topics(self) -> frozenset[str] | None:
         """Return the topics that members subscribe to (``computeSubscribedTopics``).
 
-        None if they are unknown.
+        Return None if the topics are unknown. They are unknown if the protocol type is not ``consumer``, if no protocol
+        is chosen yet, or if a subscription can't be read.
 
         Raises:
             RequestError: UNKNOWN_SERVER_ERROR, a subscription is damaged in a way that Kafka does not expect there.
@@ -301,7 +306,7 @@ class LiveClassicGroup(ClassicGroup):
     def is_subscribed_to(self, topic: str) -> bool:
         """Return whether a member subscribes to the topic.
 
-        If the topics of a group of consumers are unknown, return True for any topic.
+        If the topics are unknown, return True for any topic if the protocol type is ``consumer``, and False otherwise.
         """
         if self.topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL_TYPE

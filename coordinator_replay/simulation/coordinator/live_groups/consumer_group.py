@@ -1,7 +1,8 @@
-"""State of a consumer group in addition to its records: orders and counts derived from them, and deadlines.
+"""State of a consumer group that the engine does not keep.
 
 Mirrors the parts of ``modern.consumer.ConsumerGroup`` and ``modern.ModernGroup`` that the engine does not need. The
-deadline and the extension are lost in a reload. Everything else follows from the records in the order of their replay.
+deadline (``refresh_at_ms``) and the ``extension`` are lost in a reload. Everything else follows from the records, in
+the order in which they are replayed.
 """
 
 from collections import Counter
@@ -26,9 +27,9 @@ class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
     """
 
     def replaced(self, before: Subscription | None, after: Subscription | None) -> "Subscriptions":
-        """Return the counts after one subscription replaced another.
+        """Return the counts after a member's subscription has changed from ``before`` to ``after``.
 
-        None stands for no member.
+        ``before`` is None for a new member, ``after`` is None for a member that left.
         """
         others = Subscriptions(self)
         if before is not None:
@@ -78,7 +79,7 @@ class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
 
 @dataclass(slots=True, eq=False)
 class ConsumerState:
-    """Soft state of one consumer group.
+    """State of one consumer group that the engine does not keep.
 
     Attributes:
         members: ids of the members in the order of Kafka's table.
@@ -130,7 +131,7 @@ class ConsumerState:
         self.extension = None
 
     def request_refresh(self) -> None:
-        """Have the metadata hash computed again with the next heartbeat."""
+        """Let the next heartbeat compute the metadata hash again."""
         self.refresh_at_ms, self.refresh_epoch = NEVER, 0
 
     def _take_member(self, member_id: str, group: ConsumerGroup) -> None:

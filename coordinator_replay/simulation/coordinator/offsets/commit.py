@@ -139,9 +139,13 @@ def _named(shard: Shard, topic: Mapping[str, Any], version: int) -> tuple[str, s
 
 
 def _check_commit(shard: Shard, request: Request, epoch: int, *, is_transactional: bool) -> Check | None:
-    """Check the group, and return the check for each partition.
+    """Check a commit against its group, and return the check for each partition; None if partitions need no check.
 
-    Return None if partitions need no check.
+    If the group does not exist and the commit needs no member, create the group in memory. In a classic group, an
+    offset commit restarts the member's heartbeat timer.
+
+    Raises:
+        RequestError: the commit is refused as a whole.
     """
     body, speaks_epochs = request.body, is_transactional or (request.version or 0) >= EPOCH_SINCE
     group_id, member_id, instance_id = body["groupId"], body["memberId"], body["groupInstanceId"]
@@ -182,10 +186,13 @@ def _check_classic(
 
 
 def _check_consumer(group: ConsumerGroup, member_id: str, epoch: int, *, speaks_epochs: bool) -> Check | None:
-    """Return the check for each partition.
+    """Check a commit against its consumer group, and return the check for each partition.
 
-    If the request has the member's current epoch, return None. If it has an older epoch, the check looks at the
-    member's assignment.
+    If the commit has the member's current epoch, partitions need no check: return None. If it has an older epoch, the
+    check looks at the member's assignment.
+
+    Raises:
+        RequestError: the commit is refused as a whole.
     """
     if epoch < 0 and not group.members:
         return None

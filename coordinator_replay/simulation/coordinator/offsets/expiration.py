@@ -46,7 +46,10 @@ def topics_changed(shard: Shard, change: TopicChange) -> None:
 
 
 def clean_up(shard: Shard) -> Outcome:
-    """Remove expired offsets, and groups that are Empty and have no offsets left."""
+    """Remove expired offsets, and groups that are Empty and have no offsets left.
+
+    Also start the timer of the next clean-up.
+    """
     records: list[NewRecord] = []
     for group_id in shard.group_ids():
         group = shard.group(group_id)

@@ -1,4 +1,4 @@
-"""OffsetFetch and OffsetDelete.
+"""The requests OffsetFetch and OffsetDelete.
 
 Mirrors ``OffsetMetadataManager.fetchOffsets``, ``fetchAllOffsets`` and ``deleteOffsets``.
 """
@@ -28,7 +28,10 @@ INVALID_OFFSET = -1
 
 
 def fetch(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """Handle OffsetFetch: return all offsets of each group, or the offsets of some partitions."""
+    """Handle OffsetFetch: return the offsets of the partitions that the request names.
+
+    If the request names no topics of a group, return all offsets of the group.
+    """
     body = request.body
     stable = body["requireStable"]
     if (request.version or 0) >= GROUPS_SINCE:

@@ -1,4 +1,4 @@
-"""Scripts of requests, topics and time as JSON lines, and their results in the same form."""
+"""Files of JSON lines (scripts) that give a coordinator requests, topics and time. The answers are JSON lines too."""
 
 from coordinator_replay.simulation.coordinator.script.run import (
     COMMANDS,

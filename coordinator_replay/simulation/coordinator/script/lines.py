@@ -44,7 +44,11 @@ def read_line(text: str, fields: Mapping[str, frozenset[str]]) -> tuple[str, Lin
 
 
 def read_topic(entry: Any) -> Topic:
-    """Read a topic of a ``topics`` command."""
+    """Read a topic of a ``topics`` command.
+
+    Raises:
+        UsageError: the entry is no topic.
+    """
     if not isinstance(entry, dict):
         raise UsageError(f"topics: {entry!r} is not an object")
     _check_names(entry, {"name", "id", "partitions", "racks"}, "a topic")
@@ -53,7 +57,7 @@ def read_topic(entry: Any) -> Topic:
 
 
 def read_client(line: Line) -> tuple[str, str]:
-    """Return client id and host of a request."""
+    """Return the client id and the host of a request, with defaults for those that the line does not have."""
     client = {"id": "client", "host": "127.0.0.1", **(value_of(line, "client", dict) if "client" in line else {})}
     _check_names(client, {"id", "host"}, "client")
     return value_of(client, "id", str), value_of(client, "host", str)
@@ -67,7 +71,7 @@ def read_end(line: Line) -> tuple[int, int, bool]:
 
 
 def check_true(line: Line, name: str) -> None:
-    """Refuse a line unless this field is true."""
+    """Raise a UsageError unless the value of a field is true."""
     if line[name] is not True:
         raise UsageError(f"{name} is {line[name]!r}; it must be true")
 

@@ -1,4 +1,4 @@
-"""Scripts of requests, topics and time, as JSON lines, and their results in the same form.
+"""Files of JSON lines (scripts) that give a coordinator requests, topics and time. The answers are JSON lines too.
 
 A line is one command, in the form of ``scripts/kafka``'s CoordinatorOracle (see ``docs/simulate.md``):
 
@@ -81,7 +81,8 @@ class ScriptRun:
         """Begin a script.
 
         Args:
-            observer: called with the trigger of each batch, rebalance and removal.
+            observer: called with an ``Event`` for each written batch, started rebalance, raised group epoch and removed
+                member.
         """
         self.coordinator: Coordinator | None = None
         self._observer = observer
@@ -210,7 +211,12 @@ class ScriptRun:
 
 
 class ScriptCommand(NamedTuple):
-    """A command of a line: the action and its fields."""
+    """A command that a line can have.
+
+    Attributes:
+        run: the function that runs the line, and returns the events of its answer.
+        fields: the other fields that the line may have.
+    """
 
     run: Callable[[ScriptRun, Line], list[Line]]
     fields: frozenset[str] = frozenset()
@@ -236,7 +242,7 @@ _FIELDS = {name: command.fields for name, command in COMMANDS.items()}
 
 
 def truth_line(event: Event) -> Line:
-    """Return a message from the coordinator to its observer as a line.
+    """Return an event that a coordinator told its observer, as the fields of a JSON line.
 
     Times count from the beginning of the script.
     """
@@ -251,7 +257,7 @@ TRUTHS: Mapping[type[Event], str] = {
     EpochBumped: "epoch",
     MemberRemoved: "removal",
 }
-"""Names of the messages of a coordinator to its observer."""
+"""Names of events in JSON lines."""
 
 
 def _events(result: Result) -> Iterator[Line]:
@@ -324,7 +330,8 @@ def simulate(
     Args:
         lines: lines with one command each; empty lines are skipped.
         answered: called with the answer to each command.
-        observer: called with the trigger of each batch, rebalance and removal.
+        observer: called with an ``Event`` for each written batch, started rebalance, raised group epoch and removed
+            member.
         name: name of the script in errors.
 
     Returns:

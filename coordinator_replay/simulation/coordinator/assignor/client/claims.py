@@ -1,6 +1,7 @@
 """Claims of members to partitions, resolved as in ``AbstractStickyAssignor.allSubscriptionsEqual``.
 
-The sticky assignors resolve claims before they assign.
+A member claims the partitions that it names as its own in its subscription. Before the sticky assignors assign
+partitions, they resolve the claims: they decide which member may keep each partition.
 """
 
 from dataclasses import dataclass, field
@@ -19,7 +20,8 @@ class Claims:
     """Resolved claims: the partitions that each member keeps.
 
     Attributes:
-        owned: partitions of known topics that each member owned last, in the order of a HashMap of member ids.
+        owned: the partitions that each member may keep, in the order of a HashMap of member ids. Partitions of unknown
+            topics are left out.
         contested: partitions that two members claim with the same generation; no member keeps them.
         latest_generation: the highest generation that a member names.
         subscriptions_are_equal: whether all members subscribe to the same topics. As in Kafka, members without any

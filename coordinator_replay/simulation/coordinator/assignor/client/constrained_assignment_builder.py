@@ -1,8 +1,8 @@
 """The sticky algorithm for members that all subscribe to the same topics.
 
-Each member gets the number of partitions divided by the number of members, and some get one more. Members keep their
-partitions up to this quota, in the order of partition number, then topic. The rest is dealt in turns. Mirrors
-``AbstractStickyAssignor.ConstrainedAssignmentBuilder``.
+Each member gets the number of partitions divided by the number of members (the quota), and some get one more. Members
+keep their partitions up to the quota, in the order of partition number, then topic. The other partitions are dealt to
+the members in turns. Mirrors ``AbstractStickyAssignor.ConstrainedAssignmentBuilder``.
 """
 
 from coordinator_replay.simulation.coordinator.assignor.client.claims import Claims
@@ -21,7 +21,7 @@ def assign_equal(topics: Topics, racks: Racks, claims: Claims) -> tuple[Assignme
     """Return the assignment, and the new owner of each partition that changes hands.
 
     Raises:
-        AssignorError: members can't be filled, because claims name partitions that do not exist.
+        AssignorError: a member does not reach its quota, because claims name partitions that do not exist.
     """
     builder = _ConstrainedAssignmentBuilder(topics, racks, claims)
     builder.keep_owned()
@@ -89,7 +89,7 @@ class _ConstrainedAssignmentBuilder:
         return without_kept(every, kept)
 
     def deal_nearby(self, unassigned: list[Partition]) -> list[Partition]:
-        """Deal partitions to members whose rack has a replica, and return the partitions that are left."""
+        """Deal partitions to members whose rack has a replica, and return the partitions that no member got."""
         left = []
         turn = 0
         for partition in unassigned:
@@ -131,7 +131,11 @@ class _ConstrainedAssignmentBuilder:
                     self._members_over_quota += 1
 
     def verify(self) -> None:
-        """Check that nobody is left below the quota."""
+        """Check that no member is left below the quota.
+
+        Raises:
+            AssignorError: a member is below the quota.
+        """
         if any(len(self.assignment[member]) != self._quota for member in self.below) or (
             self.below and self._members_over_quota != self._extra_members
         ):

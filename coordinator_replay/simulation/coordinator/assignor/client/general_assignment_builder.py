@@ -49,7 +49,8 @@ class GeneralAssignmentBuilder:
         """Assign all partitions, and return the assignment.
 
         Raises:
-            AssignorError: the earlier owner of a partition takes no part in the balancing. Kafka's assignor fails, too.
+            AssignorError: a partition could go back to its earlier owner, but this member takes no part in the
+                balancing. Kafka's assignor fails, too.
         """
         kept = self._keep_owned()
         unassigned = self._sorted_partitions

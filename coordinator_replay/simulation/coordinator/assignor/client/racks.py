@@ -1,6 +1,7 @@
-"""Racks for the sticky assignors: which members have no replica in their rack, and which members are near a replica.
+"""Racks for the sticky assignors.
 
-Mirrors ``AbstractStickyAssignor.RackInfo`` (KIP-881).
+A member is near a partition if the member's rack has a replica of the partition. Mirrors
+``AbstractStickyAssignor.RackInfo`` (KIP-881).
 """
 
 from collections.abc import Sequence

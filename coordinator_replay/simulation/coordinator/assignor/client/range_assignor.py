@@ -1,7 +1,7 @@
-"""``range``: each topic separately, in consecutive runs of partitions.
+"""The assignor ``range``: it divides each topic separately, into ranges of consecutive partitions.
 
-Members near a replica come first if racks matter. Mirrors ``org.apache.kafka.clients.consumer.RangeAssignor`` (racks
-since KIP-881).
+If racks matter, members whose rack has a replica come first. Mirrors
+``org.apache.kafka.clients.consumer.RangeAssignor`` (racks since KIP-881).
 """
 
 from collections.abc import Callable, Collection
@@ -64,10 +64,7 @@ class _TopicRun:
         return max(0, self._base + (self._extra > 0) - self._assigned_count[member])
 
     def fits(self, member: str, number: int) -> bool:
-        """Return whether the member's rack has a replica of the partition.
-
-        A member without a rack fits anywhere.
-        """
+        """Return whether the member's rack has a replica of the partition, or the member has no rack."""
         rack = self.consumers[member]
         return rack is None or rack in self.racks[number]
 
@@ -102,9 +99,10 @@ def _assign_by_rack(runs: list[_TopicRun], assignment: Assignment) -> None:
 
 
 def _assign_together(runs: list[_TopicRun], count: int, assignment: Assignment) -> None:
-    """Give partition N of all these topics to one member, for each N.
+    """Give partition N of all these topics to one member, for each N up to ``count``.
 
-    This is the first member that has room in each topic and whose rack fits in each topic. Skip N if there is none.
+    Choose the first member that has room in each topic, and that fits the racks of each partition N. If there is no
+    such member, skip N.
     """
     waiting = list(runs[0].consumers)
     for number in range(count):

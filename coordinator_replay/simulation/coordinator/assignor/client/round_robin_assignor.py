@@ -1,4 +1,4 @@
-"""``roundrobin``: all partitions in one row, dealt to the members in a circle.
+"""The assignor ``roundrobin``: it deals all partitions, one after the other, to the members in a circle.
 
 Mirrors ``org.apache.kafka.clients.consumer.RoundRobinAssignor``.
 """

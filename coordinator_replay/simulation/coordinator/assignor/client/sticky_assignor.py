@@ -68,7 +68,7 @@ def assign_cooperatively(topics: Topics, members: Members) -> Assignment:
 
 
 def _moves(assignment: Assignment, members: Members) -> dict[Partition, str]:
-    """Return the partitions that one member claims and another member gets."""
+    """Return the new owner of each partition that one member claims and another member gets."""
     added = {
         partition: member
         for member, partitions in assignment.items()

@@ -23,7 +23,7 @@ def assign_uniformly(group: GroupSpec) -> dict[str, Assignment]:
     One algorithm is for members with equal subscriptions, another for members with different ones.
 
     Raises:
-        PartitionAssignorError: partitions are left over.
+        PartitionAssignorError: a partition can't be assigned.
     """
     if not group.members:
         return {}

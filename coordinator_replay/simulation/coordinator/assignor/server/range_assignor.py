@@ -10,9 +10,9 @@ from coordinator_replay.simulation.coordinator.java_order import HashOrder, memb
 
 
 def assign_ranges(group: GroupSpec) -> dict[str, Assignment]:
-    """Give each member its range of every topic it subscribes to.
+    """Return the ranges of each member, one in every topic that the member subscribes to.
 
-    In a group that counts as homogeneous the first member's topics count for all, as in Kafka.
+    If the group counts as homogeneous, every member gets ranges of the first member's topics, as in Kafka.
     """
     members = sorted(group.members, key=lambda member_id: member_order(member_id, group.members[member_id].instance_id))
     if not members:

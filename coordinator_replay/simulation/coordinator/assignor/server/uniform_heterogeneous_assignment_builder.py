@@ -19,7 +19,7 @@ NOBODY = -1
 
 
 def assign_different(group: GroupSpec) -> dict[str, Assignment]:
-    """Balance every topic over its subscribers, as far as the subscriptions allow.
+    """Return an assignment that balances every topic over its subscribers, as far as the subscriptions allow.
 
     Raises:
         PartitionAssignorError: a target names a partition that does not exist.
@@ -82,7 +82,10 @@ class _AssignmentBuilder:
                 self._assign(topic_id, partition, balancer.next_lightest())
 
     def balance(self) -> None:
-        """Move partitions until a whole round over the topics changes nothing, or for ``MAX_ROUNDS`` rounds."""
+        """Move partitions until a whole round over the topics changes nothing.
+
+        Stop after ``MAX_ROUNDS`` rounds in any case.
+        """
         topics = self._in_order([topic_id for topic_id, members in self.subscribers.items() if len(members) > 1])
         last_changed = None
         for _ in range(MAX_ROUNDS):
@@ -144,13 +147,14 @@ class _AssignmentBuilder:
 class MemberAssignmentBalancer:
     """Least and most loaded subscribers of a topic, while partitions move between them.
 
-    Subscribers are sorted by load once. The lightest form a range at the left, which is walked repeatedly and widens
-    as its level rises. The heaviest form a range at the right, which is walked leftwards and widens as its level
-    falls. The level of a range is the load of its members at the start of a walk. Mirrors Kafka's class of the same
-    name.
+    Subscribers are sorted by load once. The subscribers with the lowest load are a range at the left end of the list.
+    ``next_lightest`` returns them one after the other. After the last one, the range's level rises by one, and
+    subscribers with this load join the range. The subscribers with the highest load are a range at the right end.
+    ``next_heaviest`` goes through it in the same way, to the left, with a falling level. Mirrors Kafka's class of the
+    same name.
 
     Attributes:
-        spread: difference between the heaviest and the lightest at the beginning.
+        spread: difference between the highest and the lowest load at the beginning.
     """
 
     def __init__(self, sizes: list[int], members: list[int]) -> None:
@@ -179,7 +183,7 @@ class MemberAssignmentBalancer:
         return self._heavy_level - self._light_level <= 1
 
     def next_lightest(self) -> int:
-        """Return the next member to take a partition."""
+        """Return the next member that should get a partition."""
         members, sizes = self._members, self._sizes
         if self._next_light >= self._light_end:
             self._light_level += 1
@@ -191,7 +195,7 @@ class MemberAssignmentBalancer:
         return member
 
     def next_heaviest(self) -> int | None:
-        """Return the next member to give up a partition; None if no member is left."""
+        """Return the next member that should give up a partition; None if no member is left."""
         members, sizes = self._members, self._sizes
         if self._next_heavy < self._heavy_start:
             if self._heavy_end <= self._heavy_start and self._heavy_start > 0:

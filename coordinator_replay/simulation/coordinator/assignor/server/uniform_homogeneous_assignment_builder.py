@@ -2,8 +2,8 @@
 
 Mirrors ``UniformHomogeneousAssignmentBuilder``: each member keeps its partitions up to its quota, and the rest goes to
 members with room. The quota is the number of partitions divided by the number of members, rounded down. If this
-division leaves r partitions over, r members get one more each. Members that already hold more than the quota come
-first, in the order of the members; the last members get what is left.
+division leaves r partitions over, r members get one more each. These are the first members that already have more than
+the quota. If they are fewer than r, the last members get one more, too.
 """
 
 from coordinator_replay.engine.model import Assignment
@@ -17,10 +17,10 @@ from coordinator_replay.simulation.coordinator.java_order import hash_set
 
 
 def assign_equal(group: GroupSpec) -> dict[str, Assignment]:
-    """Balance the partitions of the first member's topics over all members.
+    """Return an assignment that balances the partitions of the first member's topics over all members.
 
     Raises:
-        PartitionAssignorError: partitions are left over.
+        PartitionAssignorError: a partition can't be assigned.
     """
     first = next(iter(group.members.values()))
     topics = hash_set(first.topic_ids, uuid_hash, first.subscribed)
@@ -41,9 +41,11 @@ def assign_equal(group: GroupSpec) -> dict[str, Assignment]:
 def _keep(
     group: GroupSpec, topics: frozenset[str], total: int, free: list[tuple[str, int]]
 ) -> tuple[dict[str, MemberTarget], list[tuple[str, int]]]:
-    """Return the partitions that each member keeps, and the room of each member that can take more.
+    """Let members keep partitions up to their quotas, and append the partitions that are not kept to ``free``.
 
-    Append partitions that are not kept to ``free``.
+    Returns:
+        The partitions that each member keeps, by member id, and how many more partitions members can take. Full members
+        are left out of the second result.
     """
     count = len(group.members)
     smallest, larger = divmod(total, count)
