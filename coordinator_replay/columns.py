@@ -68,9 +68,9 @@ def as_bools(column: pa.Array) -> Bools:
 
 
 def codes_of(column: pa.DictionaryArray) -> Numbers:
-    """Return the index of each row's value in the dictionary.
+    """Return the index of each row's value in the dictionary of a column.
 
-    For null, the index is the dictionary's length.
+    For null, the index is the length of the dictionary.
     """
     return numbers_of(column.indices, len(column.dictionary))
 
@@ -107,7 +107,7 @@ def packed(keys: Sequence[Numbers | Bools]) -> Numbers:
 
 
 def plain_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """Yield rows of plain values, times in milliseconds since 1970."""
+    """Yield the rows of a batch as dicts of Python values, with times in milliseconds since 1970."""
     for row in batch.to_pylist():
         yield {name: milliseconds(value) if isinstance(value, datetime) else value for name, value in row.items()}
 

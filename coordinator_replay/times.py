@@ -119,7 +119,7 @@ _MILLISECOND, _MICROSECOND = timedelta(milliseconds=1), timedelta(microseconds=1
 
 
 def milliseconds(moment: datetime) -> int:
-    """Return a moment as whole milliseconds since 1970.
+    """Return a time as whole milliseconds since 1970, rounded down.
 
     >>> milliseconds(datetime(1970, 1, 1, 0, 0, 1, 999, tzinfo=UTC))
     1000
@@ -128,7 +128,7 @@ def milliseconds(moment: datetime) -> int:
 
 
 def microseconds(moment: datetime) -> int:
-    """Return a moment as microseconds since 1970.
+    """Return a time as microseconds since 1970.
 
     >>> microseconds(datetime(1970, 1, 1, 0, 0, 1, 999, tzinfo=UTC))
     1000999

@@ -320,7 +320,9 @@ class Warehouse:
         start: Time | None = None,
         end: Time | None = None,
     ) -> Owned:
-        """Return the member of a group that owned a partition at a point in time, or all owners in a time range.
+        """Return the owners of a partition in a group, at a point in time or in a time range.
+
+        A share group can have several owners at once.
 
         Args:
             group: id of the group.

@@ -1,4 +1,4 @@
-"""Events in lines of the group coordinator, by the wordings of ``schemas/broker_log``."""
+"""Reading of events from log lines of the group coordinator. ``schemas/broker_log`` has the wordings of these lines."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -27,8 +27,8 @@ class BrokerEvent(NamedTuple):
         epoch: generation, group epoch or leader epoch in the line; for ``PREPARING_REBALANCE`` the generation before
             the rebalance.
         member_count: number of members of the group.
-        reason: the coordinator's reason.
-        client_reason: the client's reason (KIP-800), which may be any text.
+        reason: the reason that the coordinator gave for the event.
+        client_reason: the reason that the client gave (KIP-800), which may be any text.
         duration_ms: duration of loading, or of writing tombstones.
         text: the message, at most 4,096 characters.
     """

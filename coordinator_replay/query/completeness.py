@@ -1,4 +1,4 @@
-"""Notes on missing records, and the log partitions that a group's records are from."""
+"""Notes on records that could not be decoded, and the log partitions that a group's records are from."""
 
 from coordinator_replay.query.group_rows import GROUP_ROWS
 from coordinator_replay.query.tables import Tables

@@ -30,12 +30,14 @@ class TopicConsumer:
     """A client that read a topic, or a group of which only commits show that the group read the topic.
 
     Attributes:
-        how: how the log shows that the client read the topic. ``subscribed``: the client subscribed by name. ``regex``:
-            it subscribed by a regular expression. ``share``, ``streams``: it was a member of such a group.
-            ``assigned``:
-            it owned partitions, but its subscription is not in the log. ``commits``: only commits of the group show
-            that the group read the topic. Such commits come from a consumer that uses ``assign()``, from a tool, or
-            from members that are not on record.
+        how: how the log shows that the client read the topic.
+
+            - ``subscribed``: the client subscribed to the topic by name.
+            - ``regex``: the client subscribed by a regular expression.
+            - ``share``, ``streams``: the client was a member of such a group.
+            - ``assigned``: the client owned partitions, but its subscription is not in the log.
+            - ``commits``: only commits of the group show that the group read the topic. They come from a consumer that
+              uses ``assign()``, from a tool, or from members that are not on record.
         client_id: None for ``commits``, whose records name no client. Also None for a static member if the client id on
             record may belong to an earlier process.
         client_host: None in the same two cases as ``client_id``.

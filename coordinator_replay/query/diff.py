@@ -1,8 +1,7 @@
 """Differences between two points in time of a cluster, or between two clusters at the same time.
 
-The differences are about groups, members, owners and offsets. Between two points in time, the rebalances and findings
-in
-between count as changes, too.
+The differences are about groups, members, owners and offsets. Between two points in time, rebalances and findings also
+count as changes.
 """
 
 import re
@@ -29,14 +28,13 @@ class Change:
             property of the group. ``member``: members of one client and host. ``subscription``: topics of a client.
             ``owner``, ``offset``: owner or committed offset of a partition. ``rebalance``, ``finding``: an event
             between the times.
-        change: ``added``, ``removed`` or ``changed`` for most things. Other values are for
+        change: ``added``, ``removed`` or ``changed`` for most things. Other values:
 
             - offsets: ``advanced``, ``rewound``, ``not moved`` (although other partitions of the topic advanced), or
               ``changed`` (the topic may have been created again),
             - rebalances: ``between``,
             - findings: ``new`` (it began between the times), ``found`` (it was first seen between the times, but may
-              have
-              begun earlier), or ``over`` (it ended between the times). Between two audits, ``new`` and ``found`` are
+              have begun earlier), ``over`` (it ended between the times). Between two audits, ``new`` and ``found`` are
               findings that the first audit had not stored.
         name: name of the client, partition, cause or rule; None for a change of the group itself.
         before: the value at the first time; None if the thing did not exist.

@@ -48,8 +48,8 @@ def read_end_offsets(path: Path, at: datetime | None = None) -> dict[TopicPartit
     Args:
         path: the file.
         at: the point in time; None for the latest time in the file. If the file has several offsets of a partition, the
-            latest offset up to this time counts. Offsets without a time count only for partitions without such an
-            offset.
+            latest offset up to this time counts. Offsets without a time count only for partitions that have no offset
+            with a time.
 
     Raises:
         InputError: the file can't be read, or a line is wrong; the message names the line.

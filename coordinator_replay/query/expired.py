@@ -1,10 +1,9 @@
 """Offsets that expired, are past retention, or expire next.
 
 An audit looks for expiring offsets up to its horizon, a duration after the end of the log. So the table
-``expired_offsets`` lacks offsets that expire later. For other horizons, ``expiring_rows`` applies the audit's rule
-again
-to the offsets in force at the end of the log. The rule uses the retention that the last audit applied. For times after
-the end of the log, it assumes that groups stay as they are.
+``expired_offsets`` lacks offsets that expire later. For other horizons, ``expiring_rows`` applies the audit's rule to
+the offsets in force at the end of the log. The rule uses the retention that the last audit applied. For times after the
+end of the log, the rule assumes that groups stay as they are.
 """
 
 from collections.abc import Sequence

@@ -13,6 +13,6 @@ GROUP_ROWS = """(
         FROM pending_offsets
         WHERE cluster = $cluster {of_groups}
     )"""
-"""Rows that show a group, each with its log partition, times and log offset (``place``). ``own_place`` is the log
-offset
-of the group's own records; it is null for offsets. ``{of_groups}`` limits the rows to some groups."""
+"""Rows that show a group, each with its log partition, its times and its log offset (``place``). ``own_place`` is the
+log
+offset of a record of the group itself, and null for offsets. ``{of_groups}`` limits the rows to some groups."""

@@ -21,7 +21,7 @@ from coordinator_replay.times import LATEST, moment_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupImpact:
-    """Costs of a time range for one group that is concerned.
+    """Costs of a time range for one of the groups concerned.
 
     Attributes:
         rebalances: number of rebalances that touch the range; ``causes`` counts them by cause.

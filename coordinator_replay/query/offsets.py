@@ -167,7 +167,8 @@ class CommittedOffset:
             stable offsets.
         producer_id: producer of the commit that was pending for longest; None if no commit was pending.
         pending_since: the time since which that commit was pending.
-        lag: distance to the end offset of the partition; None if no end offset was given.
+        lag: distance to the end offset of the partition; None if no end offset was given, and in the cases that
+            ``with_lag`` names.
         client_host: host of the owner; None if the host is not on record, or may belong to an earlier process.
         client_id: client id of the owner; None in the same cases as ``client_host``.
     """

@@ -1,10 +1,10 @@
 """Limits for the engine that runs users' statements: it sees the tables, but nothing else of this machine or network.
 
 A statement may come from a wiki, a ticket or a language model. DuckDB itself can read and write any file with the
-rights of the user who runs it, attach databases and load extensions. No kind of statement is harmless by its name: a
-``COPY`` may be inside a ``SELECT``. So the engine gets no folder and no file of this machine. It gets only two file
-systems of our own. The first reads the files of the tables. The second is scratch space, whose files have no names on
-disk.
+rights of the user who runs it, attach databases and load extensions. A statement's first word does not show that the
+statement is harmless: a ``COPY`` may be inside a ``SELECT``. So the engine gets no folder and no file of this machine,
+but only two file systems of our own. One reads the files of the tables. The other is scratch space, whose files have no
+names on disk.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -37,7 +37,7 @@ class TimelineEvent:
         group_type: type of the group; None, like state, epoch and member count, for events that are not the group's
             own.
         log_offset: log offset of the event's record; None for lines of brokers' logs. For a change of the coordinator,
-            the first log offset that is known from the new leader, or None.
+            the first log offset that the new leader is known to have written; None if no such offset is known.
         summary: cause and detail in words; None if there is nothing to add.
         detail: for events of the group, the column ``detail``, parsed from JSON.
         cause: why the group rebalanced, at the event that is linked to the rebalance; None at all other events.
@@ -173,7 +173,7 @@ def timeline_of(
 
 
 def _with_others(events: Sequence[TimelineEvent], others: Iterable[TimelineEvent]) -> list[TimelineEvent]:
-    """Merge events that have a record with events that have none, such as lines of brokers' logs.
+    """Merge events that have a record with events that have none: changes of the coordinator, and lines of logs.
 
     Each event without a record comes before the first event that is later, see ``_is_behind``.
 

@@ -138,7 +138,7 @@ def is_pattern(text: str) -> bool:
 
 
 def _check(pattern: str, known: Iterable[str | None], what: str) -> None:
-    """Check that a name is on record. A pattern passes always.
+    """Check that a name is on record. A pattern always passes.
 
     Raises:
         UsageError: the name is not on record.

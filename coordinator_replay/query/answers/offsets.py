@@ -113,7 +113,7 @@ def _no_offset_note(warehouse: Tables, group: str, topics: Sequence[str], basis:
 def offset_history(
     warehouse: Tables, group: str, topic: str, partition: int | None, start: datetime | None, end: datetime | None
 ) -> Rows[OffsetChange]:
-    """Return every committed offset of a topic or partition, in log order.
+    """Return every committed offset of a topic, or of some of its partitions, in log order.
 
     Args:
         warehouse: the tables to read.

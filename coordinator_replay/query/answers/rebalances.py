@@ -86,8 +86,7 @@ def why_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequen
     """Return the rebalances in progress at a point in time, with explanations.
 
     If a group had no rebalance in progress, return the group's last rebalance before that time. If the next rebalance
-    of
-    the group may have begun by that time, return it, too.
+    of the group may have begun by that time, return it, too.
 
     Args:
         warehouse: the tables to read.

@@ -53,7 +53,12 @@ _LOG = "broker_log"
 
 @dataclass(frozen=True, slots=True)
 class GroupLine:
-    """A line of a broker's log about one or more members of a group."""
+    """A line of a broker's log about one or more members of a group.
+
+    Attributes:
+        event: event of the line; REMOVED_BY_ADMIN for a member that an admin removed.
+        member_id: the member; None if the line has no member id, or lists several members in ``reason``.
+    """
 
     event: str
     logged_at: datetime
