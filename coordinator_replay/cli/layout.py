@@ -236,7 +236,10 @@ class _Fitted:
 
     @cached_property
     def least(self) -> int:
-        """Return the smallest width at which the column still makes sense."""
+        """Return the smallest width that the column may get.
+
+        Numbers are never cut. Ids stay different at this width.
+        """
         if self.is_number or self.column.least is None:
             return self.widest
         least = min(self.column.least, self.widest)
@@ -271,7 +274,7 @@ class _Fitted:
 
     @property
     def wanted(self) -> int:
-        """Return the smallest width of the column beside a whole id. An id is still readable at this width."""
+        """Return the smallest width that the column needs in a line with whole ids. Its own ids stay readable."""
         return self.readable if self.column.is_id else self.least
 
     @property

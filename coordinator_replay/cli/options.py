@@ -199,7 +199,11 @@ class Command(GuardedCommand):
             raise WrongArguments(explained(problem), problem.ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
+        """Run the command.
+
+        Raises:
+            CommandFailure: the command raised an error of this package.
+        """
         try:
             return super().invoke(ctx)
         except CoordinatorReplayError as error:
@@ -301,7 +305,7 @@ def open_warehouse(common: Common, doing: str = "reading the tables") -> "Wareho
 
 
 def warehouse_option(*, is_required: bool) -> Callable[[Function], Function]:
-    """Return the option that names a warehouse."""
+    """Return a decorator that adds the option ``--warehouse`` to a command."""
     return click.option(
         "--warehouse",
         metavar="DIR",

@@ -105,9 +105,9 @@ def terminal_width(*, err: bool = False) -> int | None:
 
 
 def styled(text: str, **style: object) -> str:
-    """Return a text in a style, in the form of click.style.
+    """Return a text with the style that the arguments of ``click.style`` describe.
 
-    Return a plain text where styles are not wanted.
+    Return the text unchanged if the terminal wants no styles.
     """
     return click.style(text, **style) if wants_styles() else text  # type: ignore[arg-type]  # as click names them
 

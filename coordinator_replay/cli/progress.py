@@ -1,4 +1,7 @@
-"""Display of a run's progress: its step and Spark's stages as a bar, or plain lines if there is no terminal."""
+"""Display of a run's progress.
+
+On a terminal, a bar shows the run's current step and Spark's running tasks. Elsewhere, a line is printed for each step.
+"""
 
 import threading
 import time

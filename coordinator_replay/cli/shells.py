@@ -72,7 +72,7 @@ class Bash(BashComplete):
     source_template: ClassVar[str] = _BASH
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[Any]]:
-        """Return candidates.
+        """Return the candidates for what the user has typed.
 
         After an open quote, bash reads no backslash, so return only candidates that need none.
         """

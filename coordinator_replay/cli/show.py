@@ -1,4 +1,4 @@
-"""The commands that explain or draw: reasons, pages, traces. They start no JVM."""
+"""The commands that explain or draw: ``why``, ``report`` and ``trace``. They start no JVM."""
 
 import os
 from collections.abc import Sequence

@@ -7,7 +7,7 @@ from coordinator_replay.query.times import parse_duration
 
 
 def parse_threshold(text: str) -> tuple[str, int]:
-    """Read a threshold.
+    """Return the name and the value of a threshold that a user typed.
 
     The name of a threshold that is a duration may lack ``_ms``. Its value needs a unit.
 

@@ -175,7 +175,7 @@ def scan(
 
 
 def scan_records(data: np.ndarray, batches: np.ndarray) -> tuple[Records, np.ndarray]:
-    """Read records of batches into Arrow arrays.
+    """Return the records of batches in Arrow arrays, and the position at which the reading of each batch stopped.
 
     A malformed batch yields no records and stops at -1.
 
@@ -185,9 +185,6 @@ def scan_records(data: np.ndarray, batches: np.ndarray) -> tuple[Records, np.nda
     Args:
         data: see ``scan``.
         batches: see ``scan``, which changes it.
-
-    Returns:
-        The records, and the position at which the reading of each batch stopped.
     """
     starts, ends, wanted = batches[:3]
     capacity, size = int(wanted.sum()), int((ends - starts).sum())

@@ -215,6 +215,8 @@ def lane_of(
 def _usual_cause(causes: Mapping[str, int]) -> str:
     """Return the most frequent cause. If several causes are the most frequent, return all of them in one text.
 
+    Return a dash if there is no cause.
+
     Args:
         causes: number of rebalances by cause.
     """

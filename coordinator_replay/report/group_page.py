@@ -169,7 +169,7 @@ def _rows(labels: Sequence[str], each: int, most: int) -> Mapping[str, Any]:
 def life_drawing(
     warehouse: Tables, life: GroupLife, start: datetime | None = None, marks: Sequence[Mark] = ()
 ) -> Drawing:
-    """Return the figures of a life.
+    """Return the figures of a life, with their captions and data.
 
     Args:
         warehouse: the tables with the life.

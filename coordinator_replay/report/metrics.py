@@ -259,7 +259,10 @@ _NEEDED = "expiring-offsets-still-needed"
 
 
 def _first_expiries(warehouse: Tables) -> list[tuple[str, datetime]]:
-    """Return for each group when its first still needed offset expires."""
+    """Return each group with the time at which the first of its offsets that are still needed expires.
+
+    Groups without such an offset are left out.
+    """
     names, rows = run_saved_query(warehouse, _NEEDED)
     group, expire_at = names.index("group_id"), names.index("expire_at")
     first: dict[str, datetime] = {}

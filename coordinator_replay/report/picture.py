@@ -32,7 +32,7 @@ _INK, _SOFT, _GRID = "#1d2329", "#5b6570", "#dfe3e8"
 
 
 def svg_of(drawing: Drawing) -> str:
-    """Return a drawing as an SVG file."""
+    """Return a drawing as the text of an SVG file."""
     return _Sheet(drawing).svg()
 
 
@@ -51,7 +51,7 @@ def _text(x: float, y: float, text: str, *, size: float = 12, colour: str = _INK
 
 
 def _wrapped(text: str, size: float) -> Iterator[str]:
-    """Yield the lines of a text as wide as the picture."""
+    """Yield a text in lines that are not wider than the picture."""
     line = ""
     for word in text.split():
         if line and _length(f"{line} {word}", size) > WIDTH - 2 * _EDGE:
@@ -76,7 +76,7 @@ class _Sheet:
         ).x
 
     def svg(self) -> str:
-        """Return the picture as a file."""
+        """Return the picture as the text of an SVG file."""
         drawn = {shown.name: shown for shown in self._drawing.make()}
         self._head()
         self._marks()
@@ -108,7 +108,7 @@ class _Sheet:
             self._line(line, 12, _SOFT)
 
     def _marks(self) -> None:
-        """Draw the reader's marks.
+        """Draw the texts of the times that the reader has marked.
 
         Texts that would overlap go into different rows.
         """

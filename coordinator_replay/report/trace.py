@@ -71,7 +71,7 @@ def _lanes(spans: Iterable[Span]) -> list[list[Span]]:
 
 
 def _tracks(process: int, spans: dict[str, list[Span]], category: str, first: int = _FIRST_TRACK) -> Iterator[Event]:
-    """Yield a track for each name, with its slices. Slices that overlap get further tracks."""
+    """Yield the events of a track for each name. If slices overlap, the name gets further tracks."""
     track = first
     for name, own in spans.items():
         for number, lane in enumerate(_lanes(own)):
@@ -194,7 +194,7 @@ def _unowned_steps(life: GroupLife, clock: Clock) -> Iterator[tuple[int, int]]:
 
 
 def trace_events(life: GroupLife, zone: tzinfo = UTC) -> Iterator[Event]:
-    """Yield the events of a group's life, metadata of each track before its slices."""
+    """Yield the events of a group's life. The metadata of a track come before its slices."""
     clock = Clock(life.start, life.end, zone)
     yield from _named(GROUP_PROCESS, None, f"group {life.group}", 1)
     yield from _named(GROUP_PROCESS, STATE_TRACK, "state", STATE_TRACK)

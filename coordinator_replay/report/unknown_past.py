@@ -23,7 +23,9 @@ def unknown_past(
     start: datetime,
     end: datetime,
 ) -> Sequence[StateBand]:
-    """Return the time ranges before the first record of a group in which it may have existed, as Unknown states.
+    """Return the time ranges before a group's first record in which the group may have existed, as Unknown states.
+
+    Return none if the log proves that the group did not exist, or if a state on record has no begin.
 
     Args:
         warehouse: the tables to read.

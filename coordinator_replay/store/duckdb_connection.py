@@ -27,7 +27,7 @@ MEMORY = "1GB"
 class _Database:
     """One in-memory database.
 
-    Its folder exists only while a cursor is open, because a worker that is killed later can't remove the folder.
+    Its temporary folder exists only while a cursor is open, because a worker that is killed can't remove the folder.
     """
 
     def __init__(self, threads: int | None) -> None:

@@ -156,7 +156,7 @@ class _Upkeep:
     def purge(self, snapshot: Snapshot) -> int:
         """Remove rows of old history from a table, and return the number of removed rows.
 
-        Return 0 for a table that may not lose rows.
+        Return 0 if the table may not lose rows, or if all history is kept.
         """
         if self.upkeep.keep is None or snapshot.table not in PURGED_BY:
             return 0

@@ -1,4 +1,4 @@
-"""One version of a table: its files with their partition values and bounds, as Delta's log has them."""
+"""One version of a table: its files, with the partition values and the lowest and highest values in Delta's log."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

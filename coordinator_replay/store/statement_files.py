@@ -129,7 +129,7 @@ class ScratchFiles(AbstractFileSystem):  # type: ignore[misc]
 
         Raises:
             FileNotFoundError: there is no file of this name to read.
-            PermissionError: DuckDB gives its scratch files other names.
+            PermissionError: this is not a name that DuckDB gives to a scratch file.
         """
         if not PurePosixPath(path).name.startswith(_SPILLED):
             raise PermissionError(f"{path} can't be opened: scratch space is the engine's own")
