@@ -194,7 +194,9 @@ def uncommitted_partitions(new: pa.Table | None, totals: pa.Table, ownership: pa
 
 
 def unreadable_records(quarantine: pa.Table) -> pa.Table:
-    """Return unreadable records, by log partition and error.
+    """Return the number of unreadable records for each log partition and error class, with their times and groups.
+
+    Each unknown kind of record has its own row.
 
     Args:
         quarantine: rows of ``quarantine``.

@@ -190,7 +190,7 @@ def _named_topic(line: str, where: str) -> ClusterTopic | None:
 
 
 def from_metadata(records: Iterable[TopicRecord]) -> Iterator[ClusterTopic]:
-    """Yield names, partition counts and their times from records of the metadata log."""
+    """Yield the topics that records of the metadata log name, with partition counts and the times of changes."""
     by_topic: dict[str, list[TopicRecord]] = defaultdict(list)
     for record in records:
         by_topic[record.topic_id].append(record)

@@ -118,7 +118,10 @@ def log_records(lines: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _row(line: bytes) -> dict[str, Any]:
-    """Return a line as a row of ``LOG_RECORD``, with its topic."""
+    """Return a line as a row of ``LOG_RECORD``, with an additional field ``topic``.
+
+    A line that can't be read becomes a row of damage.
+    """
     row: dict[str, Any] = {"topic": TOPIC}
     try:
         raw = orjson.loads(line)
