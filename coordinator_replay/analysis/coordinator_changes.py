@@ -68,9 +68,11 @@ class CoordinatorLine(NamedTuple):
 class CoordinatorChange:
     """A row of table ``coordinator_changes``. Times are in milliseconds since 1970.
 
+    Fields that are not described here are as in the table.
+
     Attributes:
-        elected_at: time of the election. If it is not on record, the time of the first trace: a line of the new
-            leader's log, or the first record of the leader epoch.
+        elected_at: time of the election. If this time is not on record, it is the time of a line of the new leader's
+            log, or of the first record of the leader epoch.
         is_exact: whether ``elected_at`` is the time of the election.
         broker: the new leader; NO_LEADER if the partition has no leader, None if no source names it.
         unloaded_at: time at which the previous leader had unloaded the partition.
@@ -149,8 +151,8 @@ def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: i
     """Return whether a line of a broker's log can be true, given the records of its log partition.
 
     A leader epoch begins after the first records of earlier epochs, and before its own records and those of later
-    epochs. Once it has begun, no leader of an earlier epoch writes. So the line is wrong if the log has records after
-    the line's time, but neither the log nor the controller's records have this epoch or a later one.
+    epochs. Once it has begun, no leader of an earlier epoch writes. So if the log has records after the line's time,
+    this epoch or a later one must be in the log or in the controller's records. Otherwise the line is wrong.
 
     Args:
         line: the line to check.

@@ -4,9 +4,9 @@ The row of an interval or a rebalance is returned when it is over. ``finish`` re
 log, with null for their end. A later run that continues from ``snapshot`` returns these rows again under the same keys.
 It does so when the interval or rebalance is over, or else at the end of its log.
 
-The cleaner may have removed records that are newer than the older dumps, before a newer dump was taken. Then
-``interrupt`` continues the group from the records that the newer dump still has. These are the last records of their
-keys, which the cleaner keeps.
+Before a newer dump was taken, the cleaner may have removed records that no older dump has. Then ``interrupt`` continues
+the group from the records that the newer dump still has. These are the last records of their keys, which the cleaner
+keeps.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -8,8 +8,8 @@ two steps of a cooperative rebalance, and in an Empty group. Members of streams 
 the source topics. Members of a share group own partitions together.
 
 A partition is *without an owner* while nobody owns it and the group has members that subscribe to its topic. If no
-member subscribes to the topic, the group does not miss the partition. This is the only definition: columns ``unowned``
-and ``unowned_ms`` have these times, and all code that counts, sums up or draws them reads these columns.
+member subscribes to the topic, the group does not miss the partition. This is the only definition. The columns
+``unowned`` and ``unowned_ms`` have these times, and all other code reads these columns.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -129,7 +129,7 @@ class Handover(NamedTuple):
 class SharedChange(NamedTuple):
     """A change in a rebalance of a share group.
 
-    A member took or gave up a partition that other members own as well.
+    A member took (``is_taken``) or gave up a partition that other members own as well.
     """
 
     member_id: str
@@ -484,7 +484,7 @@ class OwnershipReplay:
     def _change_shared(self, key: Key, change: SharedChange, at_ms: int | None) -> None:
         """Note that a member took or gave up a partition that other members own.
 
-        Two opposite changes are a handover.
+        If another member did the opposite in the same rebalance, note a handover.
         """
         changes = self.shared.setdefault(key, [])
         own = next((other for other in changes if other.member_id == change.member_id), None)
@@ -593,9 +593,9 @@ def _sorted(by_partition: dict[Key, Value]) -> dict[Key, Value]:
 
 
 def join_done(joined_ms: int | None, at_ms: int | None, last_ms: int | None) -> int | None:
-    """Return the end of a classic join phase.
+    """Return the end of a classic join phase; None if the record has no time.
 
-    The result is not before the group's previous operation, and not after the record. Without a
+    The result is not before the group's previous operation, and not after the time of the record. Without a
     ``currentStateTimestamp``, return the time of the record.
 
     Args:

@@ -19,7 +19,7 @@ on record, so ``started_at`` and ``duration_ms`` are null, and there are two bou
 Joins and leaves count for the first rebalance that begins with or after them. The time in which a partition has no
 owner counts for the rebalance in which the partition was revoked. The row of a rebalance is final when the next
 rebalance has ended as well, because until then its revoked partitions may still have no owner. If the cause is not
-certain, the row also waits for HINDSIGHT_MS (an hour), in which a later rebalance may show more about the cause
+certain, the row also waits for HINDSIGHT_MS (an hour): a later rebalance in this time may show more about the cause
 (``reasons.hindsight``).
 """
 
@@ -104,7 +104,7 @@ BEGINS_OR_ENDS = GENERATIONS | ENDS | BEGINS
 
 @dataclass(slots=True)
 class OpenRebalance:
-    """A rebalance that may still change.
+    """A rebalance that may still change. Fields that are not described here are columns of ``rebalances``.
 
     Attributes:
         attempts: number of generations since the last one on record; 1 if no generation failed in between.

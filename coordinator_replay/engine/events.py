@@ -2,8 +2,8 @@
 
 The events of one operation of the coordinator are made together, after its last record: clients never see the state
 between two records of an operation. The events of an operation have the order of their records. Each event starts in
-the state in which the event before it ended. If the operation changes the group's state, one event carries the change
-(``operation_events.NAMES_THE_STATE``). Only the creation and the deletion of the group are other changes of state.
+the state in which the event before it ended. If the operation changes the group's state, one of its events carries the
+change (``operation_events.NAMES_THE_STATE``). The events of a group's creation and deletion always change the state.
 """
 
 from collections.abc import Callable, Mapping

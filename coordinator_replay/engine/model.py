@@ -183,6 +183,7 @@ class Current(NamedTuple):
         pending: partitions that the member still owns and must give up.
         assigned_epochs: epoch at which each partition in ``assigned`` was assigned, in the same order; empty if the
             record has no epochs.
+        standby: standby tasks of a streams group. Only streams groups fill the fields of standby and warm-up tasks.
         assignment_bytes: the assignment of a classic member as its leader wrote it, in base64.
         missing: ``missing_before`` of the assignment's record.
     """

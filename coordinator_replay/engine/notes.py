@@ -17,9 +17,9 @@ Group = ClassicGroup | ModernGroup
 
 
 class Note(NamedTuple):
-    """A future event.
+    """A future event, with the fields that are not the same for all events of an operation (see ``Event``).
 
-    It has all fields of the event except the states before and after the event.
+    The states before and after the event come later.
     """
 
     kind: EventKind
@@ -32,7 +32,15 @@ class Note(NamedTuple):
 
 @dataclass(slots=True)
 class MemberChange:
-    """A member before and after the operation, with the offsets at which its parts were written."""
+    """A member before and after the operation, with the log offsets of the operation's records about the member.
+
+    Attributes:
+        before: None if the member is new.
+        after: None if the member was removed.
+        subscription_at: log offset of the last record of its subscription; without such a record, ``last_at``.
+        current_at: log offset of the last record of its current assignment; None if there is none.
+        last_at: log offset of the last record about the member.
+    """
 
     before: Member | None
     after: Member | None

@@ -85,7 +85,16 @@ class Header:
 
 @dataclass(slots=True)
 class Touch:
-    """A member before the operation, and the offsets at which the operation wrote the member and each of its parts."""
+    """A member before the operation, and the log offsets of the operation's last records about the member.
+
+    Attributes:
+        before: None if the member is new.
+        last_at: log offset of the last record of any kind.
+        target_before: the member's target before the operation, even if the member is new.
+        subscription_at: log offset of the last record of its subscription; None if there is none.
+        current_at: the same for its current assignment.
+        target_at: the same for its target assignment.
+    """
 
     before: Member | None
     last_at: int
@@ -103,8 +112,8 @@ class Operation:
 
     Attributes:
         phase: the place of the operation's last record in the order (see ``PHASE``).
-        is_exact: False in two cases: records may be missing before or inside the operation, or the operation broke a
-            rule that only missing records explain.
+        is_exact: False if records may be missing before or inside the operation. Also False if the records contradict
+            each other, and missing records can explain this (see ``rules``).
         missing: ``missing_before`` of the operation's last record.
         before: the group before the operation; None if the group did not exist.
         members: the members that the operation touched.

@@ -238,7 +238,7 @@ def assign_partitions(
 ) -> list[tuple[str, int, str, str]]:
     """Move partitions between owners.
 
-    First revoke all partitions, then assign all.
+    First take away the partitions that members have lost, then assign the partitions that members have got.
 
     Args:
         owners: owner by topic and partition; changed in place.

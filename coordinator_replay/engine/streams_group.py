@@ -52,7 +52,12 @@ STATES: Sequence[StateRule] = (EMPTY, NOT_READY, ASSIGNING, RECONCILING, STABLE)
 
 @dataclass(eq=False)
 class StreamsGroup(ReconcilingGroup):
-    """The replayed state of one streams group."""
+    """The replayed state of one streams group.
+
+    Attributes:
+        topology: None if no record has a topology.
+        validated_topology_epoch: epoch of the topology that was validated; NOT_VALIDATED if no record has it.
+    """
 
     states = STATES
     group_type = GroupType.STREAMS

@@ -216,9 +216,10 @@ def open_blobs(kind: str, value: Mapping[str, Any] | None) -> Mapping[str, Any] 
     """Return the value of a record for the engine: with the decoded fields of each blob next to the blob.
 
     Members in a ``GroupMetadata`` value gain ``subscriptionFields`` and ``assignmentFields``. Both are None if the
-    group's protocol type is not ``consumer``. If a consumer group has a classic member, the protocols of this member
-    gain ``metadataFields``, in the blob's own version only: there, a coordinator refuses a blob that ends before the
-    fields of its version. A field is None if its blob is empty or can't be read. Other values are returned unchanged.
+    group's protocol type is not ``consumer``. Protocols of a classic member in a consumer group gain
+    ``metadataFields``. This field needs a blob with all fields of its version, because in a consumer group the
+    coordinator refuses a shorter blob. A field is None if its blob is empty or can't be read. Other values are returned
+    unchanged.
     """
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""Removals of offsets in brokers' logs, and the writes of tombstones that these lines report.
+"""Lines of brokers' logs about removed offsets, and the writes of tombstones that these lines report.
 
 A line of a newer coordinator names its log partition, but not the written records. If retention removed the offsets,
 the line does not name their groups either. So a line belongs to a write if its log partition, time and number agree
@@ -121,8 +121,8 @@ A name is a group, a partition of a topic, or ``GROUP/TOPIC-PARTITION``.
 def read_removals(lines: Iterable[tuple[int | None, GroupLogLine]]) -> list[Removed]:
     """Return the facts of lines about removals. Lines about other things are left out.
 
-    If several brokers log the removal of the same topics within SLACK_MS and name no log partition, their lines become
-    one, with the sum of their numbers.
+    Several brokers may log that the same topics were deleted, within SLACK_MS and without a log partition. Their lines
+    become one, with the sum of their numbers.
 
     Args:
         lines: lines of brokers' logs, each with the log partition that it names.

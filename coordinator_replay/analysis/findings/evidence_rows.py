@@ -77,7 +77,13 @@ class LargeRecord(TypedDict):
 
 
 class QuietTime(TypedDict):
-    """A time between two records of a Stable group with members: ``Evidence.QUIET``."""
+    """A time between two records of a Stable group with members: ``Evidence.QUIET``. Offset commits don't count.
+
+    Attributes:
+        offset: log offset of the record before this time.
+        at: begin of this time.
+        until: end of this time.
+    """
 
     group_type: str
     epoch: int
@@ -99,7 +105,11 @@ class GroupCommits(TypedDict):
 
     Attributes:
         unproven: number of commits that may or may not be transactional. Sums of an earlier release lack this number.
+        last_offset: log offset of the last commit.
         most_a_minute: largest number of commits in a minute, as the mean of the partitions committed in that minute.
+        hot_minutes: number of minutes with too many commits (``Thresholds.hot_commits_per_minute``).
+        hot_from: time of the first commit in such a minute.
+        hot_to: time of the last commit in such a minute.
         active: time ranges in which the group committed without a pause.
     """
 
@@ -143,7 +153,7 @@ class PastExpiry(TypedDict):
     """A past time in which an offset was about to expire or past retention, or no member subscribed to its topic.
 
     Attributes:
-        at: the time at which the offset was to expire.
+        at: the time at which the offset was to expire; if the status is ABANDONED, the same as ``since``.
         since: begin of the period in which the offset had this status.
         until: end of that period.
     """
@@ -201,7 +211,12 @@ class PartitionCommits(TypedDict):
 
 
 class Stall(TypedDict):
-    """A partition whose commits have stopped, with the usual time between two commits."""
+    """A partition whose commits have stopped, with the usual time between two commits.
+
+    Attributes:
+        from_offset: log offset of the last commit.
+        owned_from: begin of the present ownership; None if no record has it.
+    """
 
     partition: int
     last_at: int
@@ -231,6 +246,7 @@ class Jump(TypedDict):
     """A commit that advanced its partition much further than other commits do.
 
     Attributes:
+        from_offset: log offset of the commit.
         usual: the mean distance by which the other commits advanced the partition.
     """
 
@@ -261,8 +277,10 @@ class Burst(TypedDict):
     """Commits in quick succession.
 
     Attributes:
+        first_offset: log offset of the first commit.
         furthest: the largest distance by which a commit went back.
         partitions: numbers of the partitions.
+        last: the newest commit.
     """
 
     log_partition: int
@@ -304,6 +322,7 @@ class LongTransaction(TypedDict):
     """A transaction whose commits waited long for its marker: ``Evidence.PENDING``.
 
     Attributes:
+        from_offset: log offset of the transaction's first commit.
         ended_at: time of the marker that ended the transaction; None if no marker has ended it.
         partitions: number of partitions that the transaction committed.
         topic: the topic that the transaction committed; None if it committed several.
@@ -341,7 +360,12 @@ class OffsetExpiry(TypedDict):
 
 
 class UncommittedTime(TypedDict):
-    """A past time in which a partition had an owner and no commit yet: ``Evidence.UNCOMMITTED``."""
+    """A past time in which a partition had an owner and no commit yet: ``Evidence.UNCOMMITTED``.
+
+    Attributes:
+        at: begin of this time.
+        until: end of this time: the first commit, or the end of the ownership.
+    """
 
     topic: str
     partition: int
@@ -480,8 +504,8 @@ class MovedGroups(TypedDict):
     Attributes:
         moves: some of the moves.
         groups: number of groups that moved.
-        overlaps_until: the time up to which brokers with the old partition count and brokers with the new one both
-            wrote; None if these times do not overlap.
+        overlaps_until: brokers with the old partition count still wrote after brokers with the new one had begun. This
+            is the end of that time; None if there was no such time.
     """
 
     moves: list[NamedMove]

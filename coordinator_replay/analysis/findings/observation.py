@@ -29,6 +29,8 @@ class Observation(NamedTuple):
         last_ms: end of the observation; None if it still holds, or if no record has the end.
         needed_ms: how long an open observation must have lasted at the end of the log to be a finding.
         goes_on_ms: how long the observation holds after ``last_ms`` if no later record ends it; None means for ever.
+        partition: log partition of the record that shows the observation, or None; ``offset`` is its log offset.
+        topic_partition: the partition of ``topic`` that the observation is about; None if it is about several or none.
         detail: numbers and names for the message, fit for JSON.
         joins_ms: an earlier observation that ended less than this time before the begin of this one belongs to the same
             finding.

@@ -276,7 +276,7 @@ class Part(NamedTuple):
 
 
 def disjoint_subscriptions(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Yield times in which a group has several parts without a common topic.
+    """Yield times in which the members of a group form several parts without a common topic (see ``Part``).
 
     An observation lasts as long as there are several parts, even if the parts change.
     """

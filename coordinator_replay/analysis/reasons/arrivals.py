@@ -15,7 +15,7 @@ from coordinator_replay.engine.model import GroupType, Member
 from coordinator_replay.times import elapsed_ms
 
 RETURN_MS = 300_000
-"""The time after a removal within which a client counts as restarted. A longer timeout of its own extends this time."""
+"""The time after a removal within which a client counts as restarted. A longer timeout of the member extends it."""
 
 
 class Return(NamedTuple):

@@ -56,6 +56,8 @@ class Conversion(NamedTuple):
     """A change of a group's type, and the place of its first record.
 
     Attributes:
+        old: the group's type before.
+        new: the group's type after.
         has_tombstone: whether a tombstone of the old type is on record. Without a tombstone, Kafka may have forgotten
             the old group and begun a new one.
     """

@@ -176,7 +176,10 @@ def _join_reason(situation: Situation, cause: Cause) -> JoinReason:
 
 
 def _delay_ms(situation: Situation, topics: Sequence[str]) -> int | None:
-    """Return the time from the change of these topics to the rebalance that it caused; None if it is not on record."""
+    """Return the time from the change of these topics to the rebalance that the change caused.
+
+    Return None if no such change is on record.
+    """
     changes = situation.changes_since(set(topics))
     if not changes and situation.group_type is GroupType.CLASSIC:
         changes = between(situation.topic_changes, topics, None, situation.started_ms)[-1:]
