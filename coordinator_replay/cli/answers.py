@@ -218,7 +218,7 @@ def show_part(
 
     Args:
         common: the output form.
-        answers: the rows.
+        answers: the rows, with an attribute for each column.
         most_lines: largest number of lines of the table.
         what: a word for one row.
         columns: the columns to print; None for the columns of the rows' class.
@@ -256,7 +256,7 @@ def show_screen(
     Args:
         common: the output form.
         shown: the columns.
-        answers: the rows.
+        answers: the rows, with an attribute for each column.
         what: a word for one row.
         beside: sentences that the caller prints above or below the table, for which the screen keeps room.
         shared_with: number of rows of another table on the same screen.

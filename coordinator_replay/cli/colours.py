@@ -26,7 +26,7 @@ _WORDS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
 
 
 def style_of(column: str, word: str) -> Mapping[str, object] | None:
-    """Return the style of a word in a column, in the form of click.style.
+    """Return the style of a word in a column, as arguments of ``click.style``.
 
     Return None if the word does not stand out.
     """

@@ -1,4 +1,4 @@
-"""The command that keeps a warehouse in good order."""
+"""The command ``maintain``, which compacts the tables of a warehouse and removes files that are not needed."""
 
 from dataclasses import astuple
 from datetime import timedelta

@@ -246,7 +246,7 @@ def print_text(text: str, *, indent: str = "", style: Mapping[str, object] | Non
     Args:
         text: text to print; control characters are shown, not obeyed.
         indent: the indentation of each line.
-        style: style of the text, in the form of click.style.
+        style: style of the text, as arguments of ``click.style``.
         err: whether to print on standard error.
     """
     end_waiting()

@@ -24,7 +24,7 @@ SHORTEST_RECORD = 7
 
 @called
 def _long_varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
-    """Read a zigzag number of any length, see ``_varint``."""
+    """Read a zigzag number of any number of bytes. Return the number and its end, see ``_varint``."""
     value = np.int64(0)
     shift = np.int64(0)
     while 0 <= position < end:

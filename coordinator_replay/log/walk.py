@@ -86,7 +86,7 @@ class Walk:
     """One pass over a file.
 
     Args:
-        window: the file.
+        window: the window over the file.
         max_batch_bytes: a larger entry is damage, and is not loaded into the window.
         skip: offsets audited before.
     """
@@ -370,7 +370,7 @@ class _Search:
         return int.from_bytes(self._window.view[at + 8 : at + LOG_OVERHEAD], "big") + LOG_OVERHEAD
 
     def _move_to(self, at: int, needed: int) -> None:
-        """Move the window to ``at``, where the search goes on."""
+        """Move the window to ``at``, from where the search continues."""
         if self._saved is None:
             self._saved = bytes(self._window.view[self._start : self._start + DAMAGE_VALUE_LIMIT])
         self._window.advance(at, needed)

@@ -1,4 +1,4 @@
-"""A window over a segment file: only the bytes that are needed at once are in memory.
+"""A window over a segment file, so that only a part of the file is in memory.
 
 A file may be gzip'ed as a whole, because people pack dumps before they send them. Positions are then in the plain file.
 """

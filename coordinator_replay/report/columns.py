@@ -20,7 +20,7 @@ EXACT = 2**53
 class Clock:
     """Conversion of times for a page.
 
-    Times become milliseconds since the start of the page, within its range, or words in the page's zone.
+    It turns a time into milliseconds since the page's start, or into text in the page's zone.
 
     Args:
         start: begin of the page's time range.

@@ -17,8 +17,8 @@ class Gap(NamedTuple):
     """A time in which nobody owned a partition, in milliseconds since 1970.
 
     Attributes:
-        since_ms: begin of the time.
-        until_ms: end of the time.
+        since_ms: time from which nobody owned the partition.
+        until_ms: time at which it got an owner, or the end of the picture.
         before: the ownership that ended before the gap.
         is_lower_bound: whether the true gap was longer, by a time that is not on record.
     """

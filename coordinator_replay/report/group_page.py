@@ -132,7 +132,7 @@ def _words_of(departed: Sequence[LoggedDeparture]) -> dict[Any, str]:
 
 
 def life_data(life: GroupLife, clock: Clock, members: MemberIdentities) -> Mapping[str, Any]:
-    """Return the data of a life's figures for the page's script: columns of each source, rows of each figure."""
+    """Return data for the page's script: figures to hide, the columns of each source, and the rows of each figure."""
     partitions = [neutral(f"{topic}-{number}") for topic, number in partitions_of(life)]
     return {
         "hidden": [] if moving_lines(life) else ["offsets"],

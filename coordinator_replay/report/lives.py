@@ -234,7 +234,7 @@ class _Reading:
         self._counts = self._rows(life_statements.COMMIT_COUNTS) if with_offsets else {}
 
     def _rows(self, statement: str, **more: object) -> Mapping[str, list[tuple[Any, ...]]]:
-        """Return rows by group, without the group's name."""
+        """Return the rows of a statement by group id. The rows lack their first column, which is the group id."""
         most = self._limits.intervals
         return self._warehouse.rows_by_group(statement, self._groups, most=most, **self._range, **more)
 

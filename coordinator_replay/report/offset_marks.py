@@ -70,7 +70,7 @@ def _note(line: OffsetLine) -> str:
 def _points(line: OffsetLine) -> tuple[list[int], list[int | None]]:
     """Return the times and offsets of a line. A missing offset interrupts the line.
 
-    If no commit follows an offset, the line goes on to the end of the offset.
+    If no commit follows an offset, the line ends when the offset was removed, or at the end of the life.
     """
     times: list[int] = []
     offsets: list[int | None] = []

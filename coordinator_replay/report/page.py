@@ -32,9 +32,9 @@ _SCRIPTS = ("axis.js", "lanes.js", "tables.js", "image.js", "figures.js", "start
 
 
 def _shown(value: object) -> object:
-    """Return a value in the form for a template: text without characters that control a browser.
+    """Return a value as a template shows it: text without control characters.
 
-    Markup of our own stays as it is.
+    Markup of this package stays as it is.
     """
     return value if hasattr(value, "__html__") else neutral(str(value))
 

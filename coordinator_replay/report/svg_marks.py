@@ -59,7 +59,7 @@ def drawn_marks(glyph: Any, values: Values, frame: Frame, hatching: str) -> Iter
 
     Args:
         glyph: a glyph of Bokeh, with a number or a column for each property.
-        values: the columns.
+        values: the columns of the glyph's source.
         frame: the part of the picture that gets the marks.
         hatching: the begin of the ids of patterns; an id ends with the digits of the pattern's colour.
     """

@@ -1,4 +1,4 @@
-"""New columns for tables that an older release has made."""
+"""Changes of a table that an older release has made: new columns, and the list of columns with bounds."""
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema

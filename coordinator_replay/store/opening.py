@@ -35,7 +35,7 @@ def check_place(uri: str) -> None:
 
 
 def delta_uri(uri: str) -> str:
-    """Return a path or URI as ``deltalake`` takes it.
+    """Return a path or URI in the form that ``deltalake`` opens.
 
     Special characters of a path are escaped, because ``deltalake`` reads a path like a URL.
     """
