@@ -179,12 +179,14 @@ class Warehouse:
     def chosen_groups(
         self, typed: Sequence[str], *, at: Time | None = None, is_all: bool = False, who: Who = EVERYONE
     ) -> list[str]:
-        """Return the groups that names, patterns with ``*`` and conditions choose at a point in time, sorted by name.
+        """Return the names of the groups that a user chose by names, by patterns with ``*`` or by conditions.
 
-        If there are only names, return them in their order, without a check that the groups exist.
+        Patterns and conditions choose from the groups at a point in time; the result is sorted. If the user gave only
+        names,
+        return these in their order, without a check that the groups exist.
 
         Args:
-            typed: names and patterns.
+            typed: names and patterns; if empty, the conditions alone choose.
             at: the point in time; the end of the log if None.
             is_all: choose from all groups, whatever ``typed`` names.
             who: conditions that the groups must meet, too.
@@ -345,14 +347,14 @@ class Warehouse:
         return Owned(answer.content, answer.notes, answer.basis)
 
     def owned_partitions(self, group: str, topic: str, partition: int | None = None) -> tuple[str, tuple[int, ...]]:
-        """Return the topic and the partitions in a text like ``orders``, ``orders-4`` or ``orders:0,1``.
+        """Return the topic and the partitions that a text like ``orders``, ``orders-4`` or ``orders:0,1`` names.
 
         Args:
             group: id of the group.
             topic: the text that the user typed. If it names only a topic or its id, the result has the partitions of
                 the topic from the lowest to the highest that the group owned. If the group owned none, the result has
                 partition 0: ``owner`` explains what is wrong.
-            partition: the partition, if it was given separately from the topic.
+            partition: the partition, if the user gave it separately; then the text is only the topic.
         """
         return questions.owned_partitions(self._tables, group, topic, partition)
 
@@ -558,7 +560,7 @@ class Warehouse:
 
         Args:
             group: a classic or consumer group.
-            alternatives: settings to try by Kafka's names, one mapping for each alternative. If there is no mapping,
+            alternatives: settings to try, under Kafka's names, one mapping for each alternative. If there is no mapping,
                 ``without_restarts`` and ``members`` make a single alternative.
             start: begin of the time range, included; None begins at the group's first record.
             end: end of the time range, excluded; None ends after the group's last record.
@@ -594,7 +596,7 @@ class Warehouse:
         For the first ten groups, ``ranges`` has the lowest and the highest possible values. It is null for all others.
 
         Args:
-            alternative: settings to try by Kafka's names.
+            alternative: settings to try, under Kafka's names.
             start: begin of the time range, included; None begins at each group's first record.
             end: end of the time range, excluded; None ends after the last record of the log.
             without_restarts: simulate without restarts: a client that left and came back stays in the group.

@@ -1,4 +1,4 @@
-"""Readers of a topic: clients that subscribed to it or owned its partitions, and groups that committed its offsets."""
+"""Readers of a topic: clients that subscribed to the topic or owned partitions, and groups with commits alone."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -368,7 +368,7 @@ def _subscribed(change: Change) -> Sequence[str]:
 def _detail(changes: Sequence[Change]) -> str:
     """Return a single change in words, or the names of several changed things.
 
-    For several offsets, add the sum of their differences.
+    For several offsets, add the sum of their differences. For rebalances, return the number of each cause.
     """
     first = changes[0]
     if first.what == "rebalance":

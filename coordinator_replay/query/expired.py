@@ -48,6 +48,8 @@ def applied_retention(warehouse: Tables) -> Retention:
 def expiring_rows(warehouse: Tables, group: str | None, within: timedelta, columns: str) -> list[tuple[Any, ...]]:
     """Return offsets in force that are past retention, or will be within a horizon, the earliest first.
 
+    Offsets from an earlier release may lack the rule. They are left out, and a note of the warehouse counts them.
+
     Args:
         warehouse: the tables to read.
         group: only offsets of this group; None for all groups.
@@ -93,7 +95,7 @@ def looked_until(warehouse: Tables, within: timedelta | None) -> datetime | None
 
 
 def looked_note(until: datetime | None, *, is_chosen: bool, has_none: bool) -> str | None:
-    """Return a note on how far ahead offsets were looked for.
+    """Return a note on the time up to which expiring offsets were looked for; None if this time is not known.
 
     Args:
         until: the result of ``looked_until``.

@@ -128,7 +128,7 @@ _DASHED = re.compile(r"(.+)-(\d+)")
 
 
 def partitions_asked(text: str, known: Collection[str]) -> tuple[str, tuple[int, ...]]:
-    """Return the topic and the partitions in a text like ``orders``, ``orders:0,1`` or ``orders-4``.
+    """Return the topic and the partitions that a text like ``orders``, ``orders:0,1`` or ``orders-4`` names.
 
     An empty tuple of partitions stands for all partitions of the topic. A text like ``orders-4`` names partition 4 only
     if there is a topic ``orders`` and no topic ``orders-4``.

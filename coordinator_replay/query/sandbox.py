@@ -35,7 +35,7 @@ _REFUSED = "without --allow-files, statements read the tables and touch no files
 
 @contextmanager
 def named_files(connection: duckdb.DuckDBPyConnection) -> Iterator[Callable[[Iterable[str]], list[str]]]:
-    """Let an engine open files of tables for reading, and scratch files, until the block ends.
+    """Let an engine open files of tables for reading, and scratch files. Close the engine at the end of the block.
 
     Yields:
         A function that takes paths or URIs of files, and returns the names under which the engine can open these files.

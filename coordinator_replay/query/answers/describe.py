@@ -19,7 +19,7 @@ from coordinator_replay.query.unread_subscriptions import unexpiring_note, unrea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAnswer(Answered[Description]):
-    """A group and its members.
+    """The answer to ``describe``: a group and its members.
 
     Attributes:
         of_members: the notes about single members, which say nothing about the group itself.
@@ -29,7 +29,7 @@ class GroupAnswer(Answered[Description]):
 
 
 def describe(warehouse: Tables, group: str, at: datetime | None) -> GroupAnswer:
-    """Return a group and its members.
+    """Return a group and its members at a point in time.
 
     Args:
         warehouse: the tables to read.

@@ -75,13 +75,15 @@ def deleted_groups(warehouse: Tables, at: datetime | None, *, types: Sequence[st
 
 
 def chosen_groups(warehouse: Tables, typed: Sequence[str], at: datetime | None, *, is_all: bool, who: Who) -> list[str]:
-    """Return the groups that names, patterns with ``*`` and conditions choose at a point in time, sorted by name.
+    """Return the names of the groups that a user chose by names, by patterns with ``*`` or by conditions.
 
-    If there are only names, return them in their order, without a check that the groups exist.
+    Patterns and conditions choose from the groups at a point in time; the result is sorted. If the user gave only
+    names,
+    return these in their order, without a check that the groups exist.
 
     Args:
         warehouse: the tables to read.
-        typed: names and patterns.
+        typed: names and patterns; if empty, the conditions alone choose.
         at: the point in time; the end of the log if None.
         is_all: choose from all groups, whatever ``typed`` names.
         who: conditions that the groups must meet, too.

@@ -35,14 +35,14 @@ def owners_in_range(
 
 
 def owned_partitions(warehouse: Tables, group: str, topic: str, partition: int | None) -> tuple[str, tuple[int, ...]]:
-    """Return the topic and the partitions in a text like ``orders``, ``orders-4`` or ``orders:0,1``.
+    """Return the topic and the partitions that a text like ``orders``, ``orders-4`` or ``orders:0,1`` names.
 
     Args:
         warehouse: the tables to read.
         group: id of the group.
         topic: the text that the user typed. If it names no partition, the result has the partitions of the topic from
             the lowest to the highest that the group owned. If the group owned none, the result has partition 0.
-        partition: number of the partition, if it was given separately from the topic.
+        partition: number of the partition, if the user gave it separately; then the text is only the topic.
     """
     owned = owned_topics(warehouse, group)
     if partition is not None:

@@ -27,7 +27,7 @@ def rebalances(
     last: int | None,
     who: Who,
 ) -> Rows[Rebalance]:
-    """Return the rebalances of groups.
+    """Return the rebalances of groups in a time range.
 
     Args:
         warehouse: the tables to read.

@@ -30,7 +30,7 @@ class Table:
 def sql(
     warehouse: Tables, statement: str, parameters: Mapping[str, Any], *, allow_files: bool, timeout: timedelta | None
 ) -> Answered[Table]:
-    """Return the answer of a statement.
+    """Return the answer to an SQL statement over the tables.
 
     Args:
         warehouse: the tables to read.
@@ -75,7 +75,7 @@ def _reads_every_cluster(warehouse: Tables, statement: str) -> bool:
 
 
 def saved(warehouse: Tables, query: str, values: Mapping[str, str], *, timeout: timedelta | None) -> Answered[Table]:
-    """Return the answer of a saved query.
+    """Return the answer to a saved query.
 
     Args:
         warehouse: the tables to read.

@@ -134,7 +134,7 @@ class JoinPhase:
 def join_phases(
     warehouse: Tables, partitions: Mapping[str, int | None], at: datetime | None = None, *, group: str | None = None
 ) -> dict[str, JoinPhase]:
-    """Return the rebalances that were in progress at a point in time as brokers' logs show them, by group.
+    """Return, by group, the rebalances that brokers' logs show to be in progress at a point in time.
 
     Args:
         warehouse: the tables to read.
