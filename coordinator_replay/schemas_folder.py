@@ -14,10 +14,10 @@ from coordinator_replay.errors import DefinitionError
 
 @cache
 def schemas_folder() -> Traversable:
-    """Return the folder with ``records/`` and ``tables/``.
+    """Return the folder ``schemas``, which has the folders ``records`` and ``tables``.
 
     Raises:
-        DefinitionError: neither place has the folder, so the installation is broken.
+        DefinitionError: the folder is neither inside the package nor next to it, so the installation is broken.
     """
     for folder in (files("coordinator_replay") / "schemas", Path(__file__).resolve().parents[1] / "schemas"):
         if (folder / "records").is_dir():

@@ -68,7 +68,7 @@ def filled_places(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Sequen
 def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Return the first MOST_ROWS rows as an HTML table.
 
-    If there are more rows, a paragraph below the table says how many.
+    If there are more rows, a paragraph below the table says how many rows there are in all.
 
     Columns that are empty in all these rows are left out, unless all columns are empty.
     """

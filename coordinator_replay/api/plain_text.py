@@ -20,7 +20,7 @@ def _cell(value: Any) -> str:
 def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
     """Return a heading and the first MOST_ROWS rows as aligned lines; nothing if there are no rows.
 
-    If there are more rows, the last line says how many.
+    If there are more rows, the last line says how many rows are left out.
 
     Columns that are empty in all these rows are left out, unless all columns are empty.
     """

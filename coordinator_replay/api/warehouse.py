@@ -560,8 +560,8 @@ class Warehouse:
 
         Args:
             group: a classic or consumer group.
-            alternatives: settings to try, under Kafka's names, one mapping for each alternative. If there is no mapping,
-                ``without_restarts`` and ``members`` make a single alternative.
+            alternatives: settings to try, under Kafka's names; one mapping for each alternative. If there is no
+                mapping, ``without_restarts`` and ``members`` make a single alternative.
             start: begin of the time range, included; None begins at the group's first record.
             end: end of the time range, excluded; None ends after the group's last record.
             without_restarts: simulate every alternative without restarts: a client that left and came back stays in the

@@ -107,7 +107,7 @@ def _chosen(warehouse: Tables, group: str | None) -> list[int] | None:
 
 
 def _has_all_from(warehouse: Tables, since: CompleteSince, group: str | None, start: datetime | None) -> bool:
-    """Return whether from a time on no record is missing, and no move of a group leaves the group's state open."""
+    """Return whether no record is missing from a time on, and no state of a group is open because of a move."""
     last = _open_until(warehouse, group)
     return since.has_all_from(start) and (last is None or (start is not None and start > last))
 

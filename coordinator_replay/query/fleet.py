@@ -146,7 +146,7 @@ class Undecoded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterGroups:
-    """A cluster's groups at a glance.
+    """A cluster's groups at a glance: the content of the page of all groups.
 
     Attributes:
         width: length of the intervals in which rebalances are counted.

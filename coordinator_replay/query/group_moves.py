@@ -77,7 +77,7 @@ Moves = Mapping[str, Sequence[GroupMove]]
 
 
 def by_group(moves: Iterable[GroupMove]) -> Moves:
-    """Return the moves of each group, in the given order."""
+    """Return the moves by group. The moves of a group keep their order."""
     groups: dict[str, list[GroupMove]] = {}
     for move in moves:
         groups.setdefault(move.group_id, []).append(move)

@@ -188,7 +188,7 @@ def _until(ownership: Ownership) -> str:
 
 
 def owned_topics(warehouse: Tables, group: str) -> dict[str, tuple[int, int]]:
-    """Return the lowest and the highest partition that a group owned, by topic. A topic without a name has its id."""
+    """Return the lowest and the highest partition that a group owned, by topic. The key is the topic's name or id."""
     return {name: (low, high) for name, low, high in warehouse.rows(_TOPICS, group=group)}
 
 
