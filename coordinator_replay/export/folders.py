@@ -116,7 +116,7 @@ class ExportedDump:
             )
 
     def merge_hours(self, spark: SparkSession, now: datetime) -> list[ExportFolder]:
-        """Merge the folders of hours that are over, and remove folders that were merged ``REMOVED_AFTER`` ago.
+        """Merge the folders of hours that are over, and remove folders merged at least ``REMOVED_AFTER`` ago.
 
         Returns:
             The new folders, one for each merged hour.

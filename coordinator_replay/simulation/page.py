@@ -173,7 +173,7 @@ def _idle(ownerships: Sequence[Mapping[str, Any]], clock: Clock) -> Iterable[dic
 
 
 def _paused(life: Lived, number: int, label: str, rows: Mapping[Place, int], clock: Clock) -> Iterable[dict[str, Any]]:
-    """Yield the times in which simulated consumers did not work on a partition."""
+    """Yield the times in which no simulated consumer worked on a partition, for the partitions in ``rows``."""
     for (topic, partition), since_ms, until_ms in life.pauses or ():
         row = rows.get((number, topic, partition))
         if row is not None and until_ms > since_ms:

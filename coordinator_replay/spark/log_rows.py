@@ -31,7 +31,7 @@ def log_rows(records: pa.RecordBatch, schema: pa.Schema, *, with_bytes: bool) ->
 
     Args:
         records: a batch of records in ``LOG_RECORD``.
-        schema: some of the fields of LOG_ROW.
+        schema: the columns to return; any fields of LOG_ROW.
         with_bytes: whether key and value of records that could be decoded are kept as well.
     """
     decoded = decode_rows(records)

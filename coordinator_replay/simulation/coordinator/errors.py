@@ -65,7 +65,7 @@ class MemberSideError(RequestError):
 
 
 class IllegalStateError(CoordinatorReplayError):
-    """An error where Kafka's group throws ``IllegalStateException``.
+    """An error for a case in which Kafka's group throws ``IllegalStateException``.
 
     The client receives UNKNOWN_SERVER_ERROR.
     """

@@ -52,7 +52,7 @@ def complete(request: Request, *, is_draft: bool = False) -> Request:
 
     Args:
         request: the request as the client sent it.
-        is_draft: also accept the messages that only KIP-848's draft has.
+        is_draft: whether to accept the messages that only KIP-848's draft has, too.
 
     Raises:
         UsageError: the request, its version or one of its fields is unknown, or a value is of the wrong type.

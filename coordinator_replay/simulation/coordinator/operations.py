@@ -102,7 +102,7 @@ class Response(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A failure of a call that has no error response of its own.
+    """A failed request of an API that has no error response.
 
     Attributes:
         error: Kafka's name of the error.

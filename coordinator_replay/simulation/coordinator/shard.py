@@ -228,7 +228,7 @@ class Shard:
             group_id: the member's group.
             member_id: the member that is removed.
             reason: Kafka's own text.
-            is_written: whether to wait until the records of the operation are written.
+            is_written: whether to tell the observer only when the records of the operation are written.
         """
         event = MemberRemoved(self.now_ms, group_id, member_id, self.end_offset, reason, self.trigger)
         if is_written:
@@ -348,7 +348,10 @@ class Shard:
         return replay
 
     def send(self, request: Request, answer: Answer) -> None:
-        """Send a response, or report that a call without an error response failed."""
+        """Add the response to a request to the results.
+
+        If the request is refused and its API has no error response, add a ``Failure``.
+        """
         version = request.version or 0
         if isinstance(answer, RequestError):
             body = error_response(request, answer)

@@ -16,7 +16,11 @@ NO_REASON = "not provided"
 
 
 class TriggerKind(StrEnum):
-    """Kinds of triggers of the coordinator."""
+    """Kinds of triggers.
+
+    A trigger is a request, a timer, a finished background job, a change of topics, the marker at the end of a
+    transaction, or the loading of the log partition.
+    """
 
     REQUEST = "request"
     TIMER = "timer"

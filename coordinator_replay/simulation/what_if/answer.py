@@ -192,8 +192,8 @@ def what_if(
             group's last record if that is earlier.
         known: settings of the recorded life that are not in the log, by Kafka's names.
         most_steps: largest number of steps to find the ranges of one alternative; 0 for no ranges, None for
-            ``MOST_STEPS``. The steps go into simulations that vary what the log leaves open: when and how static
-            members left, and unknown settings and libraries.
+            ``MOST_STEPS``. The steps go into simulations that vary the facts that the log leaves open: when and how
+            static members left, and unknown settings and libraries.
 
     Raises:
         UsageError: the group can't be simulated, or a setting is unknown.
@@ -256,7 +256,7 @@ def _differences(before: Measures, after: Measures) -> Iterable[str]:
 def _changes_by_cause(before: Measures, after: Measures) -> Iterable[str]:
     """Yield a text on causes with fewer rebalances than before, and a text on causes with more.
 
-    A cause counts only if its whole predicted range lies on one side of its number before.
+    A cause counts only if its whole predicted range is below, or above, its number before.
     """
     vanish, appear = [], []
     for cause in dict.fromkeys((*before.causes, *after.causes)):

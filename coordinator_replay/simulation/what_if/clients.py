@@ -82,7 +82,7 @@ class Consumer:
 
     @property
     def is_calm(self) -> bool:
-        """Return whether the consumer has nothing to do but heartbeats."""
+        """Return whether the consumer only has to send heartbeats for now."""
         raise NotImplementedError
 
     @property
@@ -148,7 +148,7 @@ class ClassicConsumer(Consumer):
 
     @property
     def is_calm(self) -> bool:
-        """Return whether the consumer has nothing to do but heartbeats."""
+        """Return whether the consumer only has to send heartbeats for now."""
         return self.stage == "stable"
 
     def act(self, around: Connection) -> None:
@@ -217,7 +217,7 @@ class ClassicConsumer(Consumer):
             self._give_up(around)
 
     def answered(self, around: Connection, api: str, body: Body) -> None:
-        """React to the response of a request."""
+        """React to the response to a request."""
         error = body["errorCode"]
         if api == "Heartbeat" and not error:
             return
@@ -348,7 +348,7 @@ class ModernConsumer(Consumer):
 
     @property
     def is_calm(self) -> bool:
-        """Return whether the consumer has nothing to do but heartbeats."""
+        """Return whether the consumer only has to send heartbeats for now."""
         return self.is_stuck or (self.is_joined and not self.is_sending_owned)
 
     @property
@@ -390,7 +390,7 @@ class ModernConsumer(Consumer):
         self._send(around, {"memberEpoch": LEFT_EPOCH if self.instance_id is None else AWAY_EPOCH})
 
     def answered(self, around: Connection, api: str, body: Body) -> None:
-        """React to the response of a request."""
+        """React to the response to a request."""
         if body["errorCode"]:
             self.generation, self.assigned = 0, None
             self.own(around, ())

@@ -1,4 +1,4 @@
-"""The comparison of the record with a run under the recorded settings.
+"""The comparison of the record with a simulation under the recorded settings.
 
 Two rebalances match if three conditions hold: the same clients joined and left, the group had the same number of
 members afterwards, and the rebalances are at most ``NEAR_MS`` apart. In a deployment, clients join and leave in quick
@@ -48,7 +48,7 @@ def live_again(
     name: str,
     timing: Timing = LIKELIEST,
 ) -> LivedAgain:
-    """Simulate a life with other clients and settings, and measure the result.
+    """Simulate a life with the given clients and settings, and measure the result.
 
     Args:
         life: the script of the life.
@@ -81,7 +81,7 @@ def live_again(
 def clients_of(life: Life, alternative: Alternative) -> Sequence[ClientLife]:
     """Return the clients that an alternative simulates.
 
-    These are the recorded clients, without restarts or in another number.
+    These are the recorded clients. If the alternative says so, they have no restarts, or their number is changed.
     """
     clients = without_restarts(life.clients) if alternative.without_restarts else life.clients
     return clients if alternative.members is None else with_members(clients, alternative.members)

@@ -7,7 +7,8 @@ The log names no library. It holds bytes that libraries write differently:
   of brokers of version 0.9 (``rd_kafka_consumer_protocol_member_metadata_new``). Other libraries do so too, but with
   version 0 of the subscription.
 * The member id that a consumer of KIP-848 makes for itself: 16 random bytes in base64. Kafka's ``Uuid`` writes ``-``
-  and ``_``, librdkafka's ``rd_kafka_Uuid_base64str`` ``+`` and ``/``. Half of all ids have one of them.
+  and ``_``. librdkafka's ``rd_kafka_Uuid_base64str`` writes ``+`` and ``/`` instead. About half of all ids have one of
+  these characters.
 """
 
 import base64

@@ -28,7 +28,7 @@ class Measures:
         unowned_ms_total: time in ms without an owner, as in ``unowned_ms_max``, summed over partitions.
         members_interrupted: how often a member that stayed had to give up partitions. In an eager rebalance every
             member gives up all partitions. In an incremental rebalance only members that lose partitions count.
-        stop_the_world: rebalances in which every member stopped.
+        stop_the_world: number of eager rebalances in which members that stayed had to stop.
         pause_ms_max: longest time in ms for which no consumer worked on a partition. A dead owner does not work. Null
             on record, since only a simulation shows it.
         pause_ms_total: time in ms as in ``pause_ms_max``, summed over partitions.

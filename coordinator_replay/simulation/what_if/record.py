@@ -139,10 +139,10 @@ class Recorded:
     """Recorded facts of a group.
 
     Attributes:
-        records: records of the group in log order, embedded blobs opened; offset commits are not needed.
+        records: records of the group in log order, with decoded blobs. Offset commits are not needed.
         names: topic name by id.
         counts: partition count by topic name, from the newest source.
-        changes: times at which topics changed.
+        changes: the changes of each topic with their times, by topic name.
         audited: the group's rows of ``rebalances`` in the tables. An audit makes them with offset commits and proofs,
             which a replay of ``records`` does not have. None to use the rows of the replay.
         log_end_ms: time of the last record of the log, of any group; None if unknown.
@@ -227,6 +227,8 @@ def recorded_settings(
 
 def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
     """Return how soon members take part in a rebalance, in ms; None if too few operations show this.
+
+    This time is an estimate of the heartbeat interval, because members notice a rebalance at their next heartbeat.
 
     In a consumer group, this is the longest time from a new target to a member's first step. The join phase of a
     classic group is not on record, but generations in quick succession limit its length. For such a group, the result

@@ -119,7 +119,7 @@ class ClientLives:
         self.counts: Counter[str] = Counter()
 
     def take(self, operation: RecordedOperation) -> None:
-        """Update the visits by the next operation."""
+        """Update the visits of clients with the next operation."""
         self._silent = set(self._silent_departures(operation))
         at_ms = self._began_ms(operation)
         self._begin_phase(operation)
@@ -297,11 +297,11 @@ class ClientLives:
         return self.reasons.get(member.member_id, ("", "possible"))
 
     def _timeout(self, now: Visit, member: Member, operation: RecordedOperation) -> Ending | None:
-        """Return the session timeout that may have ended a visit, although a leave is likelier.
+        """Return another possible end of a visit whose likeliest end is a leave: a session timeout.
 
         Return None if no session timeout can have ended the visit.
 
-        A session runs from the last heartbeat. Under the classic protocol, a commit renews it
+        A session runs from the last heartbeat. Under the classic protocol, a commit also renews the session
         (``GroupMetadataManager.rescheduleClassicGroupMemberHeartbeat``). Under the consumer protocol, the last
         heartbeat may be one interval before the last commit.
         """

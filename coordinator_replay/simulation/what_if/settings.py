@@ -109,15 +109,15 @@ class Settings:
         return 5000 if self.protocol == "consumer" else 3000
 
     def initial_delay(self) -> int:
-        """Return ``group.initial.rebalance.delay.ms``: Kafka's default if it is not given."""
+        """Return ``group.initial.rebalance.delay.ms``; Kafka's default if it is not given."""
         return INITIAL_DELAY_MS if self.initial_delay_ms is None else self.initial_delay_ms
 
     def metadata_age(self) -> int:
-        """Return ``metadata.max.age.ms``: Kafka's default if it is not given."""
+        """Return ``metadata.max.age.ms``; Kafka's default if it is not given."""
         return METADATA_MS if self.metadata_ms is None else self.metadata_ms
 
     def consumer_session(self) -> int:
-        """Return the session timeout of a consumer group in ms; the members of a classic group give their own."""
+        """Return the session timeout of a consumer group in ms; Kafka's default if it is not given."""
         return self.session_ms if self.session_ms is not None else 45_000
 
     def is_eager(self) -> bool:

@@ -3,11 +3,11 @@
 Four things are open:
 
 * A heartbeat is sent one interval after the answer to the last one. So the times drift: at an event, the next heartbeat
-  of each member may be anywhere in its interval. During a rebalance the times differ less. But if one of two members
-  comes first, the other may have to wait for another interval.
+  of each member may be anywhere in its interval. During a rebalance the times differ less. But the order of two members
+  still matters, because the second may have to wait for another interval.
 * A starting client connects, finds its coordinator and joins, with different requests for each protocol. A closing
   client finishes its work first. So if two clients come or go together, either may be the first.
-* librdkafka joins when its main loop wakes, which happens for any work and at least once a second
+* librdkafka joins when its main loop wakes. The loop wakes for any work, and at least once a second
   (``rd_kafka_thread_main``). If a client's last join was long enough ago, it does not wait at all.
 * Clients often come or go right after each other because they are started or stopped together. A client does not take
   the same time on each occasion. So under other settings they may be closer together or farther apart.
@@ -52,7 +52,7 @@ class Timing(NamedTuple):
         """Return how far a member's heartbeats have drifted while the group was at rest.
 
         Args:
-            number: number of the member, by arrival.
+            number: number of the member, in the order of arrival.
             interval_ms: interval of the member's heartbeats.
         """
         return round(interval_ms * ((number + self.drift * (number + 1)) * GOLDEN % 1)) if self.drift else 0

@@ -65,7 +65,8 @@ class Join:
     def _is_accepted(self, member_id: str) -> bool:
         """Return whether ``group.max.size`` allows the member.
 
-        A member id that was given out, but has not joined yet, does not count as a member.
+        A member id that was given out, but has not joined yet, does not count. During a join phase, only members that
+        have joined in this phase count.
         """
         live, limit = self.live, self.shard.config.number("group.max.size")
         match live.state:
@@ -223,7 +224,7 @@ class Join:
         return before == [(entry["name"], entry["metadata"]) for entry in self.body["protocols"]]
 
     def _update(self, member_id: str) -> None:
-        """Replace a member's protocols and timeouts by those of the request, which then waits for its answer.
+        """Replace a member's protocols and timeouts by those of the request. The request then waits for its answer.
 
         The client id and host of the first join are kept.
         """

@@ -160,7 +160,10 @@ def _downgrade(
     subscription: Subscription,
     owned: Sequence[Mapping[str, Any]],
 ) -> Member:
-    """Convert the group to a classic group: the joining member replaces the last member of the new protocol."""
+    """Convert the group to a classic group, and return the joining member.
+
+    The joining member replaces the last member of the new protocol.
+    """
     changed, epoch, _, has_changed = take_over(update, member, subscription)
     assignment_epoch = update.group.reconciliation.assignment_epoch
     is_behind = assignment_epoch < epoch

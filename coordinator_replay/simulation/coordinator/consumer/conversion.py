@@ -55,13 +55,12 @@ from coordinator_replay.simulation.coordinator.topics import Topics
 def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str, int]]:
     """Convert a classic group with members to a consumer group.
 
-    The update begins with the records of the conversion.
-
     All members of the consumer group are Stable with their present assignments, and have the generation as their epoch.
     Requests that wait for an answer are answered with REBALANCE_IN_PROGRESS.
 
     Returns:
-        The group, and session timeouts by member id, in the order in which their timers start.
+        The group's update, which begins with the records of the conversion. And the session timeouts by member id, in
+        the order in which the session timers start.
 
     Raises:
         RequestError: GROUP_ID_NOT_FOUND if the group can't be converted. UNKNOWN_SERVER_ERROR if a subscription is
@@ -291,9 +290,15 @@ def _become_classic(
 
 
 def target_blob(assignment: Assignment, metadata: str, topics: Topics) -> str:
-    """Return an assignment by topic id as bytes for a classic consumer, in the version of the consumer's subscription.
+    """Return an assignment in the form of the classic protocol, as base64 text.
 
-    Topics and partitions are in the order of Kafka's tables; deleted topics are left out.
+    The assignment has the version of the consumer's subscription. Topics and partitions are in the order of Kafka's
+    tables. Deleted topics are left out.
+
+    Args:
+        assignment: partitions by topic id.
+        metadata: the consumer's subscription, as base64 text.
+        topics: the topics of the cluster.
 
     Raises:
         BlobError: the subscription has no version, or a negative one.

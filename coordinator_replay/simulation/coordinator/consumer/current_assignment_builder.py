@@ -149,7 +149,10 @@ class CurrentAssignmentBuilder:
         return self._trimmed() if self.has_subscription_changed else current
 
     def _next(self) -> Current:
-        """Take a step towards the target: give up partitions that are not in the target, then take free partitions."""
+        """Return the current assignment after a step towards the target.
+
+        First the member gives up partitions that are not in the target. Only then it takes free partitions.
+        """
         had, gives_up = assigned(self.current), self.current.pending
         keep: PartitionEpochs = {}
         revoke: PartitionEpochs = {}
@@ -177,7 +180,7 @@ class CurrentAssignmentBuilder:
         return self._moved(self.target_epoch, UNRELEASED if has_unreleased else MemberState.STABLE, keep, {})
 
     def _trimmed(self) -> Current:
-        """Give up topics that the member no longer subscribes to.
+        """Return the current assignment without topics that the member no longer subscribes to.
 
         The epoch stays.
         """
@@ -203,7 +206,10 @@ class CurrentAssignmentBuilder:
 
 
 def is_same(current: Current, other: Current) -> bool:
-    """Return whether two current assignments have the same record, including previous epoch and partitions' epochs."""
+    """Return whether two current assignments are equal in all fields of their record.
+
+    The previous epoch and the epochs of partitions count, too.
+    """
     return current is other or (
         current.epoch == other.epoch
         and current.previous_epoch == other.previous_epoch

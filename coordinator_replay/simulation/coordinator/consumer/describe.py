@@ -19,7 +19,10 @@ CONSUMER_MEMBER, CLASSIC_MEMBER = 1, 0
 
 
 def describe(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """Describe consumer groups. A group that can't be described gets an error code in the response."""
+    """Handle ConsumerGroupDescribe: describe consumer groups.
+
+    For a group that can't be described, the response has an error code.
+    """
     empty, others = [], []
     for group_id in request.body["groupIds"]:
         if not group_id:

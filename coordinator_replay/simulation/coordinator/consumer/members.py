@@ -85,7 +85,7 @@ def existing_group(shard: Shard, group_id: str) -> GroupUpdate:
 
 
 def new_group(shard: Shard, group_id: str) -> GroupUpdate:
-    """Return a consumer group that begins with the operation."""
+    """Return a consumer group that the operation creates."""
     return GroupUpdate(shard, group_id, ConsumerGroup(group_id), ConsumerState(), is_new=True)
 
 
@@ -138,7 +138,9 @@ def static_member(
     If the member is joining, return a new member, which replaces the old member with this instance id.
 
     Raises:
-        RequestError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or UNRELEASED_INSTANCE_ID.
+        RequestError: UNRELEASED_INSTANCE_ID if a member is joining, and the old member under KIP-848 has not left
+            temporarily. UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID if a member is not joining, and the instance id is
+            unknown or belongs to another member.
     """
     static_member = update.static_member(instance_id)
     if not is_joining:

@@ -117,8 +117,8 @@ def subscribed_names(group: ConsumerGroup, subscription: Subscription) -> frozen
 def preferred_assignor(group: ConsumerGroup, old: Member, new: Member, default: str) -> str:
     """Return the assignor that most members ask for, this request included (``computePreferredServerAssignor``).
 
-    The order of Kafka's table breaks a tie. A name that gets its first vote, or its first vote after all were
-    withdrawn, comes first in its bin of the table.
+    The order of Kafka's table breaks a tie. If this request gives a name its only vote, the name comes first in its bin
+    of the table. Without any vote, return ``default``.
     """
     votes: HashOrder[str, int] = HashOrder.copy_of(string_hash, assignor_votes(group).items())
     before = old.subscription_or_empty.assignor

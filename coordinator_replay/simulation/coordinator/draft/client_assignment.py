@@ -56,7 +56,7 @@ class Prepared:
     """The input that a member got for its computation.
 
     Attributes:
-        member_id: the member.
+        member_id: the member that computes.
         epoch: the group epoch at that time, for which the assignment is computed.
         members: ids of all members at that time.
         partitions: partition count of each topic that members subscribe to, by topic id.

@@ -44,6 +44,8 @@ def fetch(shard: Shard, request: Request, _: Reply) -> Outcome:
 def delete(shard: Shard, request: Request, _: Reply) -> Outcome:
     """Handle OffsetDelete: delete offsets of topics that no member subscribes to.
 
+    For the partitions of other topics, the response has an error code.
+
     Raises:
         RequestError: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP.
     """

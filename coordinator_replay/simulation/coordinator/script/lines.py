@@ -16,7 +16,7 @@ JSON_TYPES = {dict: "an object", list: "a list", str: "text", int: "a whole numb
 
 
 def read_line(text: str, fields: Mapping[str, frozenset[str]]) -> tuple[str, Line]:
-    """Read a line.
+    """Read a line of a script.
 
     Args:
         text: the line as text.
@@ -57,7 +57,7 @@ def read_topic(entry: Any) -> Topic:
 
 
 def read_client(line: Line) -> tuple[str, str]:
-    """Return the client id and the host of a request, with defaults for those that the line does not have."""
+    """Return the client id and the host of a request. Each has a default if the line does not have it."""
     client = {"id": "client", "host": "127.0.0.1", **(value_of(line, "client", dict) if "client" in line else {})}
     _check_names(client, {"id", "host"}, "client")
     return value_of(client, "id", str), value_of(client, "host", str)

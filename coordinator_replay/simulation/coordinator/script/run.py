@@ -9,7 +9,7 @@ A line is one command, in the form of ``scripts/kafka``'s CoordinatorOracle (see
 - ``{"endTxn": {"producerId", "producerEpoch", "commit"}}``: the end of a transaction.
 - ``{"advance_ms": n}``: time passes.
 - ``{"async": "hold" | "run"}``: background jobs wait, or run again.
-- ``{"reload": true}``: the partition gets a new leader.
+- ``{"reload": true}``: the log partition gets a new leader.
 - ``{"timers": true}``: the running timers; ``{"dump": true}``: the inner state of all groups.
 - ``{"assign": name, "topics", "racks"?, "members"}``: the assignment of a client's assignor.
 - ``{"note": text}``: nothing happens.
@@ -325,7 +325,7 @@ def _kind(name: str) -> str:
 def simulate(
     lines: Iterable[str], answered: Callable[[str], object], *, observer: Observer = ignore, name: str = "script"
 ) -> ScriptRun:
-    """Run a script.
+    """Run the lines of a script, one after the other, on a new coordinator.
 
     Args:
         lines: lines with one command each; empty lines are skipped.

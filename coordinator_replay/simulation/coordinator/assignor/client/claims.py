@@ -25,8 +25,8 @@ class Claims:
         contested: partitions that two members claim with the same generation; no member keeps them.
         latest_generation: the highest generation that a member names.
         subscriptions_are_equal: whether all members subscribe to the same topics. As in Kafka, members without any
-            topic do not count if they come before all others. Such a member gets partitions that it does not subscribe
-            to.
+            topic do not count if they come before all others. Such members get partitions to which they do not
+            subscribe.
     """
 
     owned: HashOrder[str, list[Partition]] = field(default_factory=hash_map)

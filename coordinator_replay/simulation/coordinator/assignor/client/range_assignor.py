@@ -21,8 +21,9 @@ from coordinator_replay.simulation.coordinator.java_order import string_order
 def assign(topics: Topics, members: Members) -> Assignment:
     """Give every partition to a subscriber of its topic.
 
-    If racks matter, partitions go to subscribers in a replica's rack first. Topics with the same subscribers and the
-    same number of partitions are then assigned together: one member gets partition N of all these topics.
+    If racks matter, partitions first go to subscribers in the rack of a replica. In this case, topics with the same
+    subscribers and the same number of partitions are assigned together: one member gets partition N of all these
+    topics.
     """
     assignment: Assignment = {member_id: [] for member_id in members}
     runs = [_TopicRun(topic, racks, members) for topic, racks in subscribed(topics, members).items()]

@@ -17,7 +17,7 @@ from coordinator_replay.simulation.coordinator.topics import Topic
 
 
 class PartitionAssignorError(CoordinatorReplayError):
-    """An assignor can't assign the partitions of this group (``PartitionAssignorException``)."""
+    """An error of an assignor that can't assign the partitions of a group (``PartitionAssignorException``)."""
 
 
 class MemberSpec(NamedTuple):

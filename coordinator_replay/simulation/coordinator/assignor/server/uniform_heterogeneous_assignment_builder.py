@@ -34,7 +34,7 @@ def assign_different(group: GroupSpec) -> dict[str, Assignment]:
 
 
 class _AssignmentBuilder:
-    """The assignment in the making.
+    """An assignment that is being made.
 
     Members are numbered in the order of Kafka's table.
     """
