@@ -91,7 +91,7 @@ def _csv_cell(value: object) -> object:
 
 
 def _are_numbers(cells: Iterable[object]) -> bool:
-    """Return whether a column has only numbers and is aligned to the right."""
+    """Return whether a column has only numbers (and nulls), so that it is aligned to the right."""
     kinds = {type(value) for value in cells} - {type(None)}
     return bool(kinds) and kinds <= {int, float, Decimal}
 
@@ -207,7 +207,7 @@ def _print_csv(columns: Sequence[AnswerColumn], rows: Iterable[Row]) -> None:
 
 
 def print_rows(columns: Sequence[AnswerColumn], rows: Iterable[Row], form: str, *, is_wide: bool = False) -> None:
-    """Print an answer.
+    """Print rows as a table, as JSON lines or as CSV.
 
     Args:
         columns: the columns of a row, in their order.

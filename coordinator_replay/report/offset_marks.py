@@ -17,7 +17,7 @@ ENDS = ("at", "offset", "progress", "name", "what", "colour", "text")
 
 
 def moving_lines(life: GroupLife) -> Sequence[OffsetLine]:
-    """Return the lines in which an offset moved, was rewound, or was removed."""
+    """Return the lines with more than one offset, or with a mark (``OffsetLine.marked``)."""
     return [line for line in life.lines if line.marked or min(line.offsets) != max(line.offsets)]
 
 

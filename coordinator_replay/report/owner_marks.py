@@ -1,4 +1,4 @@
-"""Owners on a group's page: a row for each partition, or a row for each member."""
+"""Data of the two figures of owners on a group's page: one has a row for each partition, one a row for each member."""
 
 from collections.abc import Mapping, Sequence
 from itertools import compress

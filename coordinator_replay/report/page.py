@@ -1,4 +1,6 @@
-"""One HTML page out of a template, figures and data: complete in itself, or one of several that share their scripts.
+"""HTML pages, made from a template, figures and data.
+
+A page is complete in itself, or one of several that share their scripts.
 
 Clients of a cluster wrote everything on a page that comes from a dump, so none of it is trusted. Templates escape it.
 The data of figures travel as JSON in which no character can end a script. A content security policy lets only the

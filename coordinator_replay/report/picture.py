@@ -37,7 +37,7 @@ def svg_of(drawing: Drawing) -> str:
 
 
 def _clean(text: str) -> str:
-    """Return text without characters that XML does not allow."""
+    """Return text escaped for XML, without control characters, and cut to 1000 characters."""
     return escape(neutral(text, 1000))
 
 

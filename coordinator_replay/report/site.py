@@ -1,4 +1,7 @@
-"""All groups of a cluster as linked pages in one folder, which share their scripts."""
+"""Linked pages of a cluster in one folder: an overview of all groups, and a page for each group with news.
+
+The pages share their scripts. A group has news if a rebalance or a finding of it is on record in the time range.
+"""
 
 import hashlib
 import re

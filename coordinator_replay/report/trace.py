@@ -85,7 +85,10 @@ def _tracks(process: int, spans: dict[str, list[Span]], category: str, first: in
 
 
 def _member_track(member: MemberSpan) -> str:
-    """Return the name of a member's track: its client id, its instance id if it is static, and its member id."""
+    """Return the name of a member's track: its client id, its instance id if it is static, and its member id.
+
+    The client id is left out if it may be from an earlier process of the static member.
+    """
     static = f"{member.instance_id} = " if member.instance_id else ""
     if member.is_client_inherited:
         return f"{static}{member.member_id}"
