@@ -68,7 +68,7 @@ class LockedError(CoordinatorReplayError):
 
 
 class SnapshotError(CoordinatorReplayError):
-    """An engine snapshot has a version that this release can't read."""
+    """The stored snapshot of a group has a version that this release can't read, or is damaged."""
 
 
 @contextmanager

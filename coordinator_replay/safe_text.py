@@ -48,9 +48,9 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def neutral(text: str) -> str:
-    r"""Return text with its unsafe characters escaped.
+    r"""Return a text with its unsafe characters escaped.
 
-    Characters with a meaning in HTML stay.
+    Characters with a meaning in HTML are not escaped.
 
     >>> neutral("a\x1b[2Jb")
     'a\\x1b[2Jb'
@@ -64,7 +64,7 @@ def _json_escape(match: re.Match[str]) -> str:
 
 
 def neutral_json(text: str) -> str:
-    r"""Return equivalent JSON without unsafe characters, which can only be in its strings.
+    r"""Return an equivalent JSON text with unsafe characters escaped. They can only be in strings of the JSON text.
 
     >>> neutral_json('["\u202e"]')
     '["\\u202e"]'

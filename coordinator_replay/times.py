@@ -41,8 +41,8 @@ def elapsed_ms(since_ms: int | None, until_ms: int | None) -> int | None:
 def time_order(at_ms: int | None) -> int:
     """Return a sort key for times of a group: a time that is not on record comes before all others.
 
-    A group's clock never goes back, and does not move at a record without a time. So only events before the first
-    record with a time have no time.
+    Each event of a group has the latest time in the group's records so far, because times must not go back. So only
+    events before the first record with a time have no time.
     """
     return -1 if at_ms is None else at_ms
 

@@ -108,7 +108,8 @@ class Impact:
     def _last(self) -> datetime:
         """Return the end of the range, rounded down to milliseconds.
 
-        A range that ends with the log ends a microsecond after the last record. For it, return the record's time.
+        A range that ends with the log ends a microsecond after the last record. For such a range, return the time of
+        this record.
         """
         # Records have times in whole milliseconds.
         return self.end.replace(microsecond=self.end.microsecond // 1000 * 1000)

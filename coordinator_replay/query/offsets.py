@@ -257,7 +257,7 @@ def pending_notes(
     Args:
         pending: the pending commits.
         stored: the offsets of the answer.
-        topics: only offsets of these topics; empty for all topics.
+        topics: the topics of the question; empty for all topics.
     """
     committed = {(offset.topic, offset.partition) for offset in stored}
     shown_stable = {(offset.topic, offset.partition) for offset in stored if not offset.is_unstable}

@@ -200,12 +200,10 @@ def rebalances_of(
 
 
 def rebalances_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequence[str] = ()) -> list[Rebalance]:
-    """Return the rebalances in progress at a point in time.
+    """Return the rebalances in progress at a point in time, or else the last rebalance before that time.
 
-    If no rebalance was in progress, return the last rebalance before that time.
-
-    A classic rebalance leaves no record until it ends. If the next rebalance may have begun before the point in time,
-    return the next rebalance, too.
+    A classic rebalance leaves no record until it ends. So if the next rebalance may have begun before the point in
+    time, return it, too.
 
     Args:
         warehouse: the tables to read.

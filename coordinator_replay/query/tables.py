@@ -93,7 +93,7 @@ class Tables:
 
     Args:
         uri: the folder in which each table is a folder of its own name.
-        cluster: the cluster that questions are about; None for the only one that was audited into the warehouse.
+        cluster: the cluster that questions are about; None for the cluster ``default``, or else the only cluster.
         zone: the time zone of texts that name a time without a zone.
 
     Attributes:
@@ -201,7 +201,7 @@ class Tables:
         bounds: Mapping[str, str] | None = None,
         engine: Engine | None = None,
     ) -> None:
-        """Make a table known to SQL by its name.
+        """Make a table known to SQL by its name. A table that no run has written yet has no rows.
 
         Args:
             name: name of the table.
@@ -209,7 +209,7 @@ class Tables:
             engine: the engine that gets the table; the warehouse's own if None.
 
         Raises:
-            WarehouseError: the table does not exist or can't be read.
+            WarehouseError: the table is missing or can't be read.
         """
         connection, name_files = engine or Engine(self.connection, partial(file_names, self.connection))
         if self._is_unwritten(name):

@@ -85,7 +85,7 @@ def groups_at_time(warehouse: Tables, who: Who, at: datetime | None = None) -> s
         at: the point in time; the end of the log if None.
 
     Raises:
-        UsageError: a name in the conditions, which is no pattern, is not on record at that time.
+        UsageError: a condition that is no pattern matches nothing on record.
     """
     return _groups(warehouse, who, MEMBERS_AS_OF, AS_OF, at=at or END)
 
@@ -102,7 +102,7 @@ def groups_in_range(
         end: end of the range; None means the end of the log.
 
     Raises:
-        UsageError: a name in the conditions, which is no pattern, is not on record in that range.
+        UsageError: a condition that is no pattern matches nothing on record.
     """
     return _groups(warehouse, who, _MEMBERS_IN_RANGE, _MEMBERS_IN_RANGE, start=start, end=end)
 

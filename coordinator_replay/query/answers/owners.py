@@ -11,7 +11,7 @@ from coordinator_replay.query.tables import END, Tables
 
 
 def owner(warehouse: Tables, group: str, topic: str, partition: int, at: datetime | None) -> Answered[Owners]:
-    """Return the members of a group that owned a partition at a point in time.
+    """Return the members of a group that owned a partition at a point in time, and the owners before and after.
 
     If ``at`` is None, the point in time is the end of the log.
     """
