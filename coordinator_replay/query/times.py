@@ -22,22 +22,22 @@ from coordinator_replay.times import EPOCH
 from coordinator_replay.zones import parse_zone
 
 ABSOLUTE_RULE = (
-    "2026-11-20T02:13:00Z (UTC where no zone is given), 2026-11-20 (its start) "
+    "2026-11-20T02:13:00Z (in UTC if no zone is given), 2026-11-20 (the start of that day) "
     "or epoch milliseconds (12 digits or more)"
 )
 """Forms of an absolute time."""
 
 _FORMS = (
-    '2026-11-20T02:13:00Z, 20.11.2026 02:13, "2026-11-20 02:13 Europe/Berlin" or "… CET" (a time without a zone has '
-    "that of --zone, or UTC), 2026-11-20 ({day}) or epoch milliseconds (12 digits or more). Counted from the end of "
-    'the log: -6h, -1d12h, "6 hours ago", now (the end itself). On its last day: 08:34, 08:34:05, today; on the day '
-    'before: yesterday, "yesterday 08:34".'
+    '2026-11-20T02:13:00Z, 20.11.2026 02:13, "2026-11-20 02:13 Europe/Berlin" or "2026-11-20 02:13 CET", 2026-11-20 '
+    "({day}), or epoch milliseconds (12 digits or more). A time without a zone is in the zone of --zone, or in UTC. "
+    'Counted from the end of the log: -6h, -1d12h, "6 hours ago", now (the end). On the last day of the log: 08:34, '
+    '08:34:05, today. On the day before: yesterday, "yesterday 08:34".'
 )
 
-RULE = _FORMS.format(day="its start")
+RULE = _FORMS.format(day="the start of that day")
 """Forms of a time in commands."""
 
-RANGE_RULE = _FORMS.format(day="its start; in --to and --until its end")
+RANGE_RULE = _FORMS.format(day="the start of that day; in --to and --until its end")
 """Forms of a time in commands that ask about a time range."""
 
 ADVICE = (
