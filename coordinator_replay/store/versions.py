@@ -1,6 +1,6 @@
 """The version of each table that counts: the newest version that has only data of finished runs (``state_of``).
 
-This is the version at the end of the last finished run, or a later version that upkeep has made.
+This is the version at the end of the last finished run, or a later version whose commits are upkeep or change no data.
 
 Delta commits one table at a time, and a run commits all of its tables at its end, the ledger last. A run that is
 killed in between leaves tables that are ahead of the ledger. So the ledger decides: its newest row has the version
