@@ -49,7 +49,7 @@ class LogLine:
 
 
 def parse_line(text: str) -> LogLine | None:
-    """Parse a line in any of the layouts.
+    """Parse a line of any layout that this module knows.
 
     Args:
         text: the line without its line break.

@@ -1,4 +1,9 @@
-"""Readers of a topic: clients that subscribed to the topic or owned partitions, and groups with commits alone."""
+"""Readers of a topic.
+
+A reader is a client that subscribed to the topic or owned partitions of the topic. A group is a reader, too, if only
+its
+commits show that it read the topic.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime

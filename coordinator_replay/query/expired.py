@@ -100,8 +100,7 @@ def looked_note(until: datetime | None, *, is_chosen: bool, has_none: bool) -> s
     Args:
         until: the result of ``looked_until``.
         is_chosen: whether the question named that time.
-        has_none: whether the answer has no offset that expires up to that time although the question asked for such
-            offsets.
+        has_none: whether the question asked for offsets that expire up to that time, and the answer has none.
     """
     if until is None:
         return None

@@ -139,7 +139,10 @@ class Rebalance:
         return self.completed_at > time if self.completed_at is not None else not (self.is_over or self.is_end_missing)
 
     def match(self, causes: Sequence[str]) -> str | None:
-        """Return ``cause`` if the cause is one of the given causes, ``alternative`` if an alternative is, else None."""
+        """Return ``cause`` if the cause is one of the given causes.
+
+        Return ``alternative`` if only one of the alternatives is a given cause, and None if there is no match.
+        """
         wanted = {cause_name(cause) for cause in causes}
         if self.cause in wanted:
             return "cause"

@@ -76,7 +76,7 @@ def expired(
 
 
 def _has_none(shown: Sequence[ExpiredOffset], wanted: Sequence[str]) -> bool:
-    """Return whether the answer has no offset in force although the question asked for such offsets.
+    """Return whether the question asked for offsets in force, and the answer has none.
 
     Args:
         shown: the offsets of the answer.

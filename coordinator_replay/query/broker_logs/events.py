@@ -83,9 +83,9 @@ class GroupLine:
         return f"{_WENT[self.event]} ({self.source}{client})"
 
     def is_about(self, member_id: str) -> bool:
-        """Return whether the line names a member.
+        """Return whether the line is about a member.
 
-        A line about a timeout may list several members in its reason.
+        A line about a timeout has no member id, but may list several members in its reason.
         """
         return member_id == self.member_id or (self.member_id is None and member_id in _IDS.findall(self.reason or ""))
 

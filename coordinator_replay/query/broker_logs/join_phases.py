@@ -168,9 +168,9 @@ def awaited_members(
 ) -> list[str]:
     """Return members that a coordinator in PreparingRebalance may be waiting for.
 
-    A broker logs a member's rejoin only if the rejoin begins a rebalance. So some of the returned members may have
-    joined already. But the coordinator waits for no other members. A new member is awaited from the time when it got
-    its member id.
+    The coordinator waits for no other members than these, but some of these may have joined already: a broker logs a
+    member's rejoin only if the rejoin begins a rebalance. A new member is included from the time when it got its member
+    id.
 
     Args:
         warehouse: the tables to read.
