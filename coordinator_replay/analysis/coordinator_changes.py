@@ -2,7 +2,7 @@
 
 The controller's records have the leader and the time of each election. The batches of the log have the leader epoch.
 Brokers' logs say which broker loaded the partition, and for how long. Each source may be missing. A change has the
-facts of the available sources, and names them.
+facts of the available sources, and names these sources.
 """
 
 from collections import defaultdict

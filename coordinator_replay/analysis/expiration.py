@@ -1,8 +1,9 @@
 """The rule by which a group's offsets expire, from the engine's state of the group.
 
-The rules follow ``GroupCoordinatorShard.cleanupGroupMetadata``. Each type and state of a group has a condition, a
-time from which retention counts, and topics that are kept because a member subscribes to them. A group without a record
-is a simple group: a client commits offsets for it without joining.
+``deciding`` returns the rule. It depends on the type and the state of the group. It says from which time retention
+counts, and which topics are kept because a member subscribes to them. The rules follow
+``GroupCoordinatorShard.cleanupGroupMetadata``. A group without a record is a simple group: a client commits offsets for
+it without joining.
 """
 
 from typing import NamedTuple

@@ -41,7 +41,7 @@ class ExpiryRule(StrEnum):
 
 
 class Retention(NamedTuple):
-    """The retention to evaluate by.
+    """The retention by which offsets expire, and where its value comes from.
 
     Attributes:
         ms: offsets.retention.minutes in milliseconds.

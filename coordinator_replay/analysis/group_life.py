@@ -1,8 +1,8 @@
 """The replay of one group from records to rows: the engine, and every fold over its events.
 
-The row of an interval or a rebalance is returned when it is over. ``finish`` returns the open rows at the end of the
-log, with null for their end. A later run that continues from ``snapshot`` returns these rows again under the same keys.
-It does so when the interval or rebalance is over, or else at the end of its log.
+The row of an interval or a rebalance is returned when the interval or rebalance is over. ``finish`` returns the open
+rows at the end of the log, with null for their end. A later run that continues from ``snapshot`` returns these rows
+again under the same keys: when they are over, or else at the end of its log.
 
 Before a newer dump was taken, the cleaner may have removed records that no older dump has. Then ``interrupt`` continues
 the group from the records that the newer dump still has. These are the last records of their keys, which the cleaner
@@ -162,7 +162,7 @@ class GroupReplay:
         return [stay.member for stay in self._members.stays.values()]
 
     def _interrupt(self, offset: int, at_ms: int | None) -> list[Row]:
-        """End proven rows at an offset, and continue them as unproven rows."""
+        """End proven rows at an offset, and continue them as unproven rows. Return the ended rows."""
         rows = self._finish(offset)
         until_ms = latest_ms(self._now_ms, at_ms)
         self._rebalances.lose_track(offset)
@@ -242,7 +242,7 @@ class GroupReplay:
     def _go_on_as(
         self, confirmed: "GroupReplay", partition: int, offset: int, at_ms: int | None, why: str = RECORDS_MISSING
     ) -> list[Row]:
-        """End open rows, and continue with the state of another replay of the group."""
+        """End open rows, and continue with the state of another replay of the group. Return the ended rows."""
         rows = [*self._step_rules.interrupt(at_ms)]
         self._rebalances.lose_track(offset)
         for name, row in self._rebalances.open_rows():
@@ -327,7 +327,7 @@ class GroupReplay:
         return rows
 
     def _finish(self, missing_from: int | None = None) -> list[Row]:
-        """End the open operation."""
+        """End the open operation, and return the rows that this makes final."""
         events = self.replay.finish(missing_from=missing_from)
         return self._fold(events) if events else []
 

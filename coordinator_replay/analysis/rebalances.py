@@ -576,7 +576,7 @@ def _count_unowned(open_rebalance: OpenRebalance, unowned_ms: int | None) -> Non
 def _count_wait(open_rebalance: OpenRebalance, handover: Handover, awaited_ms: int) -> None:
     """Note how long a rebalance waited for a member that revoked a partition meant for another member.
 
-    The last such member blocked the rebalance.
+    If there are several such members, the last one counts as the member that blocked the rebalance.
     """
     if open_rebalance.group_type not in WAIT_FOR_EACH_OTHER:
         return

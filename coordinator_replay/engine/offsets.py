@@ -2,9 +2,9 @@
 
 Mirrors ``OffsetMetadataManager.replay`` and ``replayEndTransactionMarker``. A commit whose batch has a producer id is
 pending until a control record of that producer in the same log partition. The producer id decides, not the
-transactional bit. The marker's producer epoch does not count, because with KIP-890 it is a newer one. If the
-transaction commits, a pending offset is stored only if its record is younger than the stored offset's record. A
-tombstone removes the stored offset and the pending offsets of all producers at once.
+transactional bit. The marker's producer epoch does not count, because with KIP-890 it is newer than that of the
+commits. If the transaction is committed, a pending offset is stored only if its record is younger than the stored
+offset's record. A tombstone removes the stored offset and the pending offsets of all producers at once.
 
 The pipeline does the same in columns for millions of commits. The simulated coordinator uses this code, which takes
 one record at a time. Tests compare the pipeline with this code.

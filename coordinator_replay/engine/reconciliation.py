@@ -5,7 +5,8 @@ refuses to load some logs. It refuses a tombstone of a member that still has an 
 still has members. Compacted and partial copies have such records, so this module continues and marks the operation as
 not exact.
 
-A group made in memory stands at group epoch 1 and assignment epoch 1, so the first epoch on disk is usually 2.
+In the broker's memory, a new group has group epoch 1 and assignment epoch 1. So the first epoch in a record is usually
+2.
 """
 
 from dataclasses import dataclass, field

@@ -5,11 +5,12 @@ the line does not name their groups either. So a line belongs to a write if its 
 with this write and with no other write.
 
 A line of a Scala coordinator (2.x and 3.x) names no log partition. Its number counts the offsets of one cleanup, which
-makes a write for each group (``GroupMetadataManager.cleanupGroupMetadata``). The line belongs to the writes near it
-that removed offsets of the groups or partitions that it names, if the numbers agree. If several brokers removed a
-deleted topic's offsets, the numbers of their lines are added up. The line "Removed N expired offsets" names no group or
-partition. No line says which log partitions the broker led, or that the dump has all of them. So no number proves that
-this line belongs to a write.
+makes a write for each group (``GroupMetadataManager.cleanupGroupMetadata``). The line belongs to the writes near its
+time that removed offsets of the groups or partitions that it names, if these writes removed as many offsets as the line
+says. If several brokers removed a deleted topic's offsets, the numbers of their lines are added up first.
+
+The line "Removed N expired offsets" of a Scala coordinator names no group or partition, so it belongs to no write. It
+may count offsets of log partitions that the dump does not have, because no line says which log partitions a broker led.
 """
 
 import re

@@ -1,9 +1,9 @@
 """Rebalances of classic groups that no record shows yet, in progress at the end of the brokers' logs.
 
-A classic group writes no record until its rebalance is over. Lines of its coordinator after the group's last record can
-show that a rebalance is in progress. "Preparing to rebalance group" with the generation of that record begins the
-rebalance, and no line ends it. If it had ended, there would be a record. Lines from before the coordinator loaded the
-group's log partition again don't count: a loaded group is in the state of its last record.
+A classic group writes no record until its rebalance is over. But lines of its coordinator after the group's last record
+can show that a rebalance is in progress. Such a rebalance begins with a line "Preparing to rebalance group" that has
+the generation of the last record, and no later line ends it. Lines from before the coordinator loaded the group's log
+partition again don't count, because a loaded group is in the state of its last record.
 
 No record confirms these lines, so no cause is certain and no row is exact.
 """

@@ -359,7 +359,8 @@ def _rejoined(row: Row, line: GroupLogLine) -> _Named | None:
 def _by_members(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str, Any]:
     """Return a rebalance of a group on a newer protocol, with the additions of brokers' logs.
 
-    The records of its trigger begin such a rebalance, so lines near the time of these records count.
+    Such a rebalance begins with the records that trigger it. So a line counts if it is near the begin of the rebalance
+    and names one of its members.
     """
     at_ms = row["started_at"]
     members = [*(row["members_joined"] or ()), *(row["members_left"] or ()), *(row["trigger_members"] or ())]

@@ -1,8 +1,8 @@
-"""Past findings of rules about the end of the log: conditions that held at an earlier time and no longer do.
+"""Rules for conditions that held at an earlier time, and no longer hold at the end of the log.
 
-A stall or a silence shows in the absence of records. ``commit_rules`` look for stalls and silences that last at the end
-of the log. This module looks for those that a later record ended. A past observation and a present one make one finding
-if they have the same rule and subject.
+``commit_rules`` looks for stalls, silences and similar conditions that last until the end of the log. This module looks
+for those that a later record ended. A past observation and a present observation make one finding if they have the same
+rule and subject.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

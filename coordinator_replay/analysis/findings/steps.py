@@ -234,7 +234,9 @@ class StepRules:
                 yield self._row(rule.__name__, observation, self.exact_from, is_open=False)
 
     def open_rows(self, proven_ms: int | None, *, has_gap: bool) -> Iterator[Row]:
-        """Yield the open observations, and the row of the group's status, which rules over offsets use.
+        """Yield the observations that end or are open at the end of the log, and the row of the group's status.
+
+        Rules over offsets use the group's status.
 
         Args:
             proven_ms: the time from which no record is missing; None if no record is missing at all.

@@ -182,7 +182,7 @@ class ActiveTime:
     def last_before(self, until_ms: int) -> int | None:
         """Return the latest time up to ``until_ms`` that lies in one of the ranges.
 
-        None if no range begins before ``until_ms``.
+        Return None if no range begins before ``until_ms``.
 
         >>> active = ActiveTime([[0, 10, 3], [50, 90, 2]])
         >>> active.last_before(60), active.last_before(50), active.last_before(0)

@@ -6,7 +6,7 @@ from these. Each row is a function with its footprint, its rank, its confidence,
 same records. A rule says ``certain`` only if nothing else in the coordinator's code leaves that footprint and no record
 can be missing.
 
-``situation`` has the input of a row, and ``history`` has the facts of earlier records. ``departures`` and ``arrivals``
-have two decisions that several rows share. ``hindsight`` has the facts that a rebalance shows about an earlier
-rebalance.
+``situation`` has the input of a row, and ``history`` has the facts of earlier records. Several rows use ``departures``,
+which decides why a member was removed, and ``arrivals``, which decides whether a new member was in the group before.
+``hindsight`` has the facts that a rebalance shows about an earlier rebalance.
 """

@@ -1,4 +1,4 @@
-"""Rows about changes of subscriptions and topics, and about rebalances in which nothing visible changed."""
+"""Rows of the decision table about changed subscriptions and topics, and about rebalances without a visible change."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache

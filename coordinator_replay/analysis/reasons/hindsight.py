@@ -1,8 +1,8 @@
 """Facts that a rebalance shows about an earlier rebalance: why a member was removed, and which client had joined.
 
-If a client's return shows that it had exceeded max.poll.interval.ms, this was why its member was removed. A client that
-was killed and started again joins while its old member is still in the group. Its return shows only later, when the old
-member is removed after its session timeout.
+If a client's return shows that it had exceeded max.poll.interval.ms, this was why its member was removed before. A
+client that was killed and started again joins while its old member is still in the group. Only when the old member is
+removed after its session timeout, the records show that the client had come back.
 """
 
 from typing import NamedTuple

@@ -161,9 +161,9 @@ class GroupHistory:
 
     @property
     def has_commits(self) -> bool:
-        """Return whether commits are known.
+        """Return whether there is a commit that counts as a sign of life.
 
-        Most groups have none near a departure.
+        Most groups have none, so callers look for signs in commits only if this is true.
         """
         return bool(self.commits)
 

@@ -1,4 +1,4 @@
-"""Rows about the group as a whole and about members that join and are removed."""
+"""Rows of the decision table about the group as a whole, and about members that joined or were removed."""
 
 from collections.abc import Sequence
 
@@ -224,9 +224,9 @@ def _changed(situation: Situation, upgraded: list[Return]) -> Explanation | None
 
 
 def _beside_others(situation: Situation, explanation: Explanation) -> Explanation:
-    """Return an explanation by members that came back, less sure if other members were removed, too.
+    """Return an explanation by members that came back, or a less sure one if other members were removed, too.
 
-    The removal of the other members may have begun the rebalance.
+    Then the removal of the other members may have begun the rebalance, so its causes become alternatives.
     """
     back = {returned.departed.member_id for returned in returns(situation)[0]}
     others = [departure for departure in departures(situation) if departure.member_id not in back]
@@ -301,8 +301,8 @@ def has_polled_late(back: Return) -> bool:
     """Return whether a client that came back may have exceeded its max.poll.interval.ms.
 
     It may if it joined again under its old member id. It also may if no record had shown it alive for its timeout
-    (``Departed.timeout_ms``), or for up to POLL_SLACK_MS longer, before its removal. But the second does not count if
-    the client came back by instance id, or with another protocol or version.
+    (``Departed.timeout_ms``), or for up to POLL_SLACK_MS longer, before its removal. But this second case does not
+    count if the client came back under its instance id, or with another protocol or version.
     """
     return back.is_same_process or _was_silent(back)
 

@@ -1,4 +1,4 @@
-"""Selection of commits as signs of life: only the last commits before a record that may show a departure count.
+"""Selection of the commits that count as signs of life: the last ones before each record that may show a departure.
 
 Nearly all records of a log are commits, so a group's replay does not get each of them. Before each record of a kind in
 ``DEPARTURES``, the caller passes the last commit of each partition since the previous such record (``heed_commits``).
