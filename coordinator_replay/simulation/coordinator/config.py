@@ -76,7 +76,7 @@ class Config:
     __slots__ = ("_groups", "_numbers", "assignors", "client_assignors", "faults", "migration_policy")
 
     def __init__(self, settings: Mapping[str, Any] | None = None) -> None:
-        """Take settings by name.
+        """Set the given settings; all others have Kafka's defaults.
 
         Numbers may be given as text, and lists as text with commas.
 

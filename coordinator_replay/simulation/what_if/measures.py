@@ -166,7 +166,7 @@ def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int, uns
 
 
 def _bounds_of_cause(counts: Sequence[int], unseen: float) -> tuple[int, int]:
-    """Return the range of the rebalances of a cause.
+    """Return the range of the number of rebalances with a cause.
 
     The range reaches at least one rebalance to either side of the likeliest number, because a single rebalance may have
     this cause by chance.

@@ -94,7 +94,8 @@ class ClientLives:
     Attributes:
         counts: number of departures for which something is assumed, by the names of ``ASSUMPTIONS``.
         libraries: the library of each client, set by ``finish``; None for a client whose records don't show it.
-        phases: the time and the departures of each operation. In a classic group, they show rolling deployments.
+        phases: for each operation, the clients that came and the static members that were removed. In a classic group,
+            they show rolling deployments.
     """
 
     def __init__(

@@ -177,7 +177,8 @@ def moved(clients: Sequence[ClientLife], timing: Timing) -> list[ClientLife]:
 def _gathered(moments: Sequence[int]) -> Mapping[int, int]:
     """Return a new time for each time, so that times close together become equal.
 
-    A series has all times up to one shift after its first time. Its last time replaces each time of the series.
+    The times are divided into series. A series has all times up to ``SHIFT_MS`` after its first time. The last time of
+    a series replaces all its times.
     """
     last: dict[int, int] = {}
     first_ms = None

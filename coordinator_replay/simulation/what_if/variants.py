@@ -36,8 +36,8 @@ LIKELY_PACE = 0.5
 def drawn_course(life: Life, draw: Random) -> Life:
     """Return a life whose open facts are drawn at random.
 
-    Open are how dynamic members departed, and when and how static members departed. If clients came in a join phase, it
-    is also open when: in half of the courses they come together, in the others one after the other.
+    It is open how dynamic members departed, and when and how static members departed. For clients that came in a join
+    phase, it is also open when they came. In half of the courses they come together, in the others at random times.
 
     Args:
         life: the likeliest course.

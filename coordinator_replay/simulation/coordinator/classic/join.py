@@ -117,7 +117,7 @@ class Join:
     # -- a static member that returns without its id -----------------------------------------------------------------
 
     def _replace(self, instance_id: str, old_member_id: str, member_id: str) -> Outcome:
-        """Let a static member go on under a new member id, and refuse the waiting requests of the old member id.
+        """Let a static member continue under a new member id, and refuse the waiting requests of the old member id.
 
         A Stable group rebalances only if another protocol is chosen.
         """

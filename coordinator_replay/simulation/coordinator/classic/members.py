@@ -69,9 +69,10 @@ def heartbeat(shard: Shard, live: LiveClassicGroup, request: Request) -> Outcome
 
 
 def leave(shard: Shard, live: LiveClassicGroup, members: list[Mapping[str, Any]]) -> Outcome:
-    """Remove members one after the other.
+    """Handle LeaveGroup: remove members one after the other.
 
-    The response has an error code for each member.
+    Then begin a rebalance, or end the present join phase if all remaining members have joined. The response has an
+    error code for each member.
     """
     answers = [_leave_one(shard, live, member) for member in members]
     left = [answer["memberId"] for answer in answers if answer["errorCode"] == CODES["NONE"]]

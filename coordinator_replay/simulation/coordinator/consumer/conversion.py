@@ -164,7 +164,7 @@ def _upgraded(group: LiveClassicGroup, member: Member, topics: Topics) -> Member
 
 
 def _by_id(partitions: Iterable[tuple[str, tuple[int, ...]]], topics: Topics) -> Assignment:
-    """Return partitions that are given by topic name, by topic id in Kafka's order.
+    """Convert partitions by topic name to partitions by topic id, in Kafka's order.
 
     Topics that do not exist are left out.
     """

@@ -138,9 +138,9 @@ def static_member(
     If the member is joining, return a new member, which replaces the old member with this instance id.
 
     Raises:
-        RequestError: UNRELEASED_INSTANCE_ID if a member is joining, and the old member under KIP-848 has not left
-            temporarily. UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID if a member is not joining, and the instance id is
-            unknown or belongs to another member.
+        RequestError: UNRELEASED_INSTANCE_ID if the member is joining under KIP-848, and the old member, also under
+            KIP-848, has not left temporarily. UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID if the member is not joining, and
+            the instance id is unknown or belongs to another member.
     """
     static_member = update.static_member(instance_id)
     if not is_joining:

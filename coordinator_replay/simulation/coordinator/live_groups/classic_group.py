@@ -276,7 +276,7 @@ class LiveClassicGroup(ClassicGroup):
     def set_assignments(self, assignments: Mapping[str, str]) -> None:
         """Give members their assignments.
 
-        A member that is not named gets an empty assignment.
+        A member that is not in ``assignments`` gets an empty assignment.
         """
         for member_id, member in self.members.items():
             blob = assignments.get(member_id, "")

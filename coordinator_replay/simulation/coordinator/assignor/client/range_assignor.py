@@ -102,7 +102,7 @@ def _assign_by_rack(runs: list[_TopicRun], assignment: Assignment) -> None:
 def _assign_together(runs: list[_TopicRun], count: int, assignment: Assignment) -> None:
     """Give partition N of all these topics to one member, for each N up to ``count``.
 
-    Choose the first member that has room in each topic, and that fits the racks of each partition N. If there is no
+    Choose the first member that has room in each topic and fits partition N of each topic (``fits``). If there is no
     such member, skip N.
     """
     waiting = list(runs[0].consumers)

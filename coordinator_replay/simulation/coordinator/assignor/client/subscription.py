@@ -22,7 +22,7 @@ NO_GENERATION = -1
 
 
 class AssignorError(CoordinatorReplayError):
-    """An input on which Kafka's own assignor throws.
+    """An error for an input on which Kafka's own assignor throws.
 
     The consumer that leads the group would fail to rebalance.
     """

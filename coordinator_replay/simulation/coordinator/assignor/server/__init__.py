@@ -1,4 +1,4 @@
-"""The assignors that run on the broker, by the names that members ask for them."""
+"""The assignors that run on the broker, by the names under which members ask for them."""
 
 from collections.abc import Callable, Mapping
 
