@@ -1,10 +1,40 @@
--- Rebalances that a change of a topic caused. The group that took longest to notice the new partitions comes first. If is_exact is true, the row is proven. The times of topic changes need audit --cluster-metadata.
+-- Changes of topics and how long groups took to notice them: which topic, when the rebalance took place, and how long after the change. Partitions that no member has owned yet come first, then the slowest group. If is_exact is true, the row is proven. The times of topic changes need audit --cluster-metadata.
 -- param group text: only this group
--- then sql --query never-owned-partitions shows which partitions still have no owner.
-SELECT group_id, coalesce(started_at, completed_at) AS at, metadata_delay_ms, partitions_added, evidence,
-       duration_ms, duration_ms_max, confidence, coalesce(is_exact, false) AS is_exact
-FROM rebalances
-WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
-  AND (metadata_delay_ms IS NOT NULL OR join_reason = 'topic_metadata_change')
-ORDER BY metadata_delay_ms DESC NULLS LAST, "at", group_id
+-- then sql --query never-owned-partitions shows each partition without an owner, also those that had one before.
+WITH wanted AS (
+    SELECT rebalance_id, group_id, coalesce(started_at, completed_at) AS at, metadata_delay_ms, partitions_added, duration_ms,
+           duration_ms_max, confidence, evidence, facts, coalesce(is_exact, false) AS is_exact
+    FROM rebalances
+    WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
+      AND (metadata_delay_ms IS NOT NULL OR join_reason = 'topic_metadata_change')
+),
+facts AS (SELECT rebalance_id, unnest(facts) AS fact FROM wanted),
+said AS (
+    SELECT rebalance_id, fact.kind IN ('TOPIC_CREATED', 'PARTITIONS_ADDED', 'TOPIC_DELETED') AS is_change,
+           array_to_string(fact.names, ', ') || CASE fact.kind
+               WHEN 'TOPIC_CREATED' THEN ' created, partitions: ' || fact.count
+               WHEN 'PARTITIONS_ADDED' THEN ' partitions' || coalesce(' ' || fact.old, '') || ' to ' || fact.count
+               WHEN 'TOPIC_DELETED' THEN ' deleted' ELSE '' END AS words
+    FROM facts
+    -- Without the cluster metadata, the records show what was assigned or matched for the first time.
+    WHERE fact.kind IN ('TOPIC_CREATED', 'PARTITIONS_ADDED', 'TOPIC_DELETED', 'ASSIGNED_FIRST', 'REGEX_MATCHES')
+),
+changes AS (
+    SELECT rebalance_id, string_agg(DISTINCT CASE WHEN is_change THEN words END, '; ' ORDER BY CASE WHEN is_change THEN words END) AS changes,
+           string_agg(DISTINCT words, '; ' ORDER BY words) AS words
+    FROM said GROUP BY rebalance_id
+),
+never AS (
+    SELECT group_id, topic, count(*) AS partitions FROM {never-owned-partitions}
+    WHERE what = 'never owned' AND ($group IS NULL OR group_id = $group) GROUP BY ALL
+)
+SELECT group_id, topic_change, "at", metadata_delay_ms, partitions_added, duration_ms, duration_ms_max, confidence, evidence, is_exact
+FROM (
+    SELECT group_id, coalesce(changes, words) AS topic_change, "at", metadata_delay_ms, partitions_added, duration_ms, duration_ms_max,
+           confidence, evidence, is_exact, false AS is_never
+    FROM wanted LEFT JOIN changes USING (rebalance_id)
+    UNION ALL
+    SELECT group_id, topic || ' never owned, partitions: ' || partitions, NULL, NULL, NULL, NULL, NULL, NULL, NULL, true, true FROM never
+)
+ORDER BY is_never DESC, metadata_delay_ms DESC NULLS LAST, "at", group_id, topic_change
 LIMIT 50

@@ -152,6 +152,7 @@ class Warehouse:
         topics: Sequence[str] = (),
         require_stable: bool = False,
         end_offsets: str | Path | None = None,
+        before_removal: bool = False,
     ) -> Answer[CommittedOffset]:
         """Return all committed offsets of a group at a point in time, as OffsetFetch does (KIP-88).
 
@@ -165,6 +166,8 @@ class Warehouse:
                 topics.
             require_stable: show partitions with a pending transactional commit as unstable, without an offset.
             end_offsets: a CSV or JSON-lines file of topic, partition, offset[, time], to compute the lag.
+            before_removal: return the offsets just before the last removal up to that time: what the group had before
+                it was deleted, or before its offsets expired.
         """
         answer = questions.offsets(
             self._tables,
@@ -173,6 +176,7 @@ class Warehouse:
             topics=topics,
             require_stable=require_stable,
             end_offsets=end_offsets,
+            before_removal=before_removal,
         )
         return self._rows(answer)
 

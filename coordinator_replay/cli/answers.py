@@ -183,15 +183,15 @@ last_option = click.option(
 )
 
 
-def show(common: Common, answer: "Answer[Any]", asked: Collection[str] = ()) -> None:
+def show(common: Common, answer: "Answer[Any]", what: str = "row") -> None:
     """Print an answer, and on standard error its basis and its notes.
 
     Args:
         common: the options of the command, such as the output form.
         answer: the answer to print.
-        asked: values of ``AnswerColumn.only_with``. Columns with one of these values are shown, too.
+        what: a word for one row.
     """
-    show_rows(common, columns_for(answer.row_type, asked), answer)
+    show_screen(common, columns_for(answer.row_type), answer, what, answer.notes)
     say_notes(answer)
 
 
@@ -203,6 +203,11 @@ def columns_for(row_type: type, asked: Collection[str] = ()) -> list[AnswerColum
         asked: values of ``AnswerColumn.only_with``. Columns with one of these values are shown, too.
     """
     return [column for column in columns_of(row_type) if not column.only_with or column.only_with in asked]
+
+
+def with_group(columns: Iterable[AnswerColumn]) -> list[AnswerColumn]:
+    """Return the columns of an answer about several groups, of which the group is a main column."""
+    return [replace(column, rank=1) if column.name == "group_id" else column for column in columns]
 
 
 def show_part(
@@ -301,7 +306,7 @@ def _values(shown: Sequence[AnswerColumn], answers: Iterable[object]) -> list[li
 
 
 def show_rows(common: Common, shown: Sequence[AnswerColumn], answers: Iterable[object]) -> None:
-    """Print some columns of rows in the output form of the command."""
+    """Print some columns of all rows, for lists that are looked through."""
     rows = _values(shown, answers)
     print_rows(_with_doubts(shown, rows), rows, common.output, is_wide=common.wide)
 

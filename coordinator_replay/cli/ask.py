@@ -34,6 +34,7 @@ from coordinator_replay.cli.answers import (
     show_rows,
     show_screen,
     who_options,
+    with_group,
 )
 from coordinator_replay.cli.completion import (
     GROUP_NAME,
@@ -44,8 +45,16 @@ from coordinator_replay.cli.completion import (
 )
 from coordinator_replay.cli.option_types import DURATION, STATES, TIME, Parsed, Time, partition_number
 from coordinator_replay.cli.options import EXIT_NOTHING, Common, open_warehouse, warehouse_command
-from coordinator_replay.cli.output import empty_list_shown, print_rows, print_text, severity_style, terminal_width
+from coordinator_replay.cli.output import (
+    empty_list_shown,
+    print_rows,
+    print_text,
+    severity_style,
+    terminal_width,
+    text_lines,
+)
 from coordinator_replay.errors import UsageError
+from coordinator_replay.listing import counted
 from coordinator_replay.query.choices import GROUP_STATES, GROUP_TYPES, SEVERITIES
 from coordinator_replay.times import moment_text
 
@@ -104,15 +113,15 @@ def groups(
             raise UsageError("a deleted group has no state: give either --deleted or --state")
         if not who.is_everyone:
             raise UsageError("--deleted lists all deleted groups: give it without conditions on groups")
-        show(common, open_warehouse(common).deleted_groups(at=at, types=types))
+        show(common, open_warehouse(common).deleted_groups(at=at, types=types), "group")
     else:
-        show(common, open_warehouse(common).groups(at=at, types=types, states=wanted, who=who))
+        show(common, open_warehouse(common).groups(at=at, types=types, states=wanted, who=who), "group")
 
 
-def _member_columns(row_type: type, kinds: Collection[str]) -> list[AnswerColumn]:
-    """Return the columns of members, given the kinds of their groups."""
-    columns = columns_for(row_type, kinds)
-    if STREAMS not in kinds:
+def _member_columns(descriptions: "Sequence[Described]", kinds: Collection[str]) -> list[AnswerColumn]:
+    """Return the columns of members of groups, given the kinds of columns to show."""
+    columns = columns_for(descriptions[0].row_type, kinds)
+    if not all(STREAMS in description.kinds for description in descriptions):
         return columns
     # Tasks are shown by subtopology; the partitions of topics follow from them.
     return [replace(column, rank=LAST) if column.name.endswith("_assignment") else column for column in columns]
@@ -135,10 +144,7 @@ def _print_several(common: Common, descriptions: "Sequence[Described]", *, has_g
     if members:
         if has_groups:
             click.echo()
-        columns = [
-            replace(column, rank=1) if column.name == "group_id" else column
-            for column in _member_columns(descriptions[0].row_type, kinds)
-        ]
+        columns = with_group(_member_columns(descriptions, kinds))
         beside = len(groups) if has_groups else 0
         printed = show_screen(common, columns, members, "member", most, shared_with=beside)
         if printed < len(members):
@@ -164,14 +170,14 @@ def _print_description(common: Common, description: "Described", *, has_group: b
     # Programs get the same fields for every group, people only the fields of its type.
     kinds = description.kinds if common.output == "table" else (STREAMS, SHARE, CLASSIC_MEMBERS, COORDINATORS)
     group_columns = columns_for(type(description.group), kinds)
-    member_columns = _member_columns(description.row_type, kinds)
+    member_columns = _member_columns([description], kinds)
     if common.output == "table":
         if has_group:
             show_rows(common, group_columns, [description.group])
         if description:
             if has_group:
                 click.echo()
-            show_rows(common, member_columns, description)
+            show_screen(common, member_columns, description, "member", description.notes, shared_with=has_group)
         return
     group = {column.name: getattr(description.group, column.name) for column in group_columns}
     member_names = [column.name for column in member_columns if column.name != "group_id"]
@@ -208,7 +214,8 @@ def describe(
     chosen = warehouse.chosen_groups(groups, at=at, is_all=not groups)
     if is_offsets:
         offsets = warehouse.offsets_of_groups(chosen, at=at)
-        show_screen(common, columns_for(offsets.row_type), offsets, "offset", offsets.notes)
+        columns = columns_for(offsets.row_type)
+        show_screen(common, with_group(columns) if len(chosen) > 1 else columns, offsets, "offset", offsets.notes)
         say_notes(offsets)
         return
     descriptions = [warehouse.describe(group, at=at) for group in chosen]
@@ -254,7 +261,7 @@ def rebalances(common: Common, causes: Sequence[str], **asked: Any) -> None:
         *shown, matched_by = shown
         place = [column.name for column in shown].index("cause") + 1
         shown.insert(place, replace(matched_by, heading="MATCHED-BY", rank=1))
-    show_rows(common, shown, answer)
+    show_screen(common, shown, answer, "rebalance", answer.notes)
     say_notes(answer)
 
 
@@ -278,9 +285,10 @@ def owner(common: Common, group: str, topic: str, partition: int | None, **asked
     answers = [warehouse.owner(group, topic, number, **asked) for number in partitions]
     # People read the owners before and after in a sentence; programs read them in fields.
     rows = [row for answer in answers for row in (*answer, *(() if common.output == "table" else answer.neighbours))]
-    show_rows(common, columns_for(answers[0].row_type), rows)
+    notes = list(dict.fromkeys(note for answer in answers for note in answer.notes))
+    show_screen(common, columns_for(answers[0].row_type), rows, "owner", notes)
     say_basis(answers[0])
-    say(*dict.fromkeys(note for answer in answers for note in answer.notes))
+    say(*notes)
 
 
 @warehouse_command(
@@ -312,7 +320,7 @@ def findings(common: Common, exit_code: bool, **asked: Any) -> None:
         _print_findings(answer)
         say_notes(answer)
     else:
-        show(common, answer)
+        show(common, answer, "finding")
     if exit_code and not answer:
         sys.exit(EXIT_NOTHING)
 
@@ -328,15 +336,25 @@ def _lasted(finding: "Finding") -> str | None:
     return f"{last}{earlier}{later}" if first == last else f"{first}{earlier} to {last}{later}"
 
 
-def _print_findings(shown: Iterable["Finding"]) -> None:
+_MOST_FINDING_LINES = 20
+"""Largest number of lines about several findings on a terminal: the basis and the notes fit below."""
+
+
+def _print_findings(shown: "Sequence[Finding]") -> None:
     """Print findings on a terminal.
 
-    Each finding is a sentence below a line with its rule, time and group.
+    Each finding is a sentence below a line with its rule, time and group. Those that don't fit are counted.
     """
-    for column in shown:
-        parts = [column.severity, column.rule, _lasted(column), column.group_id]
-        print_text("  ".join(part for part in parts if part), style=severity_style(column.severity))
-        print_text(column.message or "", indent="  ")
+    left = _MOST_FINDING_LINES
+    for place, finding in enumerate(shown):
+        parts = [finding.severity, finding.rule, _lasted(finding), finding.group_id]
+        head, message = "  ".join(part for part in parts if part), finding.message or ""
+        left -= len(text_lines(head)) + len(text_lines(message, indent="  "))
+        if place and left < 0:
+            say(f"{counted(len(shown) - place, 'more finding')}: --wide and --output json have them.")
+            return
+        print_text(head, style=severity_style(finding.severity))
+        print_text(message, indent="  ")
 
 
 @warehouse_command(
@@ -381,7 +399,8 @@ def sql(
     if is_list:
         if statement is not None or name is not None:
             raise UsageError("--list shows all saved queries: give it without a statement and without --query")
-        show(common, work.Warehouse.saved_queries())
+        queries = work.Warehouse.saved_queries()
+        show_rows(common, columns_for(queries.row_type), queries)
         return
     if (statement is None) == (name is None):
         raise UsageError("give either a statement or --query NAME; --list shows the saved queries")
@@ -404,7 +423,19 @@ _NEXT_ARGUMENTS = ("group_id", "topic")
 """Id columns of an SQL answer whose values other commands take as arguments."""
 
 _BELOW = (
-    *("reason", "reasons", "client_reason", "client_reasons", "note", "message", "error_message", "what", "obstacle"),
+    *(
+        "reason",
+        "reasons",
+        "client_reason",
+        "client_reasons",
+        "note",
+        "message",
+        "error_message",
+        "what",
+        "obstacle",
+        "who",
+        "holders",
+    ),
     "instance_id",
 )
 """Columns of an SQL answer that go below their rows if they don't fit beside others: sentences, and the id by which
@@ -460,7 +491,7 @@ def _columns_of_statement(names: Sequence[str], rows: Sequence[Sequence[object]]
             name,
             _rank(name, (row[place] for row in rows), is_asked=name in asked),
             least=12,
-            good=36,
+            good=30,
             is_id=name == "kind" or name.endswith("_id"),
             is_sentence=name in _BELOW,
             text=empty_list_shown,

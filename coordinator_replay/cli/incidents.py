@@ -44,11 +44,12 @@ _MOST_TRAITS = 3
 def consumers(common: Common, **asked: Any) -> None:
     """List the groups, clients and hosts that read TOPIC (a name or an id): how, in which time, which partitions.
 
+    A client that was gone for a time, as during a restart, has a line for each time that it was there.
     HOW is subscribed (by name), regex, share, streams, assigned (a protocol whose topics are not on record), or
     commits: a consumer that uses assign(), a tool, or members that are not on record. TO is empty for members still
     there at the end of the log. For commits, FROM and TO are the first and the last commit.
     """
-    show(common, open_warehouse(common).consumers(**asked))
+    show(common, open_warehouse(common).consumers(**asked), "reader")
 
 
 @warehouse_command(

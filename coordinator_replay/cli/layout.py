@@ -8,7 +8,8 @@ Until the lines fit, space is saved in this order:
 3. Columns are left out. The first to go are columns without any value. Next are columns with the same value in all
    rows; the value is shown once below the table. Then the column with the highest rank goes. But columns of rank 1 and
    sentences are not left out: their texts go below their rows, each with its heading.
-4. Columns get narrower, but never narrower than their declared width. Other ids are shortened so that different ids
+4. If columns with different values would be left out, headings that are wider than their texts take two lines.
+5. Columns get narrower, but never narrower than their declared width. Other ids are shortened so that different ids
    stay different. Milliseconds are left out if all times of a column stay different. Other texts continue in the next
    line of their column, or go below their rows if that takes fewer lines.
 
@@ -51,6 +52,9 @@ _SAID_ONCE = LAST - 1
 _LONGEST_SAID_ONCE = 40
 """Largest width of a text that is said once for all rows."""
 
+_PART_END = re.compile(r"(?<=[^\W_])[-_ ]")
+"""Places at which a heading may continue in the next line."""
+
 _BREAK = "\x1f"
 """Mark of a possible line break, a character that safe texts don't have."""
 
@@ -65,9 +69,10 @@ class TextTable:
     Attributes:
         date: the part that all times share, shown above the table: the day or the year, and the zone. Only the zone if
             the years differ; empty if times are shown in full.
-        heading: the line of headings.
+        heading: the line of headings, or two lines.
         rows: for each row its lines, including lines above it with ids and lines below it with sentences.
-        left_out: headings of the columns that did not fit.
+        left_out: headings of the columns with values that did not fit. A column whose only value the question names is
+            not among them.
         everywhere: heading and text of each column that did not fit and has the same text in all rows.
         is_cut: whether an id was shortened, or a line is not whole.
         is_folded: whether a text takes more than a line.
@@ -114,6 +119,17 @@ def _folded(text: str, width: int) -> list[str]:
     # Lists of partitions have no blanks to end a line at.
     lines = Text(text.replace(",", f",{_BREAK}")).wrap(Console(width=width), width)
     return [line.plain.replace(_BREAK, "").rstrip() for line in lines]
+
+
+def _in_two_lines(heading: str) -> tuple[str, str]:
+    """Return a heading in two lines, as narrow as its hyphens, underscores and blanks allow.
+
+    >>> _in_two_lines("GROUP-INSTANCE-ID"), _in_two_lines("committed_offset"), _in_two_lines("HOST")
+    (('GROUP-', 'INSTANCE-ID'), ('committed_', 'offset'), ('', 'HOST'))
+    """
+    ends = [match.end() for match in _PART_END.finditer(heading)]
+    parts = [(heading[:end].rstrip(), heading[end:]) for end in ends if heading[end:]]
+    return min(parts, key=lambda part: max(map(_cells, part)), default=("", heading))
 
 
 def _name_and_uuid(text: str, width: int) -> str:
@@ -211,7 +227,14 @@ class _Fitted:
     """A column whose width the layout is choosing: its texts, and the widths that it may get."""
 
     def __init__(
-        self, column: AnswerColumn, texts: Sequence[str], *, is_number: bool, nothing: str, has_styles: bool
+        self,
+        column: AnswerColumn,
+        texts: Sequence[str],
+        *,
+        is_number: bool,
+        nothing: str,
+        has_styles: bool,
+        is_heading_folded: bool,
     ) -> None:
         self.column = column
         self.has_styles = has_styles
@@ -220,7 +243,9 @@ class _Fitted:
         self.texts = texts
         self.longest = max(map(_cells, texts), default=0)
         self.rank = self._rank()
-        self.widest = max(self.longest, _cells(column.heading))
+        is_narrower = is_heading_folded and self.longest < _cells(column.heading)
+        self.heading = _in_two_lines(column.heading) if is_narrower else ("", column.heading)
+        self.widest = max(self.longest, *map(_cells, self.heading))
         self.width = self.widest
 
     def _rank(self) -> int:
@@ -228,6 +253,15 @@ class _Fitted:
             return LAST
         is_said_once = len(self.texts) > 1 and self.column.rank > 1 and self.is_same_everywhere
         return max(self.column.rank, _SAID_ONCE) if is_said_once else self.column.rank
+
+    @property
+    def is_missed(self) -> bool:
+        """Return whether the column has values that are not known without it.
+
+        A column that is only shown if there is room for all, such as the group asked for, is missed only if its rows
+        differ.
+        """
+        return self.rank < LAST or (self.column.rank >= LAST and len(set(self.texts)) > 1)
 
     @property
     def is_same_everywhere(self) -> bool:
@@ -434,21 +468,38 @@ def lay_out(
         [in_utc(cell).astimezone(zone) if isinstance(cell := row[place], datetime) else cell for row in rows]
         for place in range(len(columns))
     ]
-    fitted: list[_Fitted] = []
-    for times in [_full_times(zone)] if width is None else _short_times(cells, zone):
-        texts = [[times.text(cell) if isinstance(cell, datetime) else cell for cell in own] for own in cells]
-        before: Sequence[_Fitted | None] = fitted or [None] * len(columns)
-        # A column without times is measured once.
-        fitted = [
-            cell
-            if cell is not None and cell.texts == own
-            else _Fitted(column, own, is_number=is_number, nothing=nothing, has_styles=has_styles)
-            for cell, column, own, is_number in zip(before, columns, texts, numbers, strict=True)
-        ]
-        table = _laid_out(fitted, times.date, width)
-        if not (table.left_out or table.everywhere or table.is_cut or table.is_folded):
-            break
-    return table
+
+    def laid_out(*, is_heading_folded: bool) -> TextTable:
+        fitted: list[_Fitted] = []
+        for times in [_full_times(zone)] if width is None else _short_times(cells, zone):
+            texts = [[times.text(cell) if isinstance(cell, datetime) else cell for cell in own] for own in cells]
+            before: Sequence[_Fitted | None] = fitted or [None] * len(columns)
+            # A column without times is measured once.
+            fitted = [
+                cell
+                if cell is not None and cell.texts == own
+                else _Fitted(
+                    column,
+                    own,
+                    is_number=is_number,
+                    nothing=nothing,
+                    has_styles=has_styles,
+                    is_heading_folded=is_heading_folded,
+                )
+                for cell, column, own, is_number in zip(before, columns, texts, numbers, strict=True)
+            ]
+            table = _laid_out(fitted, times.date, width)
+            if not (table.left_out or table.everywhere or table.is_cut or table.is_folded):
+                break
+        return table
+
+    table = laid_out(is_heading_folded=False)
+    if not table.left_out:
+        return table
+    # Headings in two lines are harder to read: only for a column that would be left out, and none before it is.
+    by_rank = [column.heading for column in sorted(columns, key=lambda column: column.rank)]
+    folded = laid_out(is_heading_folded=True)
+    return min(table, folded, key=lambda tried: [heading in tried.left_out for heading in by_rank])
 
 
 def _laid_out(fitted: Sequence[_Fitted], date: str, width: int | None) -> TextTable:
@@ -458,15 +509,14 @@ def _laid_out(fitted: Sequence[_Fitted], date: str, width: int | None) -> TextTa
     indent = _INDENT if above else ""
     ids = [GAP.join(texts) for texts in zip(*(column.texts for column in above), strict=True)]
     rows = [_joined(lines, chosen, indent) for lines in zip(*(column.lines() for column in chosen), strict=True)]
-    (heading,) = _joined(
-        [[column.aligned(cut(column.column.heading, column.width))] for column in chosen], chosen, indent
-    )
+    headings = [[column.aligned(cut(line, column.width)) for line in column.heading] for column in chosen]
+    heading = [cut(line, width) for line in _joined(headings, chosen, indent) if line.strip()]
     whole = _with_neighbours(ids, rows, below, width)
     shown = [[_cut_line(line, width) for line in lines] for lines in whole]
-    without = [column for column in fitted if column not in (*above, *chosen, *below) and column.rank < LAST]
+    without = [column for column in fitted if column not in (*above, *chosen, *below) and column.is_missed]
     return TextTable(
         date=date,
-        heading=cut(heading, width),
+        heading="\n".join(heading),
         rows=shown,
         left_out=[column.column.heading for column in without if not column.is_same_everywhere],
         everywhere=[f"{column.column.heading} {column.texts[0]}" for column in without if column.is_same_everywhere],

@@ -1,7 +1,6 @@
 """The commands about committed offsets: at a point in time, over time, and expiring offsets."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +18,9 @@ from coordinator_replay.cli.answers import (
     say_notes,
     several_groups_argument,
     show,
-    show_rows,
     show_screen,
     who_options,
+    with_group,
 )
 from coordinator_replay.cli.clock import now
 from coordinator_replay.cli.completion import COMMITTED_TOPIC_NAME
@@ -60,11 +59,17 @@ TOPIC_OR_PARTITION = Parsed("topic[:partition]", topic_or_partition)
     "coordinator-replay offsets payments --at 2026-11-20T02:13:00Z",
     "coordinator-replay offsets payments --history orders:3 --from -6h",
     "coordinator-replay offsets payments --at -1d --reset-file payments.csv",
+    "coordinator-replay offsets payments --before-removal --reset-file payments.csv",
     "coordinator-replay offsets --all-groups --at -1d --reset-file all.csv",
     "kafka-consumer-groups … --group payments --reset-offsets --from-file payments.csv --execute",
 )
 @several_groups_argument
 @at_option
+@click.option(
+    "--before-removal",
+    is_flag=True,
+    help="The offsets just before they were last removed (up to --at): before the group was deleted, or they expired.",
+)
 @click.option(
     "--topic",
     "topics",
@@ -103,6 +108,7 @@ def offsets(
     common: Common,
     groups: Sequence[str],
     at: Time | None,
+    before_removal: bool,
     topics: Sequence[str],
     require_stable: bool,
     history: tuple[str, int | None] | None,
@@ -124,12 +130,12 @@ def offsets(
     """
     warehouse = open_warehouse(common)
     if history is not None:
-        if at or topics or require_stable or reset_file or include_unproven or end_file:
+        if at or before_removal or topics or require_stable or reset_file or include_unproven or end_file:
             raise UsageError("--history takes --from and --to, and none of the options about one point in time")
         if len(groups) != 1:
             raise UsageError("--history is of one group")
         changes = warehouse.offset_history(groups[0], *history, start=start, end=end)
-        show(common, changes)
+        show(common, changes, "commit")
         return
     if include_unproven and reset_file is None:
         raise UsageError("--include-unproven is for --reset-file")
@@ -137,17 +143,18 @@ def offsets(
         raise UsageError("--from and --to are for --history; give --at for one point in time")
     chosen = warehouse.chosen_groups(groups, at=at, is_all=not groups, who=who)
     is_one = len(groups) == 1 and list(groups) == chosen
-    read = partial(warehouse.offsets, groups[0]) if is_one else partial(warehouse.offsets_of_groups, chosen)
+    if before_removal and not is_one:
+        raise UsageError("--before-removal is of one group")
+    read = (
+        partial(warehouse.offsets, groups[0], before_removal=before_removal)
+        if is_one
+        else partial(warehouse.offsets_of_groups, chosen)
+    )
     answer = read(at=at, topics=topics, require_stable=require_stable, end_offsets=end_file)
     # People read about a pending transactional commit in a sentence; programs read about it in fields.
     asked = [REQUIRE_STABLE] * (require_stable or common.output != "table") + [END_OFFSETS] * (end_file is not None)
     columns = columns_for(answer.row_type, asked)
-    if not is_one:
-        columns = [replace(column, rank=1) if column.name == "group_id" else column for column in columns]
-    if is_one:
-        show_rows(common, columns, answer)
-    else:
-        show_screen(common, columns, answer, "offset", answer.notes)
+    show_screen(common, columns if is_one else with_group(columns), answer, "offset", answer.notes)
     say_notes(answer)
     if reset_file is not None:
         result = work.write_reset_file(answer, reset_file, include_unproven=include_unproven, has_groups=not is_one)

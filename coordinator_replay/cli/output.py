@@ -14,7 +14,7 @@ import shutil
 import sys
 import textwrap
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from datetime import datetime, tzinfo
 from decimal import Decimal
@@ -25,7 +25,7 @@ import click
 
 from coordinator_replay.answer_columns import AnswerColumn
 from coordinator_replay.cli.colours import style_of, wants_styles
-from coordinator_replay.cli.layout import Cell, lay_out
+from coordinator_replay.cli.layout import Cell, TextTable, lay_out
 from coordinator_replay.cli.option_types import zone_of
 from coordinator_replay.cli.pager import pager_command, show_in_pager
 from coordinator_replay.cli.waiting import end_waiting
@@ -113,7 +113,12 @@ def styled(text: str, **style: object) -> str:
 
 
 def print_table(
-    columns: Sequence[AnswerColumn], rows: Sequence[Row], *, is_wide: bool = False, most_lines: float = inf
+    columns: Sequence[AnswerColumn],
+    rows: Sequence[Row],
+    *,
+    is_wide: bool = False,
+    most_lines: float = inf,
+    is_excerpt: bool = False,
 ) -> int:
     """Print an answer as a table.
 
@@ -123,6 +128,7 @@ def print_table(
         is_wide: whether the table has all columns in full, whatever the terminal's width.
         most_lines: largest number of lines; the table ends before the first row that does not fit, but has
             one row at least.
+        is_excerpt: whether other rows follow that the caller counts, and no option shows all of them.
 
     Returns:
         The number of printed rows.
@@ -134,32 +140,64 @@ def print_table(
     end_waiting()
     seen = terminal_width()
     width = None if is_wide else seen
-    table = lay_out(
-        [shown[place] for place in places],
-        [[_table_cell(row[place], shown[place]) for place in places] for row in rows],
-        width=width,
-        numbers=[_are_numbers(row[place] for row in rows) for place in places],
-        nothing=NOTHING,
-        has_styles=seen is not None and wants_styles(),
-        zone=_zone(),
-    )
-    ends = list(accumulate(map(len, table.rows)))
-    printed = table.rows[: max(bisect_right(ends, most_lines), 1)]
-    head = [*([styled(table.date, dim=True)] if table.date else []), styled(table.heading, bold=True)]
+    cells = [[_table_cell(row[place], shown[place]) for place in places] for row in rows]
+    numbers = [_are_numbers(row[place] for row in rows) for place in places]
+
+    def fitted(count: int) -> TextTable:
+        return lay_out(
+            [shown[place] for place in places],
+            cells[:count],
+            width=width,
+            numbers=numbers,
+            nothing=NOTHING,
+            has_styles=seen is not None and wants_styles(),
+            zone=_zone(),
+        )
+
+    table = fitted(len(rows))
+    # Only rows that are printed decide which columns have room: a column that they leave empty takes none.
+    while len(table.rows) > (count := _fitting(table.rows, most_lines)):
+        table = fitted(count)
+    printed = table.rows
+    head = [
+        *([styled(table.date, dim=True)] if table.date else []),
+        *(styled(line, bold=True) for line in table.heading.split("\n")),
+    ]
     lines = [*head, *chain.from_iterable(printed)]
     pager = pager_command() if seen is not None and any(_too_wide(line, seen) for line in lines) else None
     if pager is not None and show_in_pager(lines, pager):
         return len(printed)
     for line in lines:
         click.echo(line)
-    if width is not None and (table.left_out or table.everywhere or table.is_cut):
-        which = "In all rows" if len(rows) > 1 else "Also"
-        everywhere = f"{which}: {', '.join(table.everywhere)}. " if table.everywhere else ""
-        left_out = f"Left out: {', '.join(table.left_out)}. " if table.left_out else ""
-        print_note(f"{everywhere}{left_out}--wide shows everything in full.")
+    if width is not None and (table.left_out or table.everywhere or (table.is_cut and not is_excerpt)):
+        print_note(" ".join(_beside(table, len(rows), is_excerpt=is_excerpt)))
     if is_wide and seen is not None and any(_too_wide(line, seen) for line in lines):
         print_note("Lines are wider than the terminal: | less -S scrolls to the side, and so does a PAGER=less.")
     return len(printed)
+
+
+def _fitting(rows: Sequence[Sequence[str]], most_lines: float) -> int:
+    """Return the number of first rows that have no more lines than a limit; one at least."""
+    return max(bisect_right(list(accumulate(map(len, rows))), most_lines), 1)
+
+
+def _beside(table: TextTable, row_count: int, *, is_excerpt: bool) -> Iterator[str]:
+    """Yield sentences on what a printed table does not show, given the number of rows of the whole answer."""
+    if table.everywhere:
+        yield f"{_said_of(len(table.rows), inf if is_excerpt else row_count)}: {', '.join(table.everywhere)}."
+    if table.left_out:
+        yield f"Left out: {', '.join(table.left_out)}."
+    if not is_excerpt:
+        yield "--wide shows everything in full."
+
+
+def _said_of(printed: int, rows: float) -> str:
+    """Return the words before values that all printed rows have."""
+    if rows == 1:
+        return "Also"
+    if printed == rows:
+        return "In all rows"
+    return "In these rows" if printed > 1 else "In this row"
 
 
 def _too_wide(line: str, width: int) -> bool:
@@ -170,7 +208,7 @@ def _heading(column: AnswerColumn) -> str:
     return column.heading or column.name.upper().replace("_", "-")
 
 
-_SENTENCES = ("message", "evidence", "detail", "note")
+_SENTENCES = ("message", "evidence", "detail", "note", "holders")
 """Columns whose texts may have times."""
 
 

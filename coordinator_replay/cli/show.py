@@ -74,7 +74,7 @@ def why(common: Common, **asked: Any) -> None:
     """
     reasons = open_warehouse(common).why(**asked)
     if common.output != "table":
-        show(common, reasons)
+        show(common, reasons, "rebalance")
         return
     # With --at, the rebalances are printed in full.
     print_reasons(reasons, is_wide=common.wide or asked["at"] is not None)

@@ -9,6 +9,7 @@ from coordinator_replay.query.group_moves import in_log_order
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.offsets import check_partition, check_topics
 from coordinator_replay.query.tables import Tables
+from coordinator_replay.times import moment_text
 
 MOST_CHANGES = 100_000
 """Largest number of commits in one answer. If there are more, the answer has the latest of them."""
@@ -102,3 +103,21 @@ def offset_changes(
     if len(rows) > MOST_CHANGES:
         warehouse.notes.append(f"Only the latest {MOST_CHANGES:,} commits are shown: narrow the time range")
     return [row_of(OffsetChange, row) for row in reversed(rows[:MOST_CHANGES])]
+
+
+def created_again_note(changes: Sequence[OffsetChange]) -> str | None:
+    """Return a note if a topic was created again between its commits, as their topic ids show; else None.
+
+    Args:
+        changes: commits of one topic, in log order.
+    """
+    last_ids: dict[int, str] = {}
+    for change in changes:
+        if change.topic_id is None:
+            continue
+        if last_ids.setdefault(change.partition, change.topic_id) != change.topic_id:
+            since = "Some commits" if change.valid_from is None else f"Commits from {moment_text(change.valid_from)} on"
+            return (
+                f"{since} carry another id of topic {change.topic}: it was created again, and its offsets began anew."
+            )
+    return None

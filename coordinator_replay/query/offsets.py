@@ -28,7 +28,7 @@ from coordinator_replay.answer_columns import (
 from coordinator_replay.completeness.past import LogPartition
 from coordinator_replay.completeness.ranges import CompleteRange
 from coordinator_replay.errors import UsageError, writing
-from coordinator_replay.listing import ranges_by_topic
+from coordinator_replay.listing import counted, ranges_by_topic
 from coordinator_replay.query.completeness import log_partitions_of
 from coordinator_replay.query.group_moves import COUNTS, in_log_order
 from coordinator_replay.query.groups import check_group
@@ -439,8 +439,31 @@ def open_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
     ]
     if not without:
         return None
-    named = ranges_by_topic((offset.topic, offset.partition) for offset in without)
-    return f"The committed offsets of {named} at that time are not on record; there may have been none."
+    return f"The committed offsets of {_named(without)} at that time are not on record; there may have been none."
+
+
+def _named(offsets: Sequence[CommittedOffset]) -> str:
+    """Return the partitions of a group by their names; the partitions of several groups are counted."""
+    groups = {offset.group_id for offset in offsets}
+    if len(groups) > 1:
+        return f"{counted(len(offsets), 'partition')} of {counted(len(groups), 'group')}"
+    return ranges_by_topic((offset.topic, offset.partition) for offset in offsets)
+
+
+def maybe_pending_note(warehouse: Tables, offsets: Iterable[CommittedOffset], at: datetime | None) -> str | None:
+    """Return a note on partitions of which the log does not show whether a transactional commit was pending.
+
+    Return None if there are no such partitions.
+    """
+    unstable = [offset for offset in offsets if not (offset.is_stable or offset.is_unstable)]
+    shown = _shows_pending(warehouse, {offset.log_partition for offset in unstable}, at or END)
+    open_ones = [offset for offset in unstable if offset.log_partition not in shown]
+    if not open_ones:
+        return None
+    return (
+        f"STABLE is false because a transactional commit of {_named(open_ones)} may have been pending then: "
+        "the cleaner may have removed its record."
+    )
 
 
 def committed_topics(warehouse: Tables, group: str) -> list[str]:
@@ -556,11 +579,11 @@ class _TopicLives(NamedTuple):
 
 def negative_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
     """Return a note on partitions whose committed offset is negative; None if there are no such partitions."""
-    negative = [(offset.topic, offset.partition) for offset in offsets if (offset.committed_offset or 0) < 0]
+    negative = [offset for offset in offsets if (offset.committed_offset or 0) < 0]
     if not negative:
         return None
     return (
-        f"The committed offset of {ranges_by_topic(negative)} is negative, which means none: a consumer begins there "
+        f"The committed offset of {_named(negative)} is negative, which means none: a consumer begins there "
         f"where auto.offset.reset says."
     )
 

@@ -212,6 +212,30 @@ def removal_notes(
     return notes
 
 
+def latest_removals(removed: Sequence[RemovedOffsets], topics: Sequence[str] = ()) -> list[RemovedOffsets]:
+    """Return the removals of offsets that were the last ones, all at the same time; empty if no time is on record.
+
+    Args:
+        removed: the removed offsets.
+        topics: only offsets of these topics; empty for all topics.
+    """
+    timed = [
+        deletion
+        for deletion in removed
+        if deletion.ended_at is not None
+        and deletion.ended_by not in (RECORDS_MISSING, GROUP_MOVED)
+        and (not topics or deletion.topic in topics)
+    ]
+    last = max((deletion.ended_at for deletion in timed if deletion.ended_at is not None), default=None)
+    return [deletion for deletion in timed if deletion.ended_at == last]
+
+
+def just_before(removals: Sequence[RemovedOffsets]) -> datetime | None:
+    """Return the last millisecond before removals that took place at the same time; None if there are none."""
+    ended_at = removals[0].ended_at if removals else None
+    return None if ended_at is None else ended_at - timedelta(milliseconds=1)
+
+
 def before_removal_note(removed: Sequence[RemovedOffsets], topics: Sequence[str] = ()) -> str | None:
     """Return a note on how to ask for the offsets before their last removal; None if no time of a removal is on record.
 
@@ -219,13 +243,7 @@ def before_removal_note(removed: Sequence[RemovedOffsets], topics: Sequence[str]
         removed: the removed offsets.
         topics: only offsets of these topics; empty for all topics.
     """
-    times = [
-        deletion.ended_at
-        for deletion in removed
-        if deletion.ended_at is not None
-        and deletion.ended_by not in (RECORDS_MISSING, GROUP_MOVED)
-        and (not topics or deletion.topic in topics)
-    ]
-    if not times:
+    moment = just_before(latest_removals(removed, topics))
+    if moment is None:
         return None
-    return f"--at {moment_text(max(times) - timedelta(milliseconds=1))} asks for the offsets just before their removal."
+    return f"--before-removal asks for the offsets just before their removal, and so does --at {moment_text(moment)}."

@@ -10,7 +10,8 @@ A file begins with comments: what the query answers, then a line for each parame
 
 ``$group`` in the statement is the value of the parameter ``group``. If the user gives no value and the file names no
 default, it is null. ``$cluster`` is the cluster of the question and needs no line. Types are text, number and time. The
-line ``then`` names the command to type next.
+line ``then`` names the command to type next. ``{never-owned-partitions}`` in the statement stands for the statement of
+that saved query, as a subquery.
 """
 
 import itertools
@@ -32,6 +33,8 @@ _PARAMETER = re.compile(
     r"^-- param (?P<name>[a-z][a-z_]*) (?P<type>[a-z]+)(?: = (?P<default>[^:]+))?: (?P<about>.+)$", re.MULTILINE
 )
 _THEN = "then "
+_OTHER_QUERY = re.compile(r"\{([a-z]+(?:-[a-z]+)*)\}")
+"""The place of another saved query in a statement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +135,9 @@ def _read(path: Path) -> SavedQuery:
         about=" ".join(line for line in head if not line.startswith(("param ", _THEN))),
         then=" ".join(line.removeprefix(_THEN) for line in head if line.startswith(_THEN)),
         parameters=tuple(Parameter(**match.groupdict()) for match in _PARAMETER.finditer(text)),
-        sql="\n".join(lines[len(head) :]).strip(),
+        sql=_OTHER_QUERY.sub(
+            lambda match: f"(\n{_read(path.with_stem(match[1])).sql}\n)", "\n".join(lines[len(head) :]).strip()
+        ),
     )
 
 

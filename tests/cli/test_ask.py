@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -188,9 +189,41 @@ def test_offsets_that_are_gone_say_when_and_why(ask):
     before = "2026-11-20T02:07:59.999Z"
     assert told.stderr == (
         f"Group 'payments' had no committed offset of audit then.\n{AUDIT_EXPIRED}"
-        f"--at {before} asks for the offsets just before their removal.\n"
+        "--before-removal asks for the offsets just before their removal, and so does "
+        f"--at {before}.\n"
     )
     assert "audit" in answer(ask("offsets", "payments", "--topic", "audit", "--at", before))
+
+
+def test_offsets_just_before_their_removal_need_no_time(ask, tmp_path: Path):
+    reset = tmp_path / "reset.csv"
+    told = ask("offsets", "payments", "--topic", "audit", "--before-removal", "--reset-file", str(reset))
+    assert "audit" in answer(told)
+    assert told.stderr == (f"As of 2026-11-20T02:07:59.999Z. Then: {AUDIT_EXPIRED}Wrote 1 partition to {reset}.\n")
+    assert reset.read_text() == "audit,0,7\n"
+    # All offsets of that time, with those that were not removed.
+    assert ask("offsets", "payments", "--before-removal", "--reset-file", str(reset)).exit_code == 0
+    assert reset.read_text() == "audit,0,7\norders,0,100\norders,1,90\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (
+            ("payments", "--at", f"{NIGHT}02:07"),
+            "no removal of an offset of group 'payments' up to 2026-11-20T02:07:00",
+        ),
+        (("payments", "--topic", "orders"), "no removal of an offset of group 'payments' is on record"),
+        (("simple",), "no removal of an offset of group 'simple' is on record: give the command without"),
+        (("simple", "payments"), "--before-removal is of one group"),
+        (("nobody",), "no group 'nobody'|group 'nobody' is not"),
+        (("payments", "--history", "orders"), "--history takes --from and --to"),
+    ],
+)
+def test_before_removal_without_a_removal_is_refused(ask, asked: tuple[str, ...], said: str):
+    told = ask("offsets", *asked, "--before-removal")
+    assert told.exit_code == 2
+    assert re.search(said, told.stderr), told.stderr
 
 
 def test_unstable_offsets_show_producer_epoch_and_since_when(ask):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from coordinator_replay.answer_columns import AnswerColumn
+from coordinator_replay.answer_columns import LAST, AnswerColumn
 from coordinator_replay.cli.layout import Cell, TextTable, cut, lay_out, shortened_ids
 
 START = datetime(2026, 11, 20, 2, 13, 5, tzinfo=UTC)
@@ -44,7 +44,25 @@ def test_no_line_is_wider_than_the_terminal_and_every_row_has_one(data: st.DataO
     rows = data.draw(st.lists(st.tuples(*(cell for _ in shape)).map(list), max_size=6))
     told = table(shape, rows, width)
     assert len(lines_of(told)) >= len(rows)
-    assert all(cell_len(line) <= width for line in (told.heading, *lines_of(told)))
+    assert all(cell_len(line) <= width for line in (*told.heading.split("\n"), *lines_of(told)))
+
+
+@given(st.data(), st.integers(30, 120))
+def test_every_column_with_values_is_shown_or_named_as_left_out(data: st.DataObject, width: int):
+    """Only a column of the last rank with one value for all rows may be silent: the question names that value."""
+    shape = [
+        AnswerColumn(f"c{place}", f"C{place}", data.draw(st.integers(1, LAST)), 4, is_cut=data.draw(st.booleans()))
+        for place in range(data.draw(st.integers(1, 12)))
+    ]
+    cell = st.sampled_from(["-", "one", "another value", "a value that is longer than all the others are"])
+    rows = data.draw(st.lists(st.tuples(*(cell for _ in shape)).map(list), min_size=1, max_size=5))
+    told = table(shape, rows, width)
+    below = {line.strip().partition(":")[0] for line in lines_of(told)}
+    seen = {*told.heading.split(), *below, *told.left_out, *(text.split()[0] for text in told.everywhere)}
+    for place, column in enumerate(shape):
+        values = {row[place] for row in rows}
+        if values != {"-"} and (column.rank < LAST or len(values) > 1):
+            assert column.heading in seen
 
 
 @given(st.lists(texts.filter(bool), unique=True, max_size=20), st.integers(1, 70))

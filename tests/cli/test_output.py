@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from coordinator_replay.answer_columns import AnswerColumn
 from coordinator_replay.cli import output
-from coordinator_replay.cli.output import print_rows
+from coordinator_replay.cli.output import print_rows, print_table
 from coordinator_replay.safe_text import neutral
 
 COLUMNS = [AnswerColumn("group_id", "GROUP"), AnswerColumn("count", "#COUNT"), AnswerColumn("hidden", "")]
@@ -222,3 +222,63 @@ def test_no_color_is_respected(monkeypatch, capsys):
     monkeypatch.setenv("NO_COLOR", "1")
     output.print_note("a\x1b[31m")
     assert capsys.readouterr().err == "a\\x1b[31m\n"
+
+
+MANY = [[f"g{row:02}", "-" if row < 4 else "late", "first" * 3 if row < 4 else "-", "x" * 30] for row in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("most_lines", "headings", "beside"),
+    [
+        (4, "GROUP  EARLY", "In these rows: SAME xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx."),
+        (1, "GROUP  EARLY", "In this row: SAME xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx."),
+        (9, "GROUP  LATE  EARLY", "In all rows: SAME xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx."),
+    ],
+)
+def test_a_column_that_the_printed_rows_leave_empty_takes_no_room(
+    monkeypatch, capsys, most_lines: int, headings: str, beside: str
+):
+    monkeypatch.setattr(output, "terminal_width", lambda *, err=False: 30)
+    columns = [
+        AnswerColumn("group", "GROUP", 1),
+        AnswerColumn("late", "LATE", 2),
+        AnswerColumn("early", "EARLY", 3),
+        AnswerColumn("same", "SAME", 4),
+    ]
+    rows = [[None if cell == "-" else cell for cell in row] for row in MANY]
+    assert print_table(columns, rows, most_lines=most_lines) == most_lines
+    told = capsys.readouterr()
+    assert told.out.splitlines()[0].strip().startswith(headings)
+    assert told.err.replace("\n  ", "").startswith(beside)
+    assert "LATE" not in told.err
+
+
+def test_headings_take_two_lines_before_a_column_is_left_out(monkeypatch, capsys):
+    monkeypatch.setattr(output, "terminal_width", lambda *, err=False: 31)
+    columns = [
+        AnswerColumn("group", "GROUP", 1),
+        AnswerColumn("offset", "CURRENT-OFFSET", 2),
+        AnswerColumn("client", "GROUP-INSTANCE-ID", 3, 8),
+        AnswerColumn("last", "LAST-COLUMN", 4),
+    ]
+    rows = [["payments", 12, "one", "x" * 20], ["orders", 7, "two", "y" * 20]]
+    print_table(columns, rows)
+    told = capsys.readouterr()
+    assert told.out.splitlines() == [
+        "          CURRENT-  GROUP-",
+        "GROUP       OFFSET  INSTANCE-ID",
+        "payments        12  one",
+        "orders           7  two",
+    ]
+    assert told.err.startswith("Left out: LAST-COLUMN.")
+    monkeypatch.setattr(output, "terminal_width", lambda *, err=False: 80)
+    print_table(columns, rows)
+    assert capsys.readouterr().out.splitlines()[0] == "GROUP     CURRENT-OFFSET  GROUP-INSTANCE-ID  LAST-COLUMN"
+
+
+def test_an_excerpt_promises_no_option_that_shows_the_rest(monkeypatch, capsys):
+    monkeypatch.setattr(output, "terminal_width", lambda *, err=False: 30)
+    columns = [AnswerColumn("a", "A", 1), AnswerColumn("b", "B", 2), AnswerColumn("c", "C", 3)]
+    rows = [["x" * 20, "y" * 9, "z" * place] for place in (13, 12)]
+    print_table(columns, rows, is_excerpt=True)
+    assert capsys.readouterr().err == "In these rows: B yyyyyyyyy.\n  Left out: C.\n"

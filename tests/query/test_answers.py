@@ -1,7 +1,7 @@
 """Answers as values; how they print is in tests/cli."""
 
 from collections import Counter
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ from coordinator_replay.query.offsets import offsets_at, with_lag, write_reset_f
 from coordinator_replay.query.owner import owners_at
 from coordinator_replay.query.partitions import topic_partitions
 from coordinator_replay.query.rebalances import rebalances_at, rebalances_of
-from coordinator_replay.query.removed import deleted_groups, removed_offsets
+from coordinator_replay.query.removed import deleted_groups, just_before, latest_removals, removed_offsets
 from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.query.timeline import member_intervals_of, timeline_of
@@ -176,6 +176,28 @@ def test_reset_file_has_no_offset_with_a_pending_commit_unless_asked_for(warehou
     assert write_reset_file(offsets, path, include_unproven=True).written == 2
     assert path.read_text() == "orders,0,150\norders,1,200\n"
     assert [(one.partition, one.is_stable) for one in offsets] == [(0, False), (1, True)]
+
+
+def test_the_last_removals_are_those_of_one_moment(tmp_path: Path):
+    """Offsets of one topic expired, and later the group was deleted with the other two."""
+    folder = write_small_warehouse(tmp_path)
+    gone = {"group_id": "gone", "ended_by": "GROUP_DELETED"}
+    write_rows(folder, "offset_history", [
+        offset("audit", 0, 1, "02:01", "02:04", **gone | {"ended_by": "EXPIRED"}),
+        offset("logs", 0, 2, "02:02", "02:06", **gone), offset("orders", 3, 3, "02:03", "02:06", **gone),
+        offset("moved", 0, 4, "02:03", "02:09", **gone | {"ended_by": "GROUP_MOVED"}),
+    ])  # fmt: skip
+    tables = Tables(str(folder))
+
+    def before(until: str | None, *topics: str) -> tuple[list[str], datetime | None]:
+        removed = removed_offsets(tables, "gone", None if until is None else at(until))
+        last = latest_removals(removed, topics)
+        return [removal.topic for removal in last], just_before(last)
+
+    millisecond = timedelta(milliseconds=1)
+    assert before(None) == (["logs", "orders"], at("02:06") - millisecond)
+    assert before("02:05") == before(None, "audit") == (["audit"], at("02:04") - millisecond)
+    assert before("02:03") == before(None, "moved") == ([], None)
 
 
 def test_nothing_to_reset_to_writes_no_file(warehouse: Tables, tmp_path: Path):

@@ -81,6 +81,161 @@ def test_rewinds(troubled: Tables):
     assert (found["previous_offset"], found["committed_offset"], found["delta"]) == (200, 120, 80)
 
 
+OTHER_TOPIC = "no rewind: the topic has another id, so it was created again"
+
+
+def test_offsets_of_a_topic_that_was_created_again_are_listed_and_no_rewind(tmp_path: Path):
+    """The topic id of a commit without one is not known, so the last known one counts."""
+    folder = write_small_warehouse(tmp_path)
+
+    def committed(topic: str, place: int, value: int, topic_id: str | None, **columns: Any) -> dict[str, Any]:
+        return offset(topic, 0, value, f"02:{place:02}", from_offset=place, topic_id=topic_id, group_id="g", **columns)
+
+    write_rows(folder, "offset_history", [
+        committed("again", 1, 900, "A" * 22), committed("again", 2, 5, "B" * 22),
+        committed("late", 1, 900, "A" * 22), committed("late", 2, 901, None, previous_offset=900),
+        committed("late", 3, 4, "B" * 22),
+        committed("ahead", 1, 7, "A" * 22), committed("ahead", 2, 70, "B" * 22),
+        committed("back", 1, 900, "A" * 22), committed("back", 2, 800, "A" * 22, previous_offset=900),
+        committed("dated", 1, 900, None), committed("dated", 3, 800, None, previous_offset=900),
+        committed("none", 1, 900, "A" * 22), committed("none", 2, -1, "B" * 22),
+    ])  # fmt: skip
+    write_rows(
+        folder, "topics", [{"cluster": "default", "topic": "dated", "topic_id": "C" * 22, "created_at": at("02:02")}]
+    )
+    found = {
+        one["topic"]: (one["previous_offset"], one["committed_offset"], one["delta"], one["what"])
+        for one in answers(Tables(str(folder)), "rewinds")
+        if one["group_id"] == "g"
+    }
+    assert found == {
+        "back": (900, 800, 100, "rewound"),
+        "dated": (900, 800, 100, "the topic was created again in between"),
+        "again": (900, 5, None, OTHER_TOPIC),
+        "late": (901, 4, None, OTHER_TOPIC),
+    }
+
+
+def test_one_query_has_what_was_skipped_and_what_was_read_again(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "offset_history", [
+        offset("far", 0, 10, "02:01", "02:02", group_id="g", from_offset=1),
+        offset("far", 0, 5010, "02:02", group_id="g", from_offset=2, previous_offset=10),
+        offset("near", 0, 10, "02:01", "02:02", group_id="g", from_offset=1),
+        offset("near", 0, 210, "02:02", group_id="g", from_offset=2, previous_offset=10),
+        offset("back", 0, 10, "02:01", "02:02", group_id="g", from_offset=1),
+        offset("back", 0, 8, "02:02", group_id="g", from_offset=2, previous_offset=10),
+    ])  # fmt: skip
+    tables = Tables(str(folder))
+    found = [(one["topic"], one["what"]) for one in answers(tables, "skipped-or-read-again") if one["group_id"] == "g"]
+    assert found == [("far", "far ahead"), ("back", "rewound")]
+    _, rows = run_saved_query(tables, "skipped-or-read-again", {"group": "g", "ahead": "100", "threshold": "3"})
+    assert [row[1] for row in rows] == ["far", "near"]
+
+
+def test_a_query_that_stands_for_a_table_in_another_is_written_once():
+    inner = saved_query("rewinds").sql
+    assert inner in saved_query("skipped-or-read-again").sql
+    assert not [name for name, query in saved_queries().items() if re.search(r"\{[a-z-]+\}", query.sql)]
+
+
+def fact(kind: str, *names: str, **fields: Any) -> dict[str, Any]:
+    return {"sentence": 0, "kind": kind, "names": list(names), **fields}
+
+
+def test_slow_topic_changes_name_the_topic_and_what_became_of_it(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+
+    def rebalance(number: int, delay_ms: int | None, *facts: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "rebalance_id": f"t{number}", "cluster": "default", "group_id": f"g{number}", "group_type": "consumer",
+            "completed_at": at("02:10"), "metadata_delay_ms": delay_ms, "join_reason": "topic_metadata_change",
+            "facts": list(facts), "evidence": [], "is_exact": True,
+        }  # fmt: skip
+
+    write_rows(folder, "rebalances", [
+        rebalance(1, 9000, fact("METADATA_HASH_CHANGED"), fact("PARTITIONS_ADDED", "orders", count=5, old="3")),
+        rebalance(2, 800, fact("TOPIC_CREATED", "bills", count=2), fact("TOPIC_DELETED", "old")),
+        rebalance(3, 70, fact("PARTITIONS_ADDED", "orders", count=5)),
+        rebalance(4, None, fact("ASSIGNED_FIRST", "logs:3,4", count=1)),
+        rebalance(5, None, fact("METADATA_HASH_CHANGED")),
+    ])  # fmt: skip
+    found = [(one["group_id"], one["topic_change"]) for one in answers(Tables(str(folder)), "slow-topic-changes")]
+    assert found == [
+        ("g1", "orders partitions 3 to 5"),
+        ("g2", "bills created, partitions: 2; old deleted"),
+        ("g3", "orders partitions to 5"),
+        ("g4", "logs:3,4"),
+        ("g5", None),
+    ]
+
+
+def test_partitions_never_owned_come_first_among_slow_topic_changes(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "group_timeline", [
+        event("narrow", 0, "02:02", "GROUP_CREATED", ">Stable", member_count=1, epoch=1),
+    ])  # fmt: skip
+    write_rows(folder, "member_timeline", [
+        member("narrow", "n-1", "02:02", None, 7, subscribed_topics=["bills"]),
+    ])  # fmt: skip
+    write_rows(
+        folder, "partition_ownership", [owned(0, "n-1", "02:02", group_id="narrow", topic="bills", topic_id=None)]
+    )
+    write_rows(folder, "topics", [{"cluster": "default", "topic": "bills", "topic_id": "C" * 22, "partition_count": 3}])
+    tables = Tables(str(folder))
+    found = [one for one in answers(tables, "slow-topic-changes") if one["group_id"] == "narrow"]
+    assert [(one["topic_change"], one["at"], one["metadata_delay_ms"]) for one in found] == [
+        ("bills never owned, partitions: 2", None, None)
+    ]
+    _, others = run_saved_query(tables, "slow-topic-changes", {"group": "payments"})
+    assert all(row[0] == "payments" for row in others)
+
+
+def test_flapping_groups_say_how_long_it_took_who_came_and_went_and_what_failed(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+
+    def rebalance(number: int, least: int, most: int | None, joined: list[str], left: list[str], attempts: int):
+        return {
+            "rebalance_id": f"f{number}", "cluster": "default", "group_id": "flap", "group_type": "classic",
+            "completed_at": at(f"02:{number:02}"), "completed_offset": number, "epoch": number, "cause": "MEMBER_JOIN",
+            "duration_ms_min": least, "duration_ms_max": most, "members_joined": joined, "members_left": left,
+            "attempts": attempts, "is_exact": True,
+        }  # fmt: skip
+
+    names = {"a": "app-a", "b": "app-b", "c": "app-c", "d": "app-d"}
+    write_rows(folder, "member_timeline", [
+        member("flap", name, "02:02", None, place, client_id=client)
+        for place, (name, client) in enumerate(names.items())
+    ])  # fmt: skip
+    rows = [
+        rebalance(2, 5, 900, ["a", "b", "c", "d"], [], 1), rebalance(3, 70, 800, ["a", "stranger"], ["a"], 3),
+        rebalance(4, 6, 950, [], ["a", "b"], 1),
+    ]  # fmt: skip
+    write_rows(folder, "rebalances", rows)
+    (found,) = (one for one in answers(Tables(str(folder)), "flapping-groups") if one["group_id"] == "flap")
+    assert (found["longest_ms_min"], found["longest_ms_max"], found["failed_attempts"]) == (70, 950, 2)
+    assert found["who"] == "joined app-a (2), app-b (1), app-c (1), 2 others; left app-a (2), app-b (1)"
+    write_rows(folder, "rebalances", [rebalance(5, 1, None, [], [], 1)])
+    (found,) = (one for one in answers(Tables(str(folder)), "flapping-groups") if one["group_id"] == "flap")
+    assert (found["rebalances"], found["longest_ms_max"]) == (4, None), "no bound is known for one of them"
+
+
+def test_flapping_static_members_say_who_held_the_instance_id_when(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    held = {"instance_id": "one", "client_host": "/10.0.0.7"}
+    write_rows(folder, "member_timeline", [
+        member("static", "s-1", "02:02", "02:03", 1, **held), member("static", "s-1", "02:03", "02:04", 2, **held),
+        member("static", "s-2", "02:05", "02:06", 3, **held, is_client_inherited=True),
+        member("static", "s-3", "02:06", None, 5, **held),
+    ])  # fmt: skip
+    (found,) = (one for one in answers(Tables(str(folder)), "flapping-static-members") if one["group_id"] == "static")
+    assert found["holders"].split("; ") == [
+        "2026-11-20T02:02:00Z to 2026-11-20T02:04:00Z s-1 on 10.0.0.7",
+        "2026-11-20T02:05:00Z to 2026-11-20T02:06:00Z s-2",
+        "2026-11-20T02:06:00Z to the end of the log s-3 on 10.0.0.7",
+    ]
+
+
 def test_two_owners(troubled: Tables, warehouse: Tables):
     (found,) = answers(troubled, "two-owners")
     assert ({found["member_id"], found["other_member_id"]}, found["overlap_from"], found["overlap_to"]) == (

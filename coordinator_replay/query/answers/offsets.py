@@ -5,14 +5,16 @@ from datetime import datetime
 from pathlib import Path
 
 from coordinator_replay.engine.model import GroupType
+from coordinator_replay.errors import UsageError
 from coordinator_replay.query.answers.answered import Rows, nothing_note
 from coordinator_replay.query.basis import Basis, basis_at, basis_from
 from coordinator_replay.query.end_offsets import read_end_offsets
-from coordinator_replay.query.groups import groups_at
-from coordinator_replay.query.offset_changes import OffsetChange, offset_changes
+from coordinator_replay.query.groups import check_group, groups_at
+from coordinator_replay.query.offset_changes import OffsetChange, created_again_note, offset_changes
 from coordinator_replay.query.offsets import (
     CommittedOffset,
     committed_topics,
+    maybe_pending_note,
     negative_offsets_note,
     offsets_at,
     open_offsets_note,
@@ -21,8 +23,15 @@ from coordinator_replay.query.offsets import (
     pending_notes,
     with_lag,
 )
-from coordinator_replay.query.removed import before_removal_note, removal_notes, removed_offsets
+from coordinator_replay.query.removed import (
+    before_removal_note,
+    just_before,
+    latest_removals,
+    removal_notes,
+    removed_offsets,
+)
 from coordinator_replay.query.tables import END, Tables
+from coordinator_replay.times import moment_text
 
 
 def offsets(
@@ -33,6 +42,7 @@ def offsets(
     topics: Sequence[str] = (),
     require_stable: bool = False,
     end_offsets: str | Path | None = None,
+    before_removal: bool = False,
 ) -> Rows[CommittedOffset]:
     """Return the committed offsets of a group at a point in time.
 
@@ -43,25 +53,18 @@ def offsets(
         topics: only offsets of these topics, or of the partitions that are named with a topic. Empty for all topics.
         require_stable: show partitions with a pending transactional commit as unstable, without an offset.
         end_offsets: a file with the end offsets of partitions, to compute the lag.
+        before_removal: return the offsets of the millisecond before the last removal up to that time.
+
+    Raises:
+        UsageError: no removal is on record, and the question is about one; or see ``offsets_at``.
     """
-    note = warehouse.check_moment(at)
-    pending = pending_commits(warehouse, group, at)
-    found = offsets_at(warehouse, group, at, topics=topics, require_stable=require_stable, pending=pending)
-    typed = topics
-    if topics:
-        known = committed_topics(warehouse, group)
-        topics = [partitions_asked(text, known)[0] for text in topics]
-    if end_offsets is not None:
-        found = with_lag(found, read_end_offsets(Path(end_offsets), at))
+    as_of = None
+    if before_removal:
+        at, as_of = _before_removal(warehouse, group, at, _topics_asked(warehouse, group, topics))
+    found, notes, late = _of_group(warehouse, group, at, topics, require_stable=require_stable, end_offsets=end_offsets)
     basis = basis_at(warehouse, at or END, group=group)
-    nothing = None if found else _no_offset_note(warehouse, group, typed, basis)
-    open_partitions = {(offset.topic, offset.partition) for offset in found if not offset.is_exact}
-    lost = removed_offsets(warehouse, group, at)
-    removed = removal_notes(lost, topics, open_partitions)
-    before = None if found else before_removal_note(lost, topics)
-    waiting = pending_notes(pending, found, topics)
-    notes = [_unproven_note(found), nothing, negative_offsets_note(found), open_offsets_note(found)]
-    return Rows(content=found, row_type=CommittedOffset, notes=[*notes, *removed, before, *waiting, note], basis=basis)
+    every = [as_of, *_offset_notes(warehouse, found, at), *notes, late]
+    return Rows(content=found, row_type=CommittedOffset, notes=every, basis=basis)
 
 
 def offsets_of_groups(
@@ -75,18 +78,78 @@ def offsets_of_groups(
 ) -> Rows[CommittedOffset]:
     """Return the committed offsets of several groups, see ``offsets``.
 
-    Each note names the group that it is about.
+    A note on one group names the group.
     """
     answers = {
-        group: offsets(warehouse, group, at, topics=topics, require_stable=require_stable, end_offsets=end_offsets)
+        group: _of_group(warehouse, group, at, topics, require_stable=require_stable, end_offsets=end_offsets)
         for group in groups
     }
+    found = [row for rows, _, _ in answers.values() for row in rows]
+    notes = [f"{group}: {note}" for group, (_, notes, _) in answers.items() for note in notes if note]
+    late = dict.fromkeys(note for _, _, note in answers.values())
     return Rows(
-        content=[row for answer in answers.values() for row in answer.content],
+        content=found,
         row_type=CommittedOffset,
-        notes=[f"{group}: {note}" for group, answer in answers.items() for note in answer.notes if note],
+        notes=[*_offset_notes(warehouse, found, at), *notes, *late],
         basis=basis_at(warehouse, at or END),
     )
+
+
+def _of_group(
+    warehouse: Tables,
+    group: str,
+    at: datetime | None,
+    topics: Sequence[str],
+    *,
+    require_stable: bool,
+    end_offsets: str | Path | None,
+) -> tuple[list[CommittedOffset], Sequence[str | None], str | None]:
+    """Return the committed offsets of a group, notes on the group, and a note on the point in time."""
+    late = warehouse.check_moment(at)
+    pending = pending_commits(warehouse, group, at)
+    found = offsets_at(warehouse, group, at, topics=topics, require_stable=require_stable, pending=pending)
+    if end_offsets is not None:
+        found = with_lag(found, read_end_offsets(Path(end_offsets), at))
+    nothing = None if found else _no_offset_note(warehouse, group, topics, basis_at(warehouse, at or END, group=group))
+    open_partitions = {(offset.topic, offset.partition) for offset in found if not offset.is_exact}
+    lost = removed_offsets(warehouse, group, at)
+    names = _topics_asked(warehouse, group, topics)
+    removed = removal_notes(lost, names, open_partitions)
+    before = None if found else before_removal_note(lost, names)
+    return found, [nothing, *removed, before, *pending_notes(pending, found, names)], late
+
+
+def _topics_asked(warehouse: Tables, group: str, topics: Sequence[str]) -> list[str]:
+    """Return the names of topics, given texts that may also name partitions."""
+    known = committed_topics(warehouse, group) if topics else ()
+    return [partitions_asked(text, known)[0] for text in topics]
+
+
+def _before_removal(warehouse: Tables, group: str, at: datetime | None, topics: Sequence[str]) -> tuple[datetime, str]:
+    """Return the last millisecond before the last removal of a group's offsets, with a note on what followed.
+
+    Raises:
+        UsageError: the tables don't know the group, or have no removal with a time.
+    """
+    check_group(warehouse, group)
+    removals = latest_removals(removed_offsets(warehouse, group, at), topics)
+    moment = just_before(removals)
+    if moment is None:
+        until = "" if at is None else f" up to {moment_text(at)}"
+        raise UsageError(
+            f"no removal of an offset of group {group!r}{until} is on record: give the command without --before-removal"
+        )
+    return moment, f"As of {moment_text(moment)}. Then: {'; '.join(map(str, removals))}."
+
+
+def _offset_notes(warehouse: Tables, offsets: Sequence[CommittedOffset], at: datetime | None) -> Sequence[str | None]:
+    """Return notes on what the offsets of one group or several don't show."""
+    return [
+        _unproven_note(offsets),
+        negative_offsets_note(offsets),
+        open_offsets_note(offsets),
+        maybe_pending_note(warehouse, offsets, at),
+    ]
 
 
 def _unproven_note(offsets: Sequence[CommittedOffset]) -> str | None:
@@ -130,6 +193,6 @@ def offset_history(
     return Rows(
         content=changes,
         row_type=OffsetChange,
-        notes=[nothing_note(warehouse, "committed offset", changes, group)],
+        notes=[created_again_note(changes), nothing_note(warehouse, "committed offset", changes, group)],
         basis=basis_from(warehouse, start, group=group),
     )

@@ -7,7 +7,16 @@ import click
 
 from coordinator_replay.answer_columns import AnswerColumn
 from coordinator_replay.cli import work
-from coordinator_replay.cli.answers import columns_for, range_options, say, say_basis, say_notes, show
+from coordinator_replay.cli.answers import (
+    columns_for,
+    print_screen,
+    range_options,
+    say,
+    say_basis,
+    say_notes,
+    show,
+    show_rows,
+)
 from coordinator_replay.cli.completion import GROUP_NAME
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
 from coordinator_replay.cli.output import print_rows, print_text
@@ -74,7 +83,8 @@ def what_if(
     too little, nothing is predicted.
     """
     if list_settings:
-        show(common, work.Warehouse.what_if_settings())
+        known_settings = work.Warehouse.what_if_settings()
+        show_rows(common, columns_for(known_settings.row_type), known_settings)
         return
     if (group is None) != is_all:
         raise UsageError("give either the group or --all; --list-settings shows what can be tried")
@@ -108,7 +118,7 @@ def _print_gains(common: Common, gains: "Answer[Gain]") -> None:
         [with_range(getattr(gain, column.name), (gain.ranges or {}).get(column.name)) for column in columns]
         for gain in gains
     ]
-    print_rows(columns, rows, "table", is_wide=common.wide)
+    print_screen(common, columns, rows, "group", gains.notes)
     say_notes(gains)
 
 
