@@ -34,6 +34,8 @@ _NAMES = """
 class TopicConsumer:
     """A client that read a topic, or a group of which only commits show that the group read the topic.
 
+    A client that was gone for a time in between has a row for each time that it was there.
+
     Attributes:
         how: how the log shows that the client read the topic.
 
@@ -71,6 +73,9 @@ class TopicConsumer:
 
 _INCOMPLETE = ", ".join(f"{view.name} AS ({view.sql})" for view in views_in("incomplete_groups"))
 
+_CLIENT = "group_id, how, client_id, instance_id, client_host"
+"""Columns that tell readers of a topic apart."""
+
 _READERS = f"""
     WITH {_INCOMPLETE}, patterns AS (
         SELECT group_id, log_partition, key_json ->> 'regularExpression' AS pattern, log_timestamp AS since,
@@ -97,18 +102,29 @@ _READERS = f"""
           AND coalesce(valid_from < until, true) AND coalesce(valid_to > since, to_offset IS NULL)
           AND coalesce(since < $end, true) AND coalesce(until > $start, true)
     ), readers AS (
-        SELECT * FROM intervals WHERE is_named OR owned <> [] UNION ALL SELECT * FROM matched
-    ), members AS (
-        SELECT group_id,
+        SELECT group_id, member_id, instance_id, owned, valid_from, valid_to, from_offset, to_offset,
                CASE WHEN group_type IN ('share', 'streams') THEN group_type WHEN is_named THEN 'subscribed'
                     WHEN subscribed_topic_regex IS NOT NULL THEN 'regex' ELSE 'assigned' END AS how,
-               CASE WHEN NOT coalesce(is_client_inherited, false) THEN client_id END AS client_id, instance_id,
+               CASE WHEN NOT coalesce(is_client_inherited, false) THEN client_id END AS client_id,
                CASE WHEN NOT coalesce(is_client_inherited, false) THEN client_host END AS client_host,
-               count(DISTINCT member_id) AS member_ids, list_sort(list_distinct(flatten(list(owned)))) AS partitions,
+               coalesce(is_exact AND NOT is_begin_open, false) AS is_exact
+        FROM (SELECT * FROM intervals WHERE is_named OR owned <> [] UNION ALL SELECT * FROM matched)
+    ), stays AS (
+        -- A client that was gone in between came back: each time that it was there is a stay of its own.
+        SELECT *, count(*) FILTER (valid_from > there_until) OVER (
+                   PARTITION BY {_CLIENT} ORDER BY valid_from NULLS FIRST, from_offset) AS stay
+        FROM (
+            SELECT *, max(CASE WHEN to_offset IS NULL THEN TIMESTAMPTZ 'infinity' ELSE valid_to END) OVER (
+                       PARTITION BY {_CLIENT} ORDER BY valid_from NULLS FIRST, from_offset
+                       ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS there_until
+            FROM readers)
+    ), members AS (
+        SELECT {_CLIENT}, count(DISTINCT member_id) AS member_ids,
+               list_sort(list_distinct(flatten(list(owned)))) AS partitions,
                CASE WHEN count(*) = count(valid_from) THEN min(valid_from) END AS first_at,
                CASE WHEN count(*) = count(to_offset) THEN max(valid_to) END AS last_at,
-               bool_and(coalesce(is_exact AND NOT is_begin_open, false)) AS is_exact
-        FROM readers GROUP BY ALL
+               bool_and(is_exact) AS is_exact
+        FROM stays GROUP BY {_CLIENT}, stay
     ), committed AS (
         -- If two topics had this name, count only commits of the topic asked for. Most commits carry no topic id.
         SELECT group_id, partition, valid_from, is_exact AND NOT is_begin_open AS is_exact FROM offset_history

@@ -119,3 +119,65 @@ def test_client_and_host_of_an_earlier_process_are_not_named(tmp_path: Path):
     ])  # fmt: skip
     (heir,) = (one for one in consumers_of(Tables(str(folder)), "orders") if one.group_id == "heirs")
     assert (heir.client_id, heir.client_host, heir.instance_id) == (None, None, "one")
+
+
+def stays(tmp_path: Path, *rows: tuple[object, ...]) -> list[tuple[str | None, object, object, int | None]]:
+    """Return client, begin, end and member ids of each reader, given group members by id, begin, end and log offset."""
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "member_timeline", [
+        member("gone", str(member_id), start, end, log_offset, client_id="app", instance_id=instance)
+        for member_id, instance, start, end, log_offset in rows
+    ])  # fmt: skip
+    found = [one for one in consumers_of(Tables(str(folder)), "orders") if one.group_id == "gone"]
+    return [(one.instance_id, one.first_at, one.last_at, one.member_ids) for one in found]
+
+
+def test_a_client_that_was_gone_is_not_said_to_have_read_meanwhile(tmp_path: Path):
+    found = stays(
+        tmp_path,
+        ("a-1", None, "02:03", "02:05", 7),
+        ("a-2", None, "02:06", "02:07", 9),
+        ("a-3", None, "02:09", None, 11),
+    )
+    assert found == [
+        (None, at("02:03"), at("02:05"), 1),
+        (None, at("02:06"), at("02:07"), 1),
+        (None, at("02:09"), None, 1),
+    ]
+
+
+def test_a_client_that_is_there_without_a_pause_has_one_line(tmp_path: Path):
+    """Two processes of a client take turns, and each changes its state."""
+    found = stays(
+        tmp_path,
+        ("a-1", None, "02:03", "02:05", 7),
+        ("a-1", None, "02:05", "02:08", 9),
+        ("a-2", None, "02:06", "02:12", 10),
+        ("a-3", None, "02:12", "02:14", 14),
+    )
+    assert found == [(None, at("02:03"), at("02:14"), 3)]
+
+
+def test_each_static_member_has_its_own_times(tmp_path: Path):
+    found = stays(
+        tmp_path,
+        ("a-1", "one", "02:03", "02:05", 7),
+        ("a-2", "one", "02:05", None, 8),
+        ("b-1", "two", "02:03", "02:04", 7),
+        ("b-2", "two", "02:08", "02:09", 20),
+    )
+    assert found == [
+        ("one", at("02:03"), None, 2),
+        ("two", at("02:03"), at("02:04"), 1),
+        ("two", at("02:08"), at("02:09"), 1),
+    ]
+
+
+def test_a_client_whose_begin_has_no_time_is_not_divided(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "member_timeline", [
+        member("old", "a-1", "02:03", "02:04", 3, client_id="app") | {"valid_from": None, "valid_to": None},
+        member("old", "a-2", "02:03", "02:08", 7, client_id="app"),
+    ])  # fmt: skip
+    (reader,) = (one for one in consumers_of(Tables(str(folder)), "orders") if one.group_id == "old")
+    assert (reader.first_at, reader.last_at, reader.member_ids) == (None, at("02:08"), 2)
