@@ -448,17 +448,20 @@ def _shown(path: str) -> str:
 def decode(inputs: Sequence[str], format: "Format | None", include_deleted: bool, verbose: bool) -> None:
     """Print every record of a dump as JSON lines, in the order of the file, without Spark.
 
-    Lines have the columns of the tables offset_commits, group_records and quarantine, and the kind of the record.
+    A terminal shows the main fields of the first records, and how many follow: a pipe or a file gets all of them. Lines
+    have the columns of the tables offset_commits, group_records and quarantine, and the kind of the record.
     Subscriptions and assignments of classic members are decoded next to their bytes. Notes about the files go to
     standard error.
     """
     dump = work.find_dump(inputs, form=format, include_deleted=include_deleted)
     notes = list(dump.notes)
-    for records in work.read_without_spark(dump, notes):
-        # The printed text of a few large records must not stay in memory while the next records are decoded.
-        _print_lines(work.decode_lines(records).to_pylist())
-    if terminal_width() is not None:
-        notes.append("each line is a JSON object: | jq . shows it in several lines, | less -S cuts the lines")
+    batches = work.read_without_spark(dump, notes)
+    if terminal_width() is None:
+        for records in batches:
+            # The printed text of a few large records must not stay in memory while the next records are decoded.
+            _print_lines(work.decode_lines(records).to_pylist())
+    else:
+        shown.print_note(f"{shown.print_first_records(batches)}.")
     for note in notes:
         click.echo(f"note: {note}", err=True)
 

@@ -2,11 +2,13 @@
 
 import base64
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from rich.cells import cell_len
 
-from coordinator_replay.cli import compute
+from coordinator_replay.cli import compute, output
 from coordinator_replay.cli.main import main
 from tests.samples import EXPORTED, NAMES, Sample
 
@@ -112,10 +114,47 @@ def test_a_wrong_input_ends_in_one_sentence_and_code_2(tmp_path, make):
     assert len(result.stderr.strip().splitlines()) == 1
 
 
-@pytest.mark.parametrize("width", [80, None])
-def test_a_terminal_is_told_how_to_read_long_lines(tmp_path, monkeypatch: pytest.MonkeyPatch, width: int | None):
+def on_terminal(monkeypatch: pytest.MonkeyPatch, path: object, width: int = 80) -> tuple[list[str], str]:
+    """Return the lines that a terminal shows of a dump, and the notes beside them as one line."""
+    for module in (compute, output):
+        monkeypatch.setattr(module, "terminal_width", lambda *, err=False: width)
+    monkeypatch.setenv("NO_COLOR", "1")
+    result = decode(path)
+    assert result.exit_code == 0, result.output
+    return result.stdout.splitlines(), " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("name", ["group-lifecycles", "transactions", "java-clients"])
+def test_a_terminal_shows_a_screen_of_records_and_says_how_many_follow(monkeypatch, name: str):
+    whole = len(decode(Sample(name).segments).stdout.splitlines())
+    shown, beside = on_terminal(monkeypatch, Sample(name).segments)
+    assert len(shown) <= 20
+    assert all(cell_len(line) <= 80 for line in shown)
+    assert not any(line.startswith("{") for line in shown)
+    heading = next(place for place, line in enumerate(shown) if "RECORD" in line.split())
+    assert f"{whole - len(shown[heading + 1 :]):,} more records. A pipe gets all records" in beside
+    assert "--wide" not in beside
+
+
+def test_a_terminal_shows_all_of_a_few_records_and_names_a_tombstone(monkeypatch, tmp_path: Path):
+    source = Sample("group-lifecycles").folder / "records.jsonl"
+    kept: dict[bool, str] = {}
+    for line, row in zip(source.read_text().splitlines(), lines_of(decode(source)), strict=True):
+        if row["kind"] == "OffsetCommit":
+            kept.setdefault(row["is_tombstone"], line)
+    path = tmp_path / "records.jsonl"
+    path.write_text("\n".join(kept.values()) + "\n")
+    shown, beside = on_terminal(monkeypatch, path, 100)
+    committed, removed = (line.split() for line in shown if "OffsetCommit" in line)
+    assert committed[-2:] == ["shop.orders-0:", "20"]
+    assert removed[-1] == "tombstone"
+    assert "more record" not in beside
+
+
+def test_a_terminal_gets_only_the_notes_of_an_empty_segment(monkeypatch, tmp_path: Path):
     folder = tmp_path / "__consumer_offsets-0"
     folder.mkdir()
     (folder / "00000000000000000000.log").write_bytes(b"")
-    monkeypatch.setattr(compute, "terminal_width", lambda: width)
-    assert ("| jq ." in decode(folder).stderr) == (width is not None)
+    shown, beside = on_terminal(monkeypatch, folder)
+    assert shown == []
+    assert beside.startswith("A pipe gets all records")
