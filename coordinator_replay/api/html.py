@@ -13,7 +13,7 @@ from typing import Any
 
 from coordinator_replay.json_values import json_text
 from coordinator_replay.safe_text import neutral
-from coordinator_replay.times import in_utc
+from coordinator_replay.times import moment_text
 
 MOST_ROWS = 100
 """Largest number of rows that a table in a notebook shows; the answer has all of them."""
@@ -37,7 +37,7 @@ def text_of(value: Any) -> str:
         case Enum():
             return str(value.value)
         case datetime():
-            return in_utc(value).isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
+            return moment_text(value)
         case bytes() | bytearray():
             return bytes(value).hex()
         case list() | tuple():

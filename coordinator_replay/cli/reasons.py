@@ -110,9 +110,9 @@ def reason_lines(rebalance: "Rebalance", hold_up: "HoldUp | None" = None) -> lis
 
 
 def _heading(rebalance: "Rebalance") -> str:
-    began = rebalance.started_at or rebalance.completed_at
+    at = rebalance.shown_at
     sure = f", {rebalance.confidence}" if rebalance.confidence else ""
-    when = "at an unknown time" if began is None else f"{'by ' * rebalance.is_end_open}{moment_text(began)}"
+    when = "at an unknown time" if at is None else f"{'by ' * rebalance.is_end_open}{moment_text(at)}"
     matched = " (matched by an alternative)" if rebalance.matched_by == "alternative" else ""
     parts = [when, rebalance.group_id, rebalance.number, f"{rebalance.cause or 'UNKNOWN'}{sure}{matched}"]
     return "  ".join(filter(None, parts))

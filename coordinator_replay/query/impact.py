@@ -25,8 +25,7 @@ class GroupImpact:
 
     Attributes:
         rebalances: number of rebalances that touch the range; ``causes`` counts them by cause.
-        first_at: the latest time at which the first of these rebalances can have begun. The true time may be earlier,
-            because a classic group's join phase leaves no record.
+        first_at: the time by which the first of them had begun: its start, or its end if no record has the start.
         unowned_partitions: number of partitions that had no owner in a part of the range while members of the group
             subscribed to the partition's topic (column ``unowned`` of ``partition_ownership``).
         unowned_ms: milliseconds without an owner within the range, summed over partitions, as far as the log proves
@@ -186,7 +185,7 @@ _GROUPS = f"""
         SELECT group_id, count(*) AS rebalances,
                arg_max(group_type, {in_log_order("rebalances", _OFFSET_OR_LAST)}) AS group_type,
                histogram(coalesce(cause, 'UNKNOWN')) AS causes,
-               min(coalesce(started_at, began_by, completed_at)) AS first_at,
+               min(coalesce(started_at, completed_at)) AS first_at,
                max(commit_pause_ms) AS commit_pause_ms,
                bool_or(coalesce(is_pause_at_least, false)) AS is_pause_at_least,
                bool_or(group_type = 'classic' OR NOT coalesce(is_exact, false)) AS is_bound,

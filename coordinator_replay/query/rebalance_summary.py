@@ -41,7 +41,7 @@ def summary_of(
         is_complete: whether no record of the time range is missing; if not, there may have been other rebalances.
     """
     least = "" if is_complete and not any(rebalance.lacks_records for rebalance in rebalances) else "At least "
-    times = [rebalance.began_by for rebalance in rebalances if rebalance.began_by is not None]
+    times = [rebalance.shown_at for rebalance in rebalances if rebalance.shown_at is not None]
     when = f" from {moment_text(min(times))} to {moment_text(max(times))}" if times else ""
     causes = _most((rebalance.cause or "UNKNOWN" for rebalance in rebalances), "by {} other cause{}")
     groups = Counter(rebalance.group_id for rebalance in rebalances)

@@ -81,6 +81,14 @@ class Rebalance:
     matched_by: str | None = column(default=None)
 
     @property
+    def shown_at(self) -> datetime | None:
+        """Return the time by which every answer names the rebalance: its start, or its end if no record has the start.
+
+        Return None if neither is on record.
+        """
+        return self.started_at or self.completed_at
+
+    @property
     def is_over(self) -> bool:
         """Return whether the rebalance has ended, so that every member has its assignment."""
         return self.completed_at is not None or self.completed_offset is not None

@@ -4,7 +4,6 @@ A cost that the log does not prove is a bound ("at least", "at most") or "not kn
 """
 
 from collections.abc import Iterable
-from datetime import datetime
 
 from coordinator_replay.listing import counted_as
 from coordinator_replay.query.rebalances import SHORT_WAIT_MS, Rebalance
@@ -19,7 +18,7 @@ def unended(rebalance: Rebalance) -> str:
 
 
 def time_heading(rebalances: Iterable[Rebalance]) -> str:
-    """Return the heading of a column with the ``shown_time`` of rebalances.
+    """Return the heading of a column with the ``shown_at`` of rebalances.
 
     Most classic rebalances have no start on record. If only some of the rebalances have one, the heading names both.
     """
@@ -27,16 +26,8 @@ def time_heading(rebalances: Iterable[Rebalance]) -> str:
     return "Began" if has_start == {True} else "Ended" if has_start == {False} else "Began or ended"
 
 
-def shown_time(rebalance: Rebalance) -> datetime | None:
-    """Return the time at which a rebalance began.
-
-    If its start is not on record, return the time by which it was over, or None if that is not on record either.
-    """
-    return rebalance.started_at or rebalance.completed_at
-
-
 def shown_bound(rebalance: Rebalance, clock: Clock) -> str:
-    """Return what a rebalance's ``shown_time`` means, in words.
+    """Return what a rebalance's ``shown_at`` means, in words.
 
     Return an empty text if that time is the start, or if there is no such time.
     """

@@ -1,6 +1,7 @@
 """The Python API over a warehouse known by heart: the answers of the query room, and what is said beside them."""
 
 import json
+import re
 from dataclasses import fields
 from datetime import UTC, date, datetime, timedelta, timezone
 
@@ -199,6 +200,26 @@ def test_printed_reasons_have_the_evidence_of_the_notebook(warehouse):
     for rebalance in answer:
         assert f"{rebalance.group_id}  {rebalance.number}  {rebalance.cause}, {rebalance.confidence}" in printed
         assert all(f"  - {sentence}" in printed for sentence in rebalance.evidence or ())
+
+
+def test_a_rebalance_has_one_time_in_every_answer(warehouse, tmp_path):
+    """The join phase of a classic rebalance ended some milliseconds before the record that completed it."""
+    (classic,) = warehouse.why("legacy")
+    assert classic.began_by < classic.shown_at == classic.completed_at
+    text = "2026-11-20T02:02:00.000Z"
+    assert f"{text}  legacy  generation 1" in str(warehouse.why("legacy"))
+    assert f"{text} legacy generation 1" in warehouse.why("legacy")._repr_html_()
+    assert [group.first_at for group in warehouse.impact() if group.group_id == "legacy"] == [classic.shown_at]
+
+
+def test_printed_times_name_their_zone(warehouse):
+    for answer in (
+        warehouse.why("payments"),
+        warehouse.rebalances("payments"),
+        warehouse.sql("SELECT TIMESTAMPTZ '2026-11-20 02:00:00+01' AS at"),
+    ):
+        times = re.findall(r"2026-11-20.\d\d:\d\d:\d\d\S*", str(answer))
+        assert times and all(time.rstrip(",.").endswith("Z") for time in times)
 
 
 def headings(answer: Answer) -> set[str]:

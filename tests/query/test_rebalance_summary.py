@@ -39,7 +39,7 @@ def test_where_records_are_missing_there_may_have_been_more(warehouse: Tables):
 
 def test_what_is_not_on_record_is_not_invented(warehouse: Tables):
     bare = [
-        replace(one, cause=None, commit_pause_ms=None, duration_ms=None, trigger_members=None, began_by=at("02:01"))
+        replace(one, cause=None, commit_pause_ms=None, duration_ms=None, trigger_members=None, started_at=at("02:01"))
         for one in many(warehouse)[:2]
     ]
     assert summary_of(bare, {}, ()) == [
