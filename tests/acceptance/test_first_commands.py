@@ -24,9 +24,9 @@ LIFE, JAVA, PREVIEW = "group-lifecycles", "java-clients", "kafka-3.9"
 QUESTIONS = {
     1: (LIFE, "rebalances shop-billing", "LEAVE_OR_TIMEOUT"),
     2: (LIFE, "sql --query alternating-subscriptions", "No rows"),
-    3: (LIFE, "sql --query slow-topic-changes", r"shop-new\b"),
+    3: (LIFE, "sql --query slow-topic-changes", r"shop-new +shop\.ship partitions 6 to 9 +08:33:21 +\d+"),
     4: (JAVA, "sql --query rebalance-triggers", r"bakery-bounce +b"),
-    5: (LIFE, "sql --query flapping-groups", r"shop-billing\b"),
+    5: (LIFE, "sql --query flapping-groups", r"shop-new +9 +3506 +3506(.|\s)*who: joined new-1 \(2\)"),
     6: (LIFE, "groups --state PreparingRebalance", "brokers' logs"),
     7: (JAVA, "sql --query blocking-members", r"hold-1\b"),
     8: ("expiration", "offsets shop-stale", r"shop\.stale:0-2 expired"),
@@ -35,7 +35,7 @@ QUESTIONS = {
     11: (JAVA, "offsets bakery-removed --history bakery.adm:3", r"\b20\b"),
     12: (LIFE, "sql --query manual-offset-changes", r"shop-trim\b"),
     13: ("transactions", "sql --query stuck-transactions", r"bank-eos +bank\.ledger +2 +09:03:22 +\d+ +2\b"),
-    14: (LIFE, "sql --query flapping-static-members", r"app-0\b"),
+    14: (LIFE, "sql --query flapping-static-members", r"app-1 +3 (.|\s)*holders: 2026-11-21T08:32:13Z to 2026"),
     15: (LIFE, "owner shop-new shop.ship 3 --at 2026-11-21T08:33:00", r"\bnew-\d"),
     16: (LIFE, "sql --query what-fills-the-topic", r"shop-wide\b"),
     17: (LIFE, "sql --query last-commits", r"shop-simple\b"),
@@ -46,7 +46,7 @@ QUESTIONS = {
     23: (LIFE, "sql --query deleted-and-back", "No rows"),
     24: (LIFE, "groups", r"shop-billing\b"),
     25: (LIFE, "sql --query inexact-groups", "No rows"),
-    27: (LIFE, "consumers shop.orders", r"billing-3\b"),
+    27: (LIFE, "consumers shop.orders", r"billing-1 .* 08:32:36(.|\s)*billing-1 .* 08:32:39 +-"),
     28: (LIFE, "impact --from 08:33:20 --to 08:33:40", r"3 of 9 groups concerned"),
     29: (LIFE, "diff --from 2026-11-21T08:33 --to 2026-11-21T08:33:40", r"shop-eos +group +added +1 +Stable"),
     30: (LIFE, "findings --new", r"shop\.kept-0 rewound from 4 to 1"),
@@ -59,7 +59,7 @@ QUESTIONS = {
     37: (LIFE, "impact --by rollout", r"shop-migrate\b"),
     38: (LIFE, "groups --client new-*", r"shop-new\b"),
     39: (JAVA, "sql --query last-to-rejoin", r"hold-1\b"),
-    40: (LIFE, "sql --query jumps-ahead", "No rows"),
+    40: (LIFE, "sql --query skipped-or-read-again", r"shop-trim +shop\.kept +0 +08:33:42 +4 +1\b"),
 }
 """By number: the cluster, the command, and what must be in sight. 21 asks for a list, and 26 for a simulation."""
 
@@ -93,6 +93,12 @@ ON_CALL = {
         "offsets --all-groups --at 08:33:00 --reset-file {folder}/all.csv",
         r"Wrote 58\s+partitions",
     ),
+    "put back the offsets of a deleted group": (
+        LIFE,
+        "offsets shop-doomed --before-removal --reset-file {folder}/doomed.csv",
+        r"shop\.simple +2 +5\b(.|\s)*Wrote 3\s+partitions",
+    ),
+    "what are all groups like": (LIFE, "describe --all-groups", r"CURRENT-ASSIGNMENT(.|\s)*shop\.orders:0-3"),
     "which session timeouts do we use": (
         LIFE,
         "sql 'SELECT session_timeout_ms, count(*) AS members FROM current_members GROUP BY ALL'",

@@ -44,6 +44,8 @@ QUICK = {"describe", "groups", "owner", "offsets", "why"}
 
 def here(words: tuple[str, ...]) -> Iterator[str]:
     """The same question about the recorded log."""
+    # This group was deleted with its offsets.
+    names = NAMES | {"payments": "shop-doomed"} if "--before-removal" in words else NAMES
     before = ""
     for word in words:
         if before == "--warehouse":
@@ -53,7 +55,7 @@ def here(words: tuple[str, ...]) -> Iterator[str]:
         elif before in ("--out", "--reset-file"):
             yield Path(word).name + ("/" if word.endswith("/") else "")
         else:
-            yield re.sub(r"^\d{4}-\d\d-\d\dT[\d:]+Z?$", AFTER["--at"], NAMES.get(word, word))
+            yield re.sub(r"^\d{4}-\d\d-\d\dT[\d:]+Z?$", AFTER["--at"], names.get(word, word))
         before = word
 
 
