@@ -1,4 +1,4 @@
--- Changes of topics and how long groups took to notice them: which topic, when the rebalance took place, and how long after the change. Partitions that no member has owned yet come first, then the slowest group. If is_exact is true, the row is proven. The times of topic changes need audit --cluster-metadata.
+-- Changes of topics and how long groups took to notice them: which topic, when the rebalance took place, and how long after the change. Partitions that no member has owned yet come first, and the slowest groups next. If is_exact is true, the row is proven. The times of topic changes need audit --cluster-metadata.
 -- param group text: only this group
 -- then sql --query never-owned-partitions shows each partition without an owner, also those that had one before.
 WITH wanted AS (
