@@ -199,9 +199,9 @@ class Coordinator:
         return self._taken()
 
     def replay(self, group_id: str) -> StateReplay:
-        """Return the replay of a group and its offsets from the records written so far.
+        """Return the engine's replay of a group: its state and its offsets, from the records written so far.
 
-        Without records, the replay is empty.
+        If the group has no records, the replay is empty.
         """
         return self._shard.replays.get(group_id) or StateReplay(group_id)
 

@@ -108,7 +108,7 @@ because simulations miss rebalances more often than they add some."""
 
 UNSEEN = 0.15
 """For counts: a range reaches farther up by this share of the value if the whole life is unseen (``Life.unseen``), and
-by less if only a part is."""
+by less if only a part of the life is unseen."""
 
 SPREAD = 0.15
 """For counts: a range reaches beyond the lowest and the highest value of the variants by this share of the distance

@@ -27,7 +27,7 @@ class Pause(NamedTuple):
 
     @property
     def length_ms(self) -> int:
-        """Return the length of the pause."""
+        """Return the length of the pause in milliseconds."""
         return self.until_ms - self.since_ms
 
 

@@ -90,7 +90,7 @@ class ConsumerState:
         refresh_at_ms: time from which the metadata hash must be computed again.
         refresh_epoch: group epoch for which ``refresh_at_ms`` was set.
         targets: target assignment of each member, in the order of Kafka's tables.
-        extension: state of a protocol that is plugged in; no record has it.
+        extension: state of the draft's assignment by clients (``ClientAssignment``); None without it. No record has it.
         has_partition_metadata: whether the group has a record of topic metadata, as brokers before 4.1 wrote it.
     """
 
