@@ -12,7 +12,7 @@ __all__ = ["Warehouse", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded at its first use, because Spark's workers and the command line's help don't need DuckDB.
+    # The class is loaded at its first use, because Spark's workers and the command line's help don't need DuckDB.
     if name == "Warehouse":
         return import_module("coordinator_replay.api").Warehouse
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -22,7 +22,7 @@ FARTHEST_MS = round(FARTHEST.total_seconds() * 1000)
 """Largest difference of a zone from UTC."""
 
 _CHANGES_MS = (1_800_000, 3_600_000)
-"""Time by which daylight saving may move clocks."""
+"""Times by which daylight saving may move clocks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,8 +144,9 @@ def _of(side: str, sql: str) -> str:
     return sql.replace("SIDE", side)
 
 
-# If a side has no row, the log proves that the thing did not exist on two conditions. The log partition lacks no record
-# at that time. And the group is exact, or, for an offset, no commit before the first one on record can be missing.
+# If a side has no row, the thing may not have existed. The log proves this if two conditions are met. First, the log
+# partition lacks no record at that time. Second, the group is exact; for an offset instead, no commit before the first
+# one on record can be missing.
 _IS_EXACT = """(coalesce({side}.is_exact, false) OR (
     list_contains($exact_{side}, coalesce({side}.log_partition, {other}.log_partition))
     AND CASE WHEN coalesce({side}.what, {other}.what) = 'offset' THEN {side}.group_id IS NULL

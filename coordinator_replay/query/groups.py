@@ -429,7 +429,7 @@ def group_at(warehouse: Tables, group: str, at: datetime | None = None) -> Group
     Raises:
         UsageError: the tables don't know the group, or the group did not exist at that time.
     """
-    # The timeline is small. Only a group that is not in it makes a search through all offsets necessary.
+    # The timeline is small. All offsets are searched only for a group that is not in the timeline.
     groups = _read_groups(warehouse, at, group, only_own=True) or groups_at(warehouse, at, group=group)
     if groups:
         return groups[0]

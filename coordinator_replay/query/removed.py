@@ -11,7 +11,7 @@ from coordinator_replay.query.group_moves import in_log_order
 from coordinator_replay.query.tables import AS_OF, END, Tables
 from coordinator_replay.times import moment_text
 
-# The last removal of each partition by the point in time, unless a later commit was in force at that time.
+# The last removal of each partition up to the point in time. Partitions with a later commit in force are left out.
 _OFFSETS = """
     WITH last AS (
         SELECT topic, partition, committed_offset, valid_to, ended_by, ended_confidence, ended_alternatives,

@@ -104,7 +104,8 @@ def select_files(
             f"without Spark; drop the features, or audit into a new warehouse"
         )
     types = {field["name"]: _duckdb_type(field["type"]) for field in json.loads(table.schema().to_json())["fields"]}
-    # An empty SELECT declares the columns, so a column that no file has yet is null. If there are no files, it is all.
+    # An empty SELECT declares the columns, so a column that no file has yet is null. If there are no files, the
+    # statement is only this SELECT.
     typed = ", ".join(f'CAST(NULL AS {type_}) AS "{name}"' for name, type_ in types.items())
     empty = f"SELECT {typed} WHERE false"
     files = [file for file in snapshot.every if _may_match(file, bounds)]

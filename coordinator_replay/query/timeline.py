@@ -153,7 +153,7 @@ def timeline_of(
     events = sorted([*of_group, *of_offsets], key=_place)
     changes = group_coordinator_changes(warehouse, group, start, end)
     first = next((event.log_partition for event in events), None)
-    # Leave out coordinators of a log partition that the group was not in at that time.
+    # Leave out changes of a log partition in which the group's records did not count at that time.
     others = [
         _of(change)
         for change in changes

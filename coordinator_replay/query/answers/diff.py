@@ -41,7 +41,7 @@ def diff(first: Side, last: Side) -> Answered[Comparison]:
     """
     warehouse = last.warehouse
     begin, early = warehouse.coverage.first, None
-    # An audit whose records were purged has no substitute: its run tells which findings are new.
+    # If the user named an audit, no other time can take its place: the audit's run tells which findings are new.
     if first.run is None and first.at is not None and first.at < begin <= last.moment:
         early = f"The log begins only at {moment_text(begin)}: the changes are those since then."
         first = Side(first.warehouse, begin)

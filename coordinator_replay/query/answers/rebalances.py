@@ -76,7 +76,7 @@ def why(
     """Return rebalances in a time range with explanations, see ``rebalances``."""
     found = _in_range(warehouse, group, start, end, causes, last, who)
     asked = None if group is None else resubscription_note(warehouse, group, start, end)
-    # The rebalance in progress is that at the end of the log. A time range with an end does not ask for this rebalance.
+    # The note is about a rebalance in progress at the end of the log, which a time range with an end does not ask for.
     phase = None if group is None or end is not None else join_phase_note(warehouse, group, None)
     notes = [phase, nearby_note(warehouse, found), asked]
     return _reasons(warehouse, found, group, start, end, causes, notes)
