@@ -58,7 +58,7 @@ def is_reborn(operation: Operation, group: Group | None) -> bool:
 
 
 def is_new(operation: Operation, before: Header | None, group: Group) -> bool:
-    """Return whether the operation created the group, or deleted the group and created it again."""
+    """Return whether the group began in the operation: it was created, converted, or deleted and created again."""
     return before is None or before.group_type != group.group_type or is_reborn(operation, group)
 
 

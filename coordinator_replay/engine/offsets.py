@@ -86,6 +86,7 @@ class Offsets:
     def apply_marker(self, marker: Marker) -> None:
         """End a producer's transaction in a log partition.
 
+        If the transaction is committed, store its offsets in this log partition, unless a newer offset is stored.
         Pending offsets of other log partitions stay.
         """
         for key, offset in list(self.pending.get(marker.producer_id, {}).items()):

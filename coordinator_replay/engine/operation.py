@@ -176,11 +176,11 @@ class Operation:
             self.phase = phase
 
     def touch(self, member_id: str, before: Member | None) -> Touch:
-        """Return the operation's changes of a member. Begin them if there are none yet.
+        """Return the ``Touch`` of a member, after a record about this member. Create it with the first such record.
 
         Args:
             member_id: the member.
-            before: the member before the operation; counts only if there are no changes yet.
+            before: the member just before this record. It counts only if the ``Touch`` is created.
         """
         touch = self.members.get(member_id)
         if touch is None:

@@ -145,11 +145,11 @@ def _by_topic(partitions: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, tuple
 def subscribed_topics(text: str) -> frozenset[str]:
     """Return the topics of a classic group's member, as its coordinator reads them.
 
-    The coordinator reads the version 0 part, whatever version the blob claims
+    The coordinator reads only the version 0 fields, whatever version the blob has
     (``ClassicGroup.computeSubscribedTopics``).
 
     Raises:
-        BlobError: the version 0 part can't be read.
+        BlobError: the version 0 fields can't be read.
     """
     return frozenset(read_subscription(text, _PART_OF_ALL_VERSIONS).topics)
 

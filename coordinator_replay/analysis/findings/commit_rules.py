@@ -320,7 +320,8 @@ def _committer(row: Rewinds) -> str:
     """Return in words who may have moved an offset back in a group without members.
 
     A consumer commits the leader epoch of the last record that it read. kafka-consumer-groups, MirrorMaker's
-    checkpoints, and clients that choose an offset make ``OffsetAndMetadata`` from an offset alone.
+    checkpoints, and clients that choose an offset make ``OffsetAndMetadata`` from an offset alone. So a commit with a
+    leader epoch is a consumer's.
     """
     last = row["last"]
     if last.get("is_transactional"):

@@ -103,10 +103,7 @@ class GroupContext:
     active: ActiveTime | None = None
 
     def add(self, kind: Evidence, content: Content) -> None:
-        """Take a row of evidence that is not about a partition.
-
-        Rows of other kinds are not kept.
-        """
+        """Take a row of evidence, if rules need it later. Rows of type ``PartitionCommits`` go to ``add_partition``."""
         match kind:
             case Evidence.STATUS:
                 self.add_status(cast("LastStatus", content))
@@ -211,7 +208,7 @@ class GroupContext:
     def active_time(self, of_partition: Range) -> ActiveTime:
         """Return the times in which the group committed.
 
-        Without sums, return the time range of a partition's commits.
+        If the sums of the group don't have these times, return the time range of one partition's commits.
         """
         if self.active is None and self.commits is not None and self.commits["active"]:
             self.active = ActiveTime(self.commits["active"])

@@ -13,7 +13,7 @@ DAY_MS = 24 * HOUR_MS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
-    """The numbers, with the defaults that suit a cluster on Kafka's own defaults.
+    """The thresholds. Their defaults suit a cluster that uses Kafka's own defaults.
 
     Attributes:
         stuck_ms: how long a group may be on its way to Stable; twice a consumer's default rebalance timeout.

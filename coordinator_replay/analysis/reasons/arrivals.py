@@ -210,10 +210,11 @@ def has_twin(situation: Situation, removed: Member | None) -> bool:
 
 
 def successor(situation: Situation, removed: Member) -> tuple[Member, Sign] | None:
-    """Return the member as which a removed member's client was back before the removal, and the record of its join.
+    """Return the member with which a client had joined again before its old member, ``removed``, was removed.
 
-    This member has the same client id and host, joined after the removed member's last sign of life, and reached a
-    higher epoch than the removed member. Return None if there is no such member, or if the removed member is static.
+    The second result is the record of this join. The new member has the same client id and host, joined after the old
+    member's last sign of life, and reached a higher epoch than the old member. Return None if there is no such member,
+    or if ``removed`` is static.
     """
     seen = situation.history.last_seen(removed.member_id)
     if seen is None or removed.instance_id is not None:

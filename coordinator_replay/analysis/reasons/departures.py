@@ -262,8 +262,8 @@ def _fell_silent(situation: Situation, member: Member, fact: Fact) -> Departure 
 def _was_back(situation: Situation, member: Member, fact: Fact) -> Departure | None:
     """Return a likely session timeout, if the member's client was back as another member before the removal.
 
-    A client that closes leaves the group before it comes back. A client that is killed leaves its member to the
-    timeout.
+    A client that is closed sends LeaveGroup before it comes back. A client that is killed can't do so. Then its old
+    member stays until the session timeout.
     """
     back = successor(situation, member)
     if back is None:

@@ -65,7 +65,9 @@ def least_timeout_ms(situation: Situation, member: Member) -> int:
 
 @lru_cache(maxsize=1)
 def _least_of_stayers(situation: Situation) -> int:
-    """Return the largest timeout of the members that stayed; 0 if none stayed. The lower value of each member counts.
+    """Return the largest timeout of the members that stayed; 0 if none stayed.
+
+    If a member's timeout changed, its lower value counts.
 
     Cached, because several removed members need it.
     """
