@@ -113,6 +113,8 @@ def looked_note(until: datetime | None, *, is_chosen: bool, has_none: bool) -> s
 class ExpiredOffset:
     """A row of ``expired_offsets``: an offset that expired, is past retention, or expires next.
 
+    The fields that are not described here are columns of this table (see ``schemas/tables/expired_offsets.json``).
+
     Attributes:
         is_exact: whether the log proves which rule applied, and that the offset was in force until its removal, or to
             the end of the log.

@@ -22,6 +22,8 @@ from coordinator_replay.store.versions import has_new_records
 class Finding:
     """A row of ``findings``.
 
+    The fields that are not described here are columns of this table (see ``schemas/tables/findings.json``).
+
     Attributes:
         detail: the facts of the finding: the column ``detail``, parsed from JSON.
         is_begin_open: whether the finding may have begun before ``first_seen``, because records are missing.

@@ -89,7 +89,7 @@ class Expiring:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRun:
-    """Counts of one audit. The table ``audit_runs`` describes them.
+    """Counts of one audit, as in the table ``audit_runs`` (see ``schemas/tables/audit_runs.json``).
 
     Attributes:
         gap_count: number of ranges of log offsets that no input had.

@@ -47,6 +47,7 @@ class GroupMove:
 
     Attributes:
         number: number of the move among the group's moves, from 1 on.
+        log_partition, to_log_partition: the log partition that the group left, and the log partition to which it moved.
         moved_at: the time of the group's first record in the new log partition; None if no record there has a time.
         overlaps_until: the time up to which both log partitions got records. The group's state is unproven until this
             time.

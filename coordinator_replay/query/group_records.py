@@ -29,7 +29,11 @@ Value = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubtopologyTasks:
-    """Tasks of one subtopology. Each task has the number of the partition that it reads."""
+    """Tasks of one subtopology.
+
+    Attributes:
+        partitions: numbers of the tasks. A task has the number of the partition that it reads.
+    """
 
     subtopology_id: str
     partitions: tuple[int, ...]

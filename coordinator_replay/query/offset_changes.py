@@ -19,6 +19,8 @@ MOST_CHANGES = 100_000
 class OffsetChange:
     """A row of ``offset_history``: one committed offset, from its commit to the event that ended it.
 
+    The fields that are not described here are columns of this table (see ``schemas/tables/offset_history.json``).
+
     Attributes:
         topic_id: id of the topic; None if the id is not known.
         delta: difference from the previous offset; negative if the group went back. None in three cases: there was no

@@ -150,6 +150,8 @@ def partitions_asked(text: str, known: Collection[str]) -> tuple[str, tuple[int,
 class CommittedOffset:
     """A committed offset at a point in time.
 
+    The fields that are not described here are columns of ``offset_history`` (see ``schemas/tables``).
+
     Attributes:
         committed_offset: None in two cases: the partition is unstable and stable offsets were asked for, or the log
             does not have the offset of that time.

@@ -40,6 +40,8 @@ _WAS_EXACT_BETWEEN = """
 class Ownership:
     """A row of ``partition_ownership``: one member's ownership of a partition.
 
+    The fields that are not described here are columns of this table (see ``schemas/tables/partition_ownership.json``).
+
     Attributes:
         client_id: client id of the member at the time asked for; None if the member was not in the group at that time.
             If a time range was asked for, the member's last client id.

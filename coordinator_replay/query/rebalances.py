@@ -27,6 +27,8 @@ SHORT_WAIT_MS = 100
 class Rebalance:
     """A row of table ``rebalances``.
 
+    The fields that are not described here are columns of this table (see ``schemas/tables/rebalances.json``).
+
     Attributes:
         began_by: the latest time at which the rebalance can have begun: its start, or for a classic group the end of
             the join phase.

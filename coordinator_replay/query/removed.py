@@ -94,6 +94,8 @@ class RemovedOffsets:
     Attributes:
         ended_by: EXPIRED, DELETED, GROUP_DELETED or GROUP_MOVED. TOMBSTONE if the log does not show why.
             RECORDS_MISSING if no record shows the end.
+        ended_at: the time of the removal, of the last one if there are several; None if no record has this time.
+        evidence: sentences that support ``ended_by``.
     """
 
     topic: str

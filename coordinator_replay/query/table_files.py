@@ -34,11 +34,11 @@ _DUCKDB_TYPES = {
 
 
 class Engine(NamedTuple):
-    """An embedded engine, to which tables are made known.
+    """An embedded engine that can read the files of tables.
 
     Attributes:
         connection: the engine's connection.
-        name_files: returns the names under which the engine opens files, given their paths or URIs.
+        name_files: function that takes paths or URIs of files, and returns the names under which the engine opens them.
     """
 
     connection: duckdb.DuckDBPyConnection

@@ -32,6 +32,8 @@ from coordinator_replay.times import EPOCH
 class TimelineEvent:
     """An event of a group (a row of ``group_timeline``), of its offsets (summed up) or of its coordinator.
 
+    The fields that are not described here are columns of ``group_timeline`` (see ``schemas/tables``).
+
     Attributes:
         seq: position among the group's own events; None for all other events.
         group_type: type of the group; None, like state, epoch and member count, for events that are not the group's
@@ -69,6 +71,8 @@ class TimelineEvent:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberInterval:
     """A row of ``member_timeline``: the state of a member in an interval.
+
+    The fields that are not described here are columns of this table (see ``schemas/tables/member_timeline.json``).
 
     Attributes:
         is_exact: whether the log proves this state in the whole interval.

@@ -69,7 +69,7 @@ def _every_cluster_note(warehouse: Tables, statement: str) -> str | None:
 
 
 def _reads_every_cluster(warehouse: Tables, statement: str) -> bool:
-    """Return whether a statement reads tables of several clusters, and does not name the cluster of the question."""
+    """Return whether a statement reads tables of a warehouse with several clusters, and does not use ``$cluster``."""
     reads_tables = catalog_answer(statement) is None and not words_of(statement).isdisjoint({*table_names(), *views()})
     return reads_tables and "$cluster" not in statement and len(warehouse.clusters) > 1
 
