@@ -175,9 +175,9 @@ def _precedence(election: LeaderChange) -> tuple[bool, int, int]:
 
 
 def _election(row: CoordinatorChange) -> LeaderChange | None:
-    """Return the facts of the controller's records on a change.
+    """Return the election in a row of the table.
 
-    Return None if there are no such facts.
+    Return None if the row does not come from the controller's records.
     """
     if not row.of(CLUSTER_METADATA) or row.broker is None:
         return None

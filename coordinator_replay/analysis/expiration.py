@@ -36,7 +36,8 @@ class Deciding(NamedTuple):
     Attributes:
         group_type: type of the group; None for a simple group.
         protocol_type: protocol type of a classic group; None if no member gave one.
-        group_state: ``Empty`` without members. With members: ``Stable`` for a classic group, None for other groups.
+        group_state: ``Empty`` without members. With members: ``Stable`` for a classic group, None for a consumer or
+            streams group. A share group is always ``Empty`` here.
         expiry: the rule of expiry.
     """
 

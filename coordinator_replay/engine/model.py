@@ -128,7 +128,8 @@ class Subscription(NamedTuple):
         rebalance_timeout_ms: the timeout in the record; UNKNOWN_TIMEOUT if the member's request gave none. None in
             version 0 of a classic group's value, which has no such field. See ``loaded_rebalance_ms`` and
             ``least_rebalance_ms``.
-        protocols: protocols of a classic member, in its order of preference. The log has only the chosen protocol.
+        protocols: protocols of a member on the classic protocol, in its order of preference. Records of a classic group
+            have only the chosen protocol.
         uses_classic_protocol: whether the member uses the classic protocol, in a classic or in a consumer group.
         draft: fields that only the draft of KIP-848 had, unchanged; None if the record has no such field.
     """

@@ -109,7 +109,10 @@ def epoch_of(row: LastStatus | Silence) -> str:
 
 
 def _quiet_at_end(context: GroupContext) -> list[QuietTime]:
-    """Return the time from a Stable group's own last record to the group's last commit."""
+    """Return the time from a Stable group's last record of another kind to its last offset commit.
+
+    Return an empty list if the group is not proven to be Stable, or if one of the two records has no time.
+    """
     status, commits = context.status, context.commits
     if not context.is_stable or status is None or status["at"] is None or commits is None:
         return []

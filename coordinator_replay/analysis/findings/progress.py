@@ -33,7 +33,7 @@ _MOST_RECENT = 1000
 
 
 def invariant_broken(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Yield contradictions between records: events INVARIANT_BROKEN.
+    """Yield the contradictions between records that events INVARIANT_BROKEN report.
 
     There is one finding for each broken rule and topic.
     """
