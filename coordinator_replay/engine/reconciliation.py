@@ -44,8 +44,8 @@ class Reconciliation:
         incomplete: members whose subscription or current assignment has not been seen.
         owners: owner by topic and partition, after the last operation.
         target_owners: owner by topic and partition in the target assignments.
-        is_rebalancing: whether some members have not reached the new epoch yet. None if unknown: missing records may
-            have brought them there.
+        is_rebalancing: whether some members have not reached the target of the group epoch yet. None if this is not
+            known, because missing records may show that they have.
     """
 
     birth_missing: int | None = None

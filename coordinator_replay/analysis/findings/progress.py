@@ -335,7 +335,7 @@ def _storm(notes: dict[str, Any], window_ms: int) -> Observation:
 
 
 def _without_churn(count: int, quiet: int, moved: int, assignor: str | None) -> str:
-    """Return a clause on a storm in which mostly no member joined, was removed or changed.
+    """Return a clause on a storm if in most of its rebalances no member joined, was removed or changed.
 
     The text is empty for any other storm.
 
