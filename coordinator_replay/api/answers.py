@@ -244,7 +244,11 @@ class Replayed(Answer["door.Measures"]):
 
 
 def _reason_head(rebalance: Rebalance) -> tuple[list[Any], str, str]:
-    """Return the texts that name a rebalance (time, group, number), its cause, and the confidence of the cause."""
+    """Return three parts of a line about a rebalance.
+
+    Returns:
+        The time, group and number that name the rebalance; the cause; and the confidence of the cause.
+    """
     matched = " (matched by an alternative)" if rebalance.matched_by == "alternative" else ""
     name = [rebalance.shown_at, rebalance.group_id, rebalance.number]
     return name, rebalance.cause or "UNKNOWN", f"{rebalance.confidence or ''}{matched}"

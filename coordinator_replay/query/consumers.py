@@ -34,7 +34,7 @@ _NAMES = """
 class TopicConsumer:
     """A client that read a topic, or a group of which only commits show that the group read the topic.
 
-    A client that was gone for a time in between has a row for each time that it was there.
+    A client that left and came back has a row for each of its stays.
 
     Attributes:
         how: how the log shows that the client read the topic.
@@ -74,7 +74,7 @@ class TopicConsumer:
 _INCOMPLETE = ", ".join(f"{view.name} AS ({view.sql})" for view in views_in("incomplete_groups"))
 
 _CLIENT = "group_id, how, client_id, instance_id, client_host"
-"""Columns that tell readers of a topic apart."""
+"""Columns that identify a reader of a topic."""
 
 _READERS = f"""
     WITH {_INCOMPLETE}, patterns AS (

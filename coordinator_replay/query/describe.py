@@ -232,8 +232,8 @@ def coordinator_of(warehouse: Tables, log_partition: int | None, at: datetime | 
 
     Return None if the broker is not on record, or if the log partition had no leader.
 
-    If the next election has no exact time, it may have taken place before the point in time. Then the
-    broker is not on record.
+    If the next election has no exact time, it may have taken place before the point in time. Then the broker is not on
+    record.
     """
     if log_partition is None or not warehouse.has_rows("coordinator_changes"):
         return None

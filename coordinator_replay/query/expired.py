@@ -33,7 +33,7 @@ _WITHOUT_RULE = f"SELECT count(*) FROM {_IN_FORCE} WHERE rule IS NULL"  # noqa: 
 
 
 def applied_retention(warehouse: Tables) -> Retention:
-    """Return the retention that the last finished audit applied. ``is_known`` is False for Kafka's default."""
+    """Return the retention that the last finished audit applied. ``is_known`` is False if it is only the default."""
     named_ms = next((row[0] for row in warehouse.rows(_SETTINGS)), None)
     applied_ms, is_certain = warehouse.rows(_APPLIED)[0]
     retention_ms = named_ms or applied_ms or DEFAULT_RETENTION_MS

@@ -113,7 +113,7 @@ def fetch(
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed.
-        UsageError: a value is larger than Python's type for it.
+        UsageError: a value is too large for the Python type that it would get.
         duckdb.Error: the statement is wrong, or a file can't be read.
     """
     try:

@@ -153,7 +153,7 @@ def _sorted(names: Iterable[str]) -> tuple[str, ...]:
 def newest_records(
     warehouse: Tables, group: str, log_partition: int | None, at: datetime | None = None
 ) -> GroupRecords:
-    """Return the newest records of a group up to a point in time.
+    """Return the newest record of each kind and member of a group, up to a point in time.
 
     Args:
         warehouse: the tables to read.

@@ -25,7 +25,8 @@ class GroupImpact:
 
     Attributes:
         rebalances: number of rebalances that touch the range; ``causes`` counts them by cause.
-        first_at: the time by which the first of them had begun: its start, or its end if no record has the start.
+        first_at: the time by which the first of these rebalances had begun: its start, or its end if no record has the
+            start.
         unowned_partitions: number of partitions that had no owner in a part of the range while members of the group
             subscribed to the partition's topic (column ``unowned`` of ``partition_ownership``).
         unowned_ms: milliseconds without an owner within the range, summed over partitions, as far as the log proves

@@ -445,7 +445,7 @@ def open_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
 
 
 def _named(offsets: Sequence[CommittedOffset]) -> str:
-    """Return the partitions of a group by their names; the partitions of several groups are counted."""
+    """Return the names of a group's partitions. If there are several groups, return only the number of partitions."""
     groups = {offset.group_id for offset in offsets}
     if len(groups) > 1:
         return f"{counted(len(offsets), 'partition')} of {counted(len(groups), 'group')}"

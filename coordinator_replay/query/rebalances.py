@@ -84,9 +84,9 @@ class Rebalance:
 
     @property
     def shown_at(self) -> datetime | None:
-        """Return the time by which every answer names the rebalance: its start, or its end if no record has the start.
+        """Return the time that answers show for the rebalance: its start, or its end if the start is not on record.
 
-        Return None if neither is on record.
+        Return None if neither the start nor the end is on record.
         """
         return self.started_at or self.completed_at
 

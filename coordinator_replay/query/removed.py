@@ -215,7 +215,9 @@ def removal_notes(
 
 
 def latest_removals(removed: Sequence[RemovedOffsets], topics: Sequence[str] = ()) -> list[RemovedOffsets]:
-    """Return the removals of offsets that were the last ones, all at the same time; empty if no time is on record.
+    """Return the last removals of offsets, which all have the same time.
+
+    Removals without a time are left out, and so are offsets that ended without a record or by a move of the group.
 
     Args:
         removed: the removed offsets.
@@ -233,7 +235,7 @@ def latest_removals(removed: Sequence[RemovedOffsets], topics: Sequence[str] = (
 
 
 def just_before(removals: Sequence[RemovedOffsets]) -> datetime | None:
-    """Return the last millisecond before removals that took place at the same time; None if there are none."""
+    """Return the millisecond before removals that have the same time; None if there are no removals."""
     ended_at = removals[0].ended_at if removals else None
     return None if ended_at is None else ended_at - timedelta(milliseconds=1)
 

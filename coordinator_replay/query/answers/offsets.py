@@ -56,7 +56,7 @@ def offsets(
         before_removal: return the offsets of the millisecond before the last removal up to that time.
 
     Raises:
-        UsageError: no removal is on record, and the question is about one; or see ``offsets_at``.
+        UsageError: ``before_removal`` is given and no removal is on record; or see ``offsets_at``.
     """
     as_of = None
     if before_removal:
@@ -104,7 +104,8 @@ def _of_group(
     require_stable: bool,
     end_offsets: str | Path | None,
 ) -> tuple[list[CommittedOffset], Sequence[str | None], str | None]:
-    """Return the committed offsets of a group, notes on the group, and a note on the point in time."""
+    """Return three values: committed offsets of a group, notes on the group, and a note on the point in time or
+    None."""
     late = warehouse.check_moment(at)
     pending = pending_commits(warehouse, group, at)
     found = offsets_at(warehouse, group, at, topics=topics, require_stable=require_stable, pending=pending)
@@ -143,7 +144,8 @@ def _before_removal(warehouse: Tables, group: str, at: datetime | None, topics: 
 
 
 def _offset_notes(warehouse: Tables, offsets: Sequence[CommittedOffset], at: datetime | None) -> Sequence[str | None]:
-    """Return notes on what the offsets of one group or several don't show."""
+    """Return notes on doubts about the offsets of one or several groups; None in place of a note that does not
+    apply."""
     return [
         _unproven_note(offsets),
         negative_offsets_note(offsets),
