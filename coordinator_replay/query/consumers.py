@@ -1,8 +1,7 @@
 """Readers of a topic.
 
 A reader is a client that subscribed to the topic or owned partitions of the topic. A group is a reader, too, if only
-its
-commits show that it read the topic.
+its commits show that it read the topic.
 """
 
 from dataclasses import dataclass

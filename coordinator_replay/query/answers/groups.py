@@ -78,8 +78,7 @@ def chosen_groups(warehouse: Tables, typed: Sequence[str], at: datetime | None, 
     """Return the names of the groups that a user chose by names, by patterns with ``*`` or by conditions.
 
     Patterns and conditions choose from the groups at a point in time; the result is sorted. If the user gave only
-    names,
-    return these in their order, without a check that the groups exist.
+    names, return these in their order, without a check that the groups exist.
 
     Args:
         warehouse: the tables to read.

@@ -104,8 +104,10 @@ def _of_group(
     require_stable: bool,
     end_offsets: str | Path | None,
 ) -> tuple[list[CommittedOffset], Sequence[str | None], str | None]:
-    """Return three values: committed offsets of a group, notes on the group, and a note on the point in time or
-    None."""
+    """Return three values: committed offsets of a group, notes on the group, and a note on the time.
+
+    A note is None if it does not apply.
+    """
     late = warehouse.check_moment(at)
     pending = pending_commits(warehouse, group, at)
     found = offsets_at(warehouse, group, at, topics=topics, require_stable=require_stable, pending=pending)
@@ -144,8 +146,10 @@ def _before_removal(warehouse: Tables, group: str, at: datetime | None, topics: 
 
 
 def _offset_notes(warehouse: Tables, offsets: Sequence[CommittedOffset], at: datetime | None) -> Sequence[str | None]:
-    """Return notes on doubts about the offsets of one or several groups; None in place of a note that does not
-    apply."""
+    """Return notes on doubts about the offsets of one or several groups.
+
+    A note is None if it does not apply.
+    """
     return [
         _unproven_note(offsets),
         negative_offsets_note(offsets),
