@@ -48,7 +48,7 @@ class PrerequisiteError(CoordinatorReplayError):
 
 
 class WarehouseError(CoordinatorReplayError):
-    """The warehouse, or a table of it, is missing, can't be read, or is of another version."""
+    """The warehouse or one of its tables is missing, can't be read, or is of another version."""
 
 
 class StoreError(CoordinatorReplayError):

@@ -192,8 +192,8 @@ class Reasons(Answer["Rebalance"]):
     """Rebalances with the evidence for their causes. A notebook shows the evidence below each rebalance.
 
     Attributes:
-        hold_ups: the member that blocked a rebalance, by rebalance id. Only for rebalances of which the log shows this
-            member.
+        hold_ups: the member that blocked a rebalance, by rebalance id. Rebalances without such a member on record are
+            left out.
         summary: three sentences about all rebalances; empty for five rebalances or fewer.
     """
 

@@ -1,6 +1,6 @@
 """A group and its members at a point in time, as the broker's describe shows them.
 
-A member's current assignment has all partitions that the member owns, also those that it must give up
+A member's current assignment has all partitions that the member owns, including partitions that it must give up
 (``ConsumerGroupMember.asConsumerGroupDescribeMember``). The assignor of a consumer group is the assignor that most
 members ask for. If no member asks for an assignor, the group uses ``DEFAULT_ASSIGNOR``.
 """
@@ -135,7 +135,7 @@ _MOST_NAMED = 3
 class DescribedGroup:
     """A group at a point in time, with the coordinator, the assignor, and facts about streams and share groups.
 
-    The fields that are not described here are those of ``Group``.
+    ``Group`` describes the fields that are not described here.
 
     Attributes:
         coordinator: the broker that led the group's log partition at the time asked for; None if that broker is not on

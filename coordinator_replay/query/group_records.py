@@ -199,7 +199,7 @@ def not_ready_note(warehouse: Tables, topology: GroupTopology | None, at: dateti
 
 
 def _missing_topics(warehouse: Tables, names: Iterable[str], at: datetime) -> list[str] | None:
-    """Return those of the given topics that did not exist at a point in time.
+    """Return the given topics that did not exist at a point in time.
 
     Return None if there is no dump of the cluster metadata.
     """

@@ -2,7 +2,7 @@
 
 A group's state at a point in time is the state in its last row of ``group_timeline`` up to this time. A group that only
 stores offsets has no record of its own. As long as it has stored or pending offsets, it is a classic group without
-protocol type in state Empty: ``GroupMetadataManager`` creates such a group on a commit for an unknown group.
+protocol type in state Empty. ``GroupMetadataManager`` creates such a group on a commit for an unknown group.
 
 If the log does not prove a group's state, the state is ``Unknown``. There are two such cases:
 

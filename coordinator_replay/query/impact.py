@@ -349,7 +349,7 @@ def traits_of(
 
 
 def _is_significant(trait: CommonTrait, compared: int) -> bool:
-    """Return whether it is unlikely that so many groups concerned have a trait by chance.
+    """Return whether a trait is significant: chance alone hardly gives it to so many groups concerned.
 
     This is Fisher's exact test, one-sided. It computes the probability that at least this many groups have the trait if
     the groups concerned were drawn at random. The more values are compared, the likelier one of them looks significant

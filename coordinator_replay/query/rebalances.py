@@ -220,8 +220,8 @@ def rebalances_at(warehouse: Tables, group: str | None, at: datetime, *, causes:
 
     Args:
         warehouse: the tables to read.
-        group: only rebalances of this group. None for all groups; then only rebalances that had certainly begun are
-            returned, those of several groups in the order in which they began.
+        group: only rebalances of this group; None for all groups. For all groups, a rebalance that may not have begun
+            is left out, and the others are sorted by the time at which they began.
         at: the point in time.
         causes: see ``rebalances_of``.
 

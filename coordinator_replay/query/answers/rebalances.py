@@ -53,8 +53,8 @@ class Reasons:
 
     Attributes:
         rebalances: the rebalances, with causes and evidence.
-        hold_ups: the member that blocked a rebalance, by rebalance id. Only for rebalances of which the log shows this
-            member.
+        hold_ups: the member that blocked a rebalance, by rebalance id. Rebalances without such a member on record are
+            left out.
         summary: three sentences about all rebalances; empty if there are at most ``MOST_UNSUMMED``.
     """
 

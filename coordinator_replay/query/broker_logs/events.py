@@ -191,7 +191,7 @@ def refusals(lines: Iterable[GroupLine]) -> list[tuple[str, datetime, dict[str, 
 def contradictions(warehouse: Tables, group: str) -> list[tuple[str, datetime, dict[str, Any]]]:
     """Return the event, the time and the detail of each line that records contradict.
 
-    The records are those of the group or of its log partition.
+    Records of the group and of its log partition can contradict a line.
     """
     if not warehouse.has_rows(_LOG):
         return []
