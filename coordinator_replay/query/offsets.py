@@ -594,9 +594,9 @@ def _shows_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetim
     """Return those log partitions that certainly show every transactional commit pending at a point in time.
 
     Once a transaction is over, the cleaner removes an aborted commit, and a commit that a later commit of the same key
-    follows. So the log may not show that such a commit was pending. But it certainly shows
-    all pending commits if two conditions are met. First, the time lies in a complete range. Second, the transactions
-    that were open at the beginning of this range had ended by that time.
+    follows. So the log may not show that such a commit was pending. But it certainly shows all
+    pending commits if two conditions are met. First, the time lies in a complete range. Second, the transactions that
+    were open at the beginning of this range had ended by that time.
     """
     history = warehouse.completeness
     if history.is_whole:
