@@ -111,7 +111,7 @@ class Compared(Answer["Change"]):
 
     Attributes:
         sides: the times, or clusters, in words.
-        counts: the changes counted by group and kind.
+        counts: numbers of changes, by group and kind.
         between: the two times; None for two clusters.
     """
 

@@ -22,7 +22,7 @@ def _age(moment: datetime, now: datetime) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """Basis of an answer.
+    """The basis of an answer: the log that the answer comes from, and how complete this log is.
 
     Attributes:
         cluster: the cluster of the question.

@@ -46,7 +46,7 @@ def applied_retention(warehouse: Tables) -> Retention:
 
 
 def expiring_rows(warehouse: Tables, group: str | None, within: timedelta, columns: str) -> list[tuple[Any, ...]]:
-    """Return offsets in force that are past retention, or will be within a horizon, the earliest first.
+    """Return offsets in force that are past retention, or will be so before the horizon, the earliest first.
 
     Offsets from an earlier release may lack the rule. They are left out, and a note of the warehouse counts them.
 

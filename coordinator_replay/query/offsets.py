@@ -304,7 +304,7 @@ def _no_commit_of(warehouse: Tables, group: str, topic: str, committed: Sequence
 
 
 def _is_whole(warehouse: Tables, group: str) -> bool:
-    """Return whether nothing is missing in the log partitions of a group."""
+    """Return whether no record is missing in the log partitions of a group."""
     return warehouse.completeness.since(log_partitions_of(warehouse, group)).is_whole
 
 
