@@ -161,7 +161,7 @@ def _in_range(
 
 
 def _alternatives_note(rebalances: Sequence[Rebalance], causes: Sequence[str]) -> str | None:
-    """Return a note on rebalances that have a wanted cause only as an alternative; None if there is no such rebalance."""
+    """Return a note on rebalances that have a wanted cause only as an alternative, or None if none has."""
     others = sum(rebalance.matched_by == "alternative" for rebalance in rebalances)
     if not others:
         return None
