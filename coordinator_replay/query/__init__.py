@@ -1,1 +1,1 @@
-"""Answers from the tables, without a JVM: Delta's log is read by deltalake, the files by DuckDB."""
+"""Answers from the tables, without a JVM. deltalake reads the logs of Delta tables, and DuckDB reads their files."""

@@ -1,6 +1,6 @@
-"""Moves of groups to another log partition, when the number of partitions of ``__consumer_offsets`` was raised.
+"""Moves of groups to another log partition, after the number of partitions of ``__consumer_offsets`` was raised.
 
-From a move on, only records in the new log partition count.
+From a move on, only the group's records in the new log partition count.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Reading of a warehouse's tables for questions. ``Tables`` answers SQL statements, and knows the time range covered.
+"""Reading of a warehouse's tables for questions: ``Tables`` answers SQL statements that name the tables.
 
 All questions read the newest version of each table that a finished run left. So they don't see files of an audit that
 is still running or was killed. Questions about a point in time use the columns ``valid_from`` and ``valid_to``, and

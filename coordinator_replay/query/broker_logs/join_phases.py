@@ -1,7 +1,8 @@
-"""Rebalances of classic groups in progress, as brokers' logs show them. A classic group writes no record until the end.
+"""Rebalances of classic groups that are in progress. Only brokers' logs show them, because they leave no record yet.
 
-If a broker's log has the beginning of a rebalance, so has the table ``rebalances``, and the rebalance was in progress
-from this time until its end. The coordinator's last line in this time shows the group's state (``ClassicGroupState``):
+If a broker's log shows the beginning of a rebalance, the table ``rebalances`` has the beginning. The rebalance was in
+progress from its beginning to its end. The coordinator's last line in this time range shows the group's state
+(``ClassicGroupState``):
 
 - "Preparing to rebalance group" begins PreparingRebalance,
 - "Stabilized group" begins CompletingRebalance.
