@@ -419,7 +419,7 @@ def sql(
     say_notes(answer)
 
 
-_NEXT_ARGUMENTS = ("group_id", "topic")
+_NEXT_ARGUMENTS = ("group_id", "topic", "run_id")
 """Id columns of an SQL answer whose values other commands take as arguments."""
 
 _BELOW = (

@@ -146,6 +146,12 @@ def test_the_answer_of_a_saved_query_is_on_a_narrow_screen(screen, query: str):
     assert not missing & set(ANSWERING[query].split())
 
 
+def test_ids_in_a_statement_that_the_next_command_takes_are_never_cut(screen):
+    run, long = "20261127T123318.389274Z", "x" * 70
+    statement = f"SELECT '{run}' AS run_id, '{long}' AS member_id, '{long}' AS text"
+    assert any(line.startswith(run) for line in screen(80, "sql", statement))
+
+
 LIMITED = {
     "a statement": ("sql", "SELECT range AS number FROM range(40)"),
     "a saved query": ("sql", "--query", "lost-offsets"),
