@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlglot
+from sqlglot import exp
 
 from coordinator_replay.api import Warehouse
 from coordinator_replay.cli.main import main
@@ -73,6 +75,14 @@ def test_no_answer_hangs_on_the_order_of_rows_in_the_files(warehouse: Tables, tu
     assert "any_value(" not in saved_query(name).sql, (
         "which value it takes depends on the threads: take min or a struct"
     )
+
+
+@pytest.mark.parametrize("name", sorted(saved_queries()))
+def test_no_saved_query_sorts_by_a_window(name: str):
+    """Spark refuses a view with a window in ORDER BY, and then an audit gives its tables no names."""
+    tree = sqlglot.parse_one(saved_query(name).sql, dialect="duckdb")
+    sorted_by = [order for order in tree.find_all(exp.Order) if not order.find_ancestor(exp.Window)]
+    assert not [order.sql() for order in sorted_by if order.find(exp.Window)]
 
 
 def test_rewinds(troubled: Tables):
