@@ -2,7 +2,7 @@
 -- param group text: only this group
 -- param threshold number = 1: shortest rewind that is shown, in offsets
 -- then offsets GROUP --history TOPIC shows the commits around a rewind. sql --query jumps-ahead shows offsets that went far ahead.
-WITH steps AS (
+WITH compared AS (
     -- No previous_offset: it is not on record, one of the two is negative, or the topic may have been created again.
     SELECT group_id, topic, partition, log_partition, from_offset, valid_from AS at, previous_offset, committed_offset,
            lag(committed_offset) OVER in_order AS offset_before, lag(valid_from) OVER in_order AS at_before,
@@ -17,9 +17,9 @@ WITH steps AS (
 ),
 created AS (SELECT topic, created_at FROM topics WHERE cluster = $cluster AND created_at IS NOT NULL),
 judged AS (
-    SELECT steps.*, coalesce(topic_id <> topic_id_before, false) AS is_other,
-           EXISTS (FROM created WHERE created.topic = steps.topic AND created_at > at_before AND created_at <= steps.at) AS is_created_between
-    FROM steps
+    SELECT compared.*, coalesce(topic_id <> topic_id_before, false) AS is_other,
+           EXISTS (FROM created WHERE created.topic = compared.topic AND created_at > at_before AND created_at <= compared.at) AS is_created_between
+    FROM compared
 )
 SELECT * FROM (
     SELECT group_id, topic, partition, "at", CASE WHEN is_other THEN offset_before ELSE previous_offset END AS previous_offset, committed_offset,

@@ -85,6 +85,14 @@ def test_no_saved_query_sorts_by_a_window(name: str):
     assert not [order.sql() for order in sorted_by if order.find(exp.Window)]
 
 
+@pytest.mark.parametrize("name", sorted(saved_queries()))
+def test_no_saved_query_has_two_tables_of_one_name(name: str):
+    """In Spark's SQL, tables of a query within another one stand beside those of the other."""
+    tree = sqlglot.parse_one(saved_query(name).sql, dialect="duckdb")
+    names = [table.alias for table in tree.find_all(exp.CTE)]
+    assert sorted(set(names)) == sorted(names)
+
+
 def test_rewinds(troubled: Tables):
     (found,) = answers(troubled, "rewinds")
     assert (found["group_id"], found["topic"], found["partition"]) == ("payments", "orders", 1)
