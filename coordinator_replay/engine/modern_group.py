@@ -34,7 +34,7 @@ ASSIGNING: StateRule = (
 )
 RECONCILING: StateRule = (
     GroupState.RECONCILING,
-    "a member is not STABLE at the assignment epoch",
+    "a member is not STABLE, or its epoch is not the assignment epoch",
     lambda group: bool(group.reconciliation.unreconciled),
 )
 STABLE: StateRule = (GroupState.STABLE, "otherwise", lambda group: True)

@@ -112,11 +112,11 @@ class Reconciliation:
         self.find_unreconciled()
 
     def find_unreconciled(self) -> None:
-        """Set ``unreconciled`` to the members that are not STABLE at the assignment epoch."""
+        """Set ``unreconciled`` to the members that are not STABLE, or not at the assignment epoch."""
         self.unreconciled = {member_id for member_id, member in self.members.items() if not self.is_reconciled(member)}
 
     def is_reconciled(self, member: Member) -> bool:
-        """Return whether a member is STABLE at the assignment epoch.
+        """Return whether a member is STABLE and its epoch is the assignment epoch.
 
         Such a member has exactly the partitions of its target.
         """

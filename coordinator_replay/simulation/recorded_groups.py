@@ -44,6 +44,11 @@ _ON_CLASSIC = "classic-protocol-groups"
 _NO_OBSTACLE = "none on record"
 """The value of that column for a group without an obstacle."""
 
+_NOT_SIMULATED = (
+    "can't be simulated (share or streams groups, or too little on record in this time range, such as no members)"
+)
+"""The words after the number of groups that can't be simulated."""
+
 _MOST_NAMED = 10
 """Largest number of groups that a sentence names; the others are only counted."""
 
@@ -149,8 +154,8 @@ def what_if_all(
     notes = [
         f"{counted(len(names), 'group')} {why}: {', '.join(names[:_MOST_NAMED])}{', …' * (len(names) > _MOST_NAMED)}."
         for names, why in (
-            (refused, "can't be simulated (share, streams, or no members on record then)"),
-            (sorted(unread), "without members on record"),
+            (refused, _NOT_SIMULATED),
+            (sorted(unread), "with only offsets on record"),
             (unlike, "not predicted, since the simulation does not reproduce enough of the record"),
         )
         if names

@@ -50,7 +50,7 @@ coordinator-replay simulate incident.jsonl --out simulated --truth truth.jsonl
 |---|---|---|
 | `batch` | records or a control record are written | `first_offset`, `last_offset` |
 | `rebalance` | a classic group enters PreparingRebalance | `group_id`, `generation`, `state`, `end_offset`, `reason` |
-| `epoch` | the epoch of a consumer group is raised | `group_id`, `epoch`, `offset` of its record, `reason` |
+| `epoch` | the epoch of a consumer group is set or raised | `group_id`, `epoch`, `offset` of its record, `reason` |
 | `removal` | a member is removed, on record or in memory | `group_id`, `member_id`, `end_offset`, `reason` |
 
 Each event has these fields, too:
@@ -58,10 +58,10 @@ Each event has these fields, too:
 - `at`: milliseconds since the beginning of the script, as in the answers.
 - `trigger`: the cause of the event (see below).
 
-Ids of members are the ids in the segments. `end_offset` is the end of the log partition at that time. `state` is the
-state that the group leaves. `reason` is Kafka's own text. For a rebalance, it is the reason that brokers log with
-"Preparing to rebalance group". For an epoch, it is the lines that brokers log for the same request, joined by a
-semicolon.
+Member ids are written as in the segments. (The answers name them `$m1`, `$m2`, …, see [Scripts](#scripts).)
+`end_offset` is the end of the log partition at that time. `state` is the state that the group leaves. `reason` is
+Kafka's own text. For a rebalance, it is the reason that brokers log with "Preparing to rebalance group". For an epoch,
+it is the lines that brokers log for the same request, joined by a semicolon.
 
 The `kind` of a trigger is one of these:
 
@@ -70,9 +70,9 @@ The `kind` of a trigger is one of these:
 | `request` | a request came | `name`, `version`, `group_id`, `member_ids`, `instance_ids`, `client_id`, `client_host` |
 | `timer` | a timer ended | `name` of the timer, `group_id`, `member_ids` |
 | `job` | background work was done: regular expressions were resolved | the fields of the request that caused the work |
-| `topics` | topics were deleted | `name` |
+| `topics` | topics were deleted | `name`: always `deleted` |
 | `marker` | a transaction ended | `name`: COMMIT or ABORT |
-| `load` | the partition was loaded | `name` |
+| `load` | the partition was loaded | `name`: always `load` |
 
 A classic group removes a member in memory first. The record that shows the removal is written later, at the end of the
 rebalance.
@@ -117,7 +117,7 @@ AUDITED = """\
 ## What an audit of the log doesn't show
 
 If you audit a simulated log, the tables agree with the answers of the coordinator at every step. There are
-exceptions, and the log of a real broker has the same ones:
+exceptions, and the records of a real broker have the same exceptions:
 
 - From JoinGroup to the leader's SyncGroup, a classic group changes in memory only. The tables show the state of the
   group in its last record. Before its first record, they do not show the group.
@@ -217,7 +217,7 @@ def _settings() -> str:
         "| `group.consumer.assignors` | uniform, range |\n"
         "| `group.consumer.migration.policy` | bidirectional |\n"
         f"| `{CLIENT_ASSIGNORS}` | false (not in Kafka, see [below](#the-drafts-assignment-on-the-clients-side)) |\n"
-        f"| `{FAULTS}` | none; faults of earlier releases: {', '.join(BrokerFault)} |\n\n"
+        f"| `{FAULTS}` | none (allowed: {', '.join(BrokerFault)}, faults of earlier releases) |\n\n"
         f"Settings of a single group: {groups}. As in Kafka, a value below the broker's `min` counts as `min`, "
         "and a value above `max` counts as `max`. "
         "Settings that do not matter to the simulation (threads and buffers of the coordinator, share and streams "

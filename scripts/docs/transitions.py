@@ -24,8 +24,11 @@ _REASONS: Mapping[GroupState, str] = {
 }
 """The reason why a classic group enters a state."""
 
+_REASONS_FROM_EMPTY: Mapping[GroupState, str] = {GroupState.PREPARING_REBALANCE: "a member joins"}
+"""The reason why an Empty group enters a state, where only some of the usual reasons are possible."""
+
 CLASSIC: Transitions = {
-    (before, after): _REASONS[after]
+    (before, after): (_REASONS_FROM_EMPTY if before is _EMPTY else _REASONS).get(after, _REASONS[after])
     for after, predecessors in LEGAL_PREDECESSORS.items()
     for before in sorted(predecessors)
 }
