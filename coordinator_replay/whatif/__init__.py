@@ -1,1 +1,0 @@
-"""The old import path of ``simulation.what_if``, kept for one release."""
