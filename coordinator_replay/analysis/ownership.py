@@ -484,7 +484,8 @@ class OwnershipReplay:
     def _change_shared(self, key: Key, change: SharedChange, at_ms: int | None) -> None:
         """Note that a member took or gave up a partition that other members own.
 
-        If another member did the opposite in the same rebalance, note a handover.
+        If the member did the opposite before, in the same rebalance, remove that note instead. If another member did
+        the opposite, note a handover.
         """
         changes = self.shared.setdefault(key, [])
         own = next((other for other in changes if other.member_id == change.member_id), None)

@@ -542,8 +542,7 @@ def _earliest(situation: Situation, last_ms: int | None) -> int | None:
 
     Args:
         situation: the rebalance.
-        last_ms: the time of the group's last operation; None if the group had no operation, or if no operation has a
-            time.
+        last_ms: the latest time of the group's earlier operations; None if there was none, or if none has a time.
     """
     event, started_ms = situation.opening, situation.started_ms
     if event.group_type is not GroupType.CLASSIC:

@@ -256,10 +256,11 @@ class _Fitted:
 
     @property
     def is_missed(self) -> bool:
-        """Return whether the column has values that are not known without it.
+        """Return whether a reader must be told that the column was left out.
 
-        A column that is only shown if there is room for all, such as the group asked for, is missed only if its rows
-        differ.
+        A column without any value is not missed. A column of rank ``LAST`` is shown only if all other columns have
+        room. Such a column is missed only if its texts differ: a text that all rows have, such as the group that was
+        asked for, is known already.
         """
         return self.rank < LAST or (self.column.rank >= LAST and len(set(self.texts)) > 1)
 

@@ -82,9 +82,8 @@ _EXAMPLE_WIDTH = 74
 def _examples(lines: Iterable[str]) -> str:
     """Return the examples at the end of a command's help.
 
-    Long lines are continued after a backslash.
-
-    The first character keeps click from joining the lines.
+    Long lines are continued after a backslash. The text begins with a backspace, which keeps click from joining its
+    lines.
     """
     return "\b\nExamples:\n" + "\n".join(f"  {part}" for line in lines for part in _continued(line))
 

@@ -38,7 +38,11 @@ class OffsetProofs:
                 yield span, is_own & (offsets >= span.begins_at) & (offsets < following)
 
     def are_unproven(self, partitions: Numbers, offsets: Numbers) -> Bools:
-        """Return, for each offset, whether a key without an earlier record may have existed at the offset."""
+        """Return, for each log offset, whether it lies before the part of its range in which everything is proven.
+
+        At such an offset, a key may have existed although no earlier record of the key is left. For log partitions
+        without missing records, return False.
+        """
         unproven = np.zeros(len(offsets), np.bool_)
         for span, is_in in self._in_ranges(partitions, offsets):
             unproven |= is_in & (

@@ -27,7 +27,9 @@ class ExactSpan(NamedTuple):
 
 
 def spans_of(partition: int, ranges: Sequence[CompleteRange]) -> Iterator[ExactSpan]:
-    """Yield the exact parts of a log partition. Yield nothing if no record of the log partition is missing.
+    """Yield the parts of a log partition in which everything is proven, one for each complete range.
+
+    Yield nothing if no record of the log partition is missing.
 
     Args:
         partition: the log partition.

@@ -558,9 +558,9 @@ def _is_migrating(group: Group) -> bool:
 
 
 def _is_doubtful(group: Group) -> bool:
-    """Return whether records must be missing before a record that replaces this group by a group of another type.
+    """Return whether records may be missing before a record that replaces this group.
 
-    In a complete log, the tombstones of a group of the newer protocols come first. A classic group is doubtful only if
-    its state is never proven.
+    For a group of the newer protocols, return True: in a complete log, its tombstones come before such a record. For a
+    classic group, return True only if the group's own state is not proven (``NEVER_EXACT``).
     """
     return not isinstance(group, ClassicGroup) or group.missing == NEVER_EXACT

@@ -78,7 +78,7 @@ def follow_topic(spark: SparkSession, options: ExportOptions, following: Followi
 
     Raises:
         PrerequisiteError: the session lacks the Kafka source.
-        InputError: the cluster could never be read, or waiting can't help.
+        InputError: the cluster has not answered once since the start, or the failure does not end by itself.
     """
     follower = _Follower(spark, options, following)
     with seeing_internal_topics(spark):

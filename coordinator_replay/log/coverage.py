@@ -15,7 +15,10 @@ _MOST_EPOCHS = 1000
 
 
 def note(text: str, position: int) -> str:
-    """Return a note with its position in the file. A note is a remark on something that is not damage."""
+    """Return a note, followed by the position in the file that it is about.
+
+    A note is a remark on something that is not damage.
+    """
     return f"{text} (byte {position})"
 
 

@@ -330,7 +330,10 @@ class _Sorter:
             self.skip(f".log.{suffix}: not part of the log" + ("; --include-deleted reads it" * (suffix == "deleted")))
 
     def add_segment(self, file: _Listed, suffix: str = "") -> None:
-        """Add a segment, unless its folder is the log of another topic. A file that the user named always counts."""
+        """Add a segment, unless its folder is a log that is not a partition of ``__consumer_offsets``.
+
+        A file that the user named is always added.
+        """
         if _LOG_FOLDER.match(file.folder) and not PARTITION_FOLDER.match(file.folder) and not file.named:
             is_numbered = file.folder.startswith(f"{TOPIC}-")
             self.skip(f"{TOPIC} has no such partition" if is_numbered else f"a log of another topic than {TOPIC}")

@@ -253,7 +253,11 @@ class Walk:
         return offset
 
     def _believe(self, offset: int) -> None:
-        """Note the last offset of the intact entries. Ignore an offset that is far too high: no checksum covers it."""
+        """Remember the last offset of the intact entries.
+
+        Ignore an offset that is 2**31 or more above the last one. No checksum covers the offset of an entry, so the
+        offset may be damaged even if the entry is intact.
+        """
         if self._last_offset < 0 or offset - self._last_offset < _LARGEST_STEP:
             self._last_offset = offset
 

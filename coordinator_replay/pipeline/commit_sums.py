@@ -70,7 +70,7 @@ GROUP_SUMS, MINUTE_SUMS = "group_sums", "minute_sums"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumsRange:
-    """The commits that this run adds up, and the limits of the sums.
+    """The commits that this run adds up, and the thresholds of hot minutes and pauses.
 
     The tables' sums have the commits before ``since`` already.
 

@@ -347,9 +347,10 @@ class Deduplication:
         return missing
 
     def _before(self, partition: int) -> int:
-        """Return the number of records that lie below the offsets of ``_numbers``.
+        """Return how many offsets of a log partition have a record and lie below all offsets that ``_numbers`` returns.
 
-        If ``_numbers`` has the offsets of all records, return 0.
+        If staged records may lie between records of the tables, ``_numbers`` returns the offsets of all records. Then
+        none lies below, so return 0.
         """
         return 0 if self.share.are_late else self.share.positions.get(partition, 0)
 

@@ -51,7 +51,7 @@ class Log:
 
     Attributes:
         end: the latest timestamp of a record of the log.
-        sums: the commits that the buckets have added up, and the limits of the sums.
+        sums: the commits that the buckets have added up, and the thresholds of hot minutes and pauses.
         topics: the cluster's topics.
         history: facts of earlier runs over the cluster.
         coordinators: changes of the coordinators of the log's partitions.

@@ -281,9 +281,9 @@ def _places(moves: Iterable[GroupMove]) -> Iterator[tuple[str, int]]:
 
 
 def _first_offsets(uris: Iterable[str]) -> dict[tuple[str, int], int]:
-    """Return the lowest offset of each group in each log partition, in files of any rows about groups.
+    """Return the lowest log offset at which each group has a row, by group and log partition.
 
-    A row without an offset counts as offset -1.
+    The files may be of any table that has groups and log offsets. A row without a log offset counts as log offset -1.
     """
     first: dict[tuple[str, int], int] = {}
     for batch in read_paths(uris, _PLACES, dictionaries=_PLACES[:1]):

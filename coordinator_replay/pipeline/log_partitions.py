@@ -165,9 +165,9 @@ class PartitionStep:
         return latest_ms(around.at_ms, around.before_ms)
 
     def exact_spans(self) -> list[ExactSpan]:
-        """Return the exact spans of log partitions with missing records.
+        """Return, for each log partition with missing records, the parts in which everything is proven.
 
-        If nothing in a range of a log partition is exact, the span of that range is empty.
+        If nothing in a range of a log partition is proven, the span of that range is empty.
         """
         return [
             span
@@ -263,7 +263,10 @@ def ranges_of(rows: Sequence[Mapping[str, Any]] | None) -> list[CompleteRange]:
 
 
 def exact_spans(files: BucketFiles) -> list[ExactSpan]:
-    """Return the exact spans of a bucket's log partitions with missing records, as the table has them."""
+    """Return, for each log partition of a bucket with missing records, the parts in which everything is proven.
+
+    The parts are those of the rows in the table.
+    """
     batches = read_paths(files.uris(TABLE), ["log_partition", "complete_ranges"])
     rows = (row for batch in batches for row in batch.to_pylist())
     return [span for row in rows for span in spans_of(row["log_partition"], ranges_of(row["complete_ranges"]))]

@@ -222,7 +222,9 @@ def _late_records(first: Mapping[int, int], ends: Mapping[int, int], reading: Re
 def sums_range(
     tally: Tally, totals: Sequence[TableFile], end: datetime | None, *, is_rebuild: bool, limits: Thresholds
 ) -> SumsRange | None:
-    """Return the time range of the commits that this run adds up, and the limits; None if no record has a time.
+    """Return the commits that this run adds up, and the thresholds of hot minutes and pauses.
+
+    Return None if no record has a time.
 
     Sums of earlier runs stay valid for minutes that were over when those runs ended. If a new record belongs to such a
     minute, all commits are added up again.

@@ -109,7 +109,8 @@ class CommitPauses:
         rebalances: rows of ``rebalances``.
         ownership: rows of ``partition_ownership`` of the groups in ``rebalances``: group_id, topic, partition,
             owned_from.
-        spans: the exact spans of log partitions with missing records.
+        spans: for each log partition with missing records, the parts in which everything is proven. A log partition
+            without spans lacks no record.
         earlier: pauses that earlier runs have computed; None if earlier runs have computed none.
     """
 
@@ -143,9 +144,9 @@ class CommitPauses:
         self.taken = self._taken(ownership)
 
     def _are_outside(self, spans: Sequence[ExactSpan]) -> Bools:
-        """Return, for each rebalance, whether it lies outside the exact spans.
+        """Return, for each rebalance, whether no exact span contains all of it. Then commits may be missing.
 
-        Commits may be missing outside the exact spans.
+        For log partitions without spans, return False.
         """
         partitions = numbers_of(self.rows.column("log_partition").combine_chunks(), -1)[self.order]
         is_outside = np.isin(partitions, [span.log_partition for span in spans])
@@ -275,7 +276,8 @@ class PauseStep:
     Args:
         files: the bucket's files, which include new records and staged rows of new rebalances.
         reached_ms: the latest time up to which earlier runs have read a log partition of the bucket.
-        spans: the exact spans of log partitions with missing records.
+        spans: for each log partition with missing records, the parts in which everything is proven. A log partition
+            without spans lacks no record.
     """
 
     def __init__(self, files: BucketFiles, reached_ms: int, spans: Sequence[ExactSpan] = ()) -> None:

@@ -96,7 +96,10 @@ def moves_of(moves: Moves, group: str | None = None) -> Sequence[GroupMove]:
 
 
 def numbers_of(moves: Sequence[GroupMove]) -> dict[int, int]:
-    """Return the number of each move of a group, by the log partition to which the group moved."""
+    """Return which move, such as 1 for the first, brought a group to each log partition.
+
+    If the group came to a log partition twice, this is the later move.
+    """
     return {move.to_log_partition: move.number for move in moves}
 
 

@@ -1,7 +1,7 @@
 """The state Unknown in pictures.
 
-Before a group's first record, its state is Unknown while the log does not prove that the group did not exist
-(``unknown_past``). Later, it is Unknown in place of Empty or Dead if the log does not prove these (``with_unknown``).
+Before a group's first record, its state is Unknown at the times at which the group may have existed (``unknown_past``).
+Later, Unknown stands for a state Empty or Dead that the log does not prove (``with_unknown``).
 """
 
 from collections.abc import Iterator, Sequence

@@ -94,7 +94,8 @@ class Evaluator:
             end_ms: the end of the log.
             limits: the thresholds of findings.
             commits: the sum of all commits of the group (``totals.GROUP``); None if the group has no commit.
-            spans: the exact spans of log partitions with missing records.
+            spans: for each log partition with missing records, the parts in which everything is proven. A log partition
+                without spans lacks no record.
         """
         self.spans = spans
         self.context = GroupContext(cluster, group_id, end_ms, limits, commits)

@@ -71,7 +71,8 @@ def has_lasted(needed_ms: int, first_ms: int | None, until_ms: int | None) -> bo
 def ended_ms(last_ms: int | None, goes_on_ms: int | None, end_ms: int) -> int | None:
     """Return when an observation ended.
 
-    Return None if the observation still holds at the end of the log, or if no record has its end.
+    An observation holds for ``goes_on_ms`` after ``last_ms``, or for ever if ``goes_on_ms`` is None. Return None if the
+    observation still holds at the end of the log, or if no record has its end.
 
     >>> ended_ms(10, 0, 10), ended_ms(10, 5, 14), ended_ms(10, 5, 16), ended_ms(10, None, 16)
     (10, None, 10, None)

@@ -118,7 +118,7 @@ class EvaluationContext:
     Attributes:
         place: the folders for the rows that are written.
         end: the latest timestamp of a record of the log.
-        sums: the commits that the run has added up, and the limits of the sums.
+        sums: the commits that the run has added up, and the thresholds of hot minutes and pauses.
         limits: the thresholds of findings.
         retention: the retention of offsets.
         as_of: the time at which expiry is evaluated.
@@ -143,7 +143,8 @@ class EvaluationContext:
         Args:
             group_id: the group; empty for findings that are about no group.
             commits: sums of the group's commits; None if the group has no commits.
-            spans: the exact spans of log partitions with missing records.
+            spans: for each log partition with missing records, the parts in which everything is proven. A log partition
+                without spans lacks no record.
         """
         return Evaluator(self.place.cluster, group_id, milliseconds(self.end), self.limits, commits, spans)
 

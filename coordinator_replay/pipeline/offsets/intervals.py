@@ -1,9 +1,10 @@
 """The compiled loop that turns commits, markers and tombstones of many keys into intervals of current offsets.
 
-The loop applies the rules of ``engine.offsets`` to columns of numbers. A row is an index, and its other columns stay in
-Arrow. For each key (group, topic, partition, log partition), the loop keeps the stored row and the rows that wait for a
-marker. It skips context rows, which only look-ups use (``lookups``). The code is short because the first audit on a
-machine compiles it, and the compiler copies a function into each of its calls.
+The loop applies the rules of ``engine.offsets`` to columns of numbers. In this module, a row is the index of an event
+in these columns. The other columns stay in Arrow. For each key (group, topic, partition, log partition), the loop keeps
+the stored row and the rows that wait for a marker. It skips context rows, which only look-ups use (``lookups``). The
+code is short because the first audit on a machine compiles it, and the compiler copies a function into each of its
+calls.
 """
 
 from enum import IntEnum
@@ -15,7 +16,7 @@ from coordinator_replay.compiled import compiled, inlined
 
 
 class OffsetEvent(IntEnum):
-    """Kinds of rows.
+    """Kinds of events.
 
     The context of a key (STATE to OWNER) comes before the events of the key (all others).
 
@@ -44,7 +45,7 @@ class OffsetEvent(IntEnum):
 
 
 class EventField(IntEnum):
-    """Rows of the matrix of events.
+    """Rows of the matrix of events, which has a column for each event.
 
     AT_OFFSET of a commit that waits for a marker is the offset of its transaction's first commit of the key. UNTIL is
     the log offset of an ownership's end. LOST_AT is the log offset from which a commit is not proven to be current:
@@ -226,14 +227,16 @@ def find_intervals(events: Any, begins: Any, outcome: Any, waiting: Any) -> Any:
     """Process the events of all keys, and fill ``outcome`` and ``waiting``.
 
     Args:
-        events: int64 matrix of ``EventField`` by row.
-        begins: for each row, whether a key begins there.
-        outcome: int64 matrix of ``Outcome`` by row, to be filled; END of each row is NOWHERE.
-        waiting: to be filled with the rows of commits that wait when the last key ends; its length is the number of
-            rows.
+        events: int64 matrix with a row for each ``EventField`` and a column for each event.
+        begins: for each event, whether it is the first of its key.
+        outcome: int64 matrix with a row for each ``Outcome`` and a column for each event, to be filled. Before, END is
+            NOWHERE everywhere.
+        waiting: working memory with room for the indexes of all events. Afterwards, its first entries are the commits
+            that wait when the last key ends.
 
     Returns:
-        The row that is current when the last key ends (NOWHERE if no row is current), and how many commits wait then.
+        The index of the event whose offset is current when the last key ends (NOWHERE if no offset is current), and the
+        number of commits that wait then.
     """
     stored, count, is_seen = NOWHERE, 0, False
     for row in range(events.shape[1]):

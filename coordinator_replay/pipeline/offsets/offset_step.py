@@ -60,7 +60,8 @@ class OffsetContext:
 
     Attributes:
         end: the latest timestamp of a record of the log; None if no record has a time.
-        sums: the commits that this run adds up, and the limits of the sums; None if no record has a time.
+        sums: the commits that this run adds up, and the thresholds of hot minutes and pauses. None if no record has a
+            time.
         as_of: the time at which expiry is evaluated; None for the end of the log.
         history_every_ms: keep only the last commit of each interval of this length; None keeps all commits.
         topic_lives: lives of topics that the cluster's metadata has.

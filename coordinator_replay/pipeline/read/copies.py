@@ -49,7 +49,12 @@ class DumpCopy:
         return end is not None and self.bounds.end < end
 
     def may_have_below(self, end: int | None) -> bool:
-        """Return whether the copy may have records below the end of earlier runs, or may lack records there."""
+        """Return whether the part of the copy below the end of earlier runs may say more than the tables.
+
+        Return False if the copy does not begin below that end. If the cleaner has worked after that end
+        (``lacks_new_offsets``), only the copy's records show which keys it has kept. A copy that ends before
+        (``is_older``), or that has unread records below that end (``is_late``), may have records that the tables lack.
+        """
         if end is None or self.bounds.covered_from >= end:
             return False
         return self.lacks_new_offsets(end) or self.is_older(end) or self.is_late

@@ -41,7 +41,8 @@ def owned_partitions(warehouse: Tables, group: str, topic: str, partition: int |
         warehouse: the tables to read.
         group: id of the group.
         topic: the text that the user typed. If it names no partition, the result has the partitions of the topic from
-            the lowest to the highest that the group owned. If the group owned none, the result has partition 0.
+            the lowest to the highest that the group owned. If the group owned none, the result has partition 0. The
+            question about partition 0 then fails with a message.
         partition: number of the partition, if the user gave it separately; then the text is only the topic.
     """
     owned = owned_topics(warehouse, group)

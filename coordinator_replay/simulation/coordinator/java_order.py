@@ -9,7 +9,8 @@ Sources: ``java.util.HashMap`` (OpenJDK 17), ``org.apache.kafka.timeline.BaseHas
 
 One thing is not reproduced. Once a table has 64 bins, a HashMap turns a bin with nine keys or more into a red-black
 tree, which has another order. Here the bin keeps the order of insertion. This matters, for example, for a member whose
-target has eleven partitions of a topic with the numbers 0, 64, 128 and so on.
+target has eleven partitions of a topic with the numbers 0, 64, 128 and so on. They share a bin: the ninth and the tenth
+enlarge the table to 64 bins, and the eleventh makes the bin a tree.
 """
 
 from collections import Counter

@@ -191,9 +191,9 @@ def what_if(
         end_ms: the first millisecond after the time range. None for the end of the log, or ten minutes after the
             group's last record if that is earlier.
         known: settings of the recorded life that are not in the log, by Kafka's names.
-        most_steps: largest number of steps to find the ranges of one alternative; 0 for no ranges, None for
-            ``MOST_STEPS``. The steps go into simulations that vary the facts that the log leaves open: when and how
-            static members left, and unknown settings and libraries.
+        most_steps: number of simulation steps that may be spent on ranges, for each alternative on average; 0 for no
+            ranges, None for ``MOST_STEPS``. The simulations vary the facts that the log leaves open: when and how
+            static members left, the timing of clients, and unknown settings and libraries.
 
     Raises:
         UsageError: the group can't be simulated, or a setting is unknown.

@@ -32,10 +32,12 @@ class Pause(NamedTuple):
 
 
 class Pauses:
-    """A recorder of the partitions that clients work on, and of the pauses in between.
+    """A recorder of the partitions that each client works on, and of the pauses of partitions.
+
+    In a pause, no client works on the partition.
 
     Args:
-        start_ms: pauses count from this time on.
+        start_ms: the part of a pause before this time does not count.
 
     Attributes:
         spans: the pauses so far, in the order in which they ended.

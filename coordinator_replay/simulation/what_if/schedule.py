@@ -129,8 +129,9 @@ class Heartbeats:
     """The next heartbeat of each consumer of a group.
 
     Attributes:
-        restless_ms: how long every member sends heartbeats at its interval after an event.
-        restless_until_ms: until this time, every member sends heartbeats at its interval.
+        restless_ms: for how long after an event no member skips a heartbeat.
+        restless_until_ms: the time until which no member skips a heartbeat. Later, a calm member sends heartbeats only
+            as often as its session requires.
     """
 
     def __init__(

@@ -139,10 +139,11 @@ def _named(shard: Shard, topic: Mapping[str, Any], version: int) -> tuple[str, s
 
 
 def _check_commit(shard: Shard, request: Request, epoch: int, *, is_transactional: bool) -> Check | None:
-    """Check a commit against its group, and return the check for each partition; None if partitions need no check.
+    """Check a commit against its group, and return a function that checks each partition.
 
-    If the group does not exist and the commit needs no member, create the group in memory. In a classic group, an
-    offset commit restarts the member's heartbeat timer.
+    Return None if partitions need no check. If the group does not exist and the commit has no generation or epoch,
+    create a classic group in memory. In a classic group that is Stable or PreparingRebalance, a commit outside a
+    transaction restarts the member's heartbeat timer.
 
     Raises:
         RequestError: the commit is refused as a whole.
@@ -186,10 +187,10 @@ def _check_classic(
 
 
 def _check_consumer(group: ConsumerGroup, member_id: str, epoch: int, *, speaks_epochs: bool) -> Check | None:
-    """Check a commit against its consumer group, and return the check for each partition.
+    """Check a commit against its consumer group, and return a function that checks each partition.
 
-    If the commit has the member's current epoch, partitions need no check: return None. If it has an older epoch, the
-    check looks at the member's assignment.
+    Return None if partitions need no check: the commit has the member's current epoch, or it has no epoch and the group
+    has no members. If the commit has an older epoch, the function looks at the member's assignment.
 
     Raises:
         RequestError: the commit is refused as a whole.
