@@ -416,7 +416,11 @@ class Rebalances:
         return rebalance.rebalance_id
 
     def _doubt_first(self, open_rebalance: OpenRebalance) -> None:
-        """Note that a conversion without a record may precede the first proven generation of a classic group."""
+        """Mark a classic rebalance as not exact, because a downgrade of the group may have come before it.
+
+        The rebalance is the first proven one after missing records. If members joined or left, nothing changes. If no
+        conversion is on record, the reason also allows for a downgrade without a record.
+        """
         if open_rebalance.members_joined or open_rebalance.members_left:
             return
         open_rebalance.is_exact = False

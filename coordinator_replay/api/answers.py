@@ -192,9 +192,9 @@ class Reasons(Answer["Rebalance"]):
     """Rebalances with the evidence for their causes. A notebook shows the evidence below each rebalance.
 
     Attributes:
-        hold_ups: the member that blocked a rebalance, by rebalance id. Rebalances without such a member on record are
-            left out.
-        summary: three sentences about all rebalances; empty for five rebalances or fewer.
+        hold_ups: the member that blocked a rebalance, by rebalance id. There may be entries for rebalances that are not
+            in this answer. A rebalance without an entry has no such member on record.
+        summary: three sentences about these rebalances; empty for five rebalances or fewer.
     """
 
     def __init__(

@@ -31,7 +31,8 @@ class Page:
 
     Attributes:
         html: text of the page.
-        facts: counts of the things that the page shows, by name.
+        facts: numbers that belong to the page, by name, such as the number of rebalances. The numbers also count what
+            the page leaves out.
         notes: sentences about the page.
         basis: basis of the page, see ``Answer``.
         drawing: function that makes the page's figures for a picture; None if the page has no figures.
@@ -92,7 +93,7 @@ class Pages:
 
     Attributes:
         index: path of the overview, to open in a browser.
-        facts: counts of the things that the pages show, by name.
+        facts: number of groups and number of rebalances that the overview states.
         notes: sentences about the pages.
         basis: basis of the pages, see ``Answer``.
     """

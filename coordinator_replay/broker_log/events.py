@@ -104,7 +104,7 @@ def read_event(line: LogLine) -> BrokerEvent | None:
 def _worded(text: str, start: int) -> tuple[str, dict[str, Any]] | None:
     """Return the event whose wording matches a text from ``start`` on, and the event's fields.
 
-    Return None if no wording matches.
+    If several wordings match, the first in the order of ``_PATTERNS`` counts. Return None if no wording matches.
     """
     for event, pattern in _PATTERNS:
         match = pattern.match(text, start)

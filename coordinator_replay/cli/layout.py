@@ -296,7 +296,11 @@ class _Fitted:
         return max(self.least, min(max(names, default=0), _READABLE_ID, self.widest))
 
     def needed_beside(self, other: "_Fitted") -> int:
-        """Return the least width of this column beside another column.
+        """Return the width that this column keeps if another column is shown as well.
+
+        - ``least`` beside a column of rank 1.
+        - ``widest`` beside a column that is shown only if there is room for all columns (``LAST``).
+        - ``readable`` beside any other column.
 
         If there is no room for both, the other column is left out.
         """

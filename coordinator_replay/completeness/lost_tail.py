@@ -254,9 +254,10 @@ def _covered(copy: SegmentCopy, offsets: Numbers) -> Bools:
 
 
 def _outlived(copy: SegmentCopy, others: LogRecords, match: _Match) -> Bools:
-    """Return, for each of the other records, whether the copy lacks the record but has an older record of the key.
+    """Return, for each record of ``others``, whether the copy lacks the record but has an older record of its key.
 
-    A record does not count if a gap lies between the older record and this record.
+    The older record must be the same in the copy and in ``others``. The result is False if the copy has a gap between
+    the older record and the record, because the copy may have had the record in the gap.
     """
     order = np.lexsort((others.offsets, others.keys))
     keys, offsets = others.keys[order], others.offsets[order]

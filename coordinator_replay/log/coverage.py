@@ -97,9 +97,10 @@ class SegmentCoverage:
 
     @property
     def epochs(self) -> list[EpochStart]:
-        """Return where leader epochs begin in the file, at most ``_MOST_EPOCHS`` of them.
+        """Return where leader epochs begin in the file.
 
-        Old messages (magic 0 and 1) have no leader epoch, so they are left out.
+        Old messages (magic 0 and 1) have no leader epoch, so they are left out. So are epochs beyond ``_MOST_EPOCHS``,
+        see ``see_epochs``.
         """
         return [epoch for epoch in self._epochs if epoch.leader_epoch > _NO_EPOCH]
 
@@ -118,7 +119,10 @@ class SegmentCoverage:
         self.last_offset = max(int(lasts.max()), int(lasts[0]) if self.last_offset is None else self.last_offset)
 
     def see_epochs(self, epochs: np.ndarray, firsts: np.ndarray, lasts: np.ndarray) -> None:
-        """Take note of the leader epochs of some batches. Must be called before ``see`` for these batches."""
+        """Take note of the leader epochs of some batches. Must be called before ``see`` for these batches.
+
+        If the file would have more than ``_MOST_EPOCHS`` epochs, none of these epochs is added.
+        """
         last_epoch = self._epochs[-1].leader_epoch if self._epochs else _NO_EPOCH
         changes = np.flatnonzero(np.diff(epochs, prepend=last_epoch))
         if len(changes) <= _MOST_EPOCHS - len(self._epochs):

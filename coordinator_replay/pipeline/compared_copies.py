@@ -128,9 +128,10 @@ def share_of(
     Args:
         partition: the log partition.
         copies: the copies in the dump, read from their beginning.
-        parts: by folder, facts from the headers and checkpoints of the copies.
-        staged: staged files of the bucket.
-        tables: files of the bucket.
+        parts: facts from the headers and checkpoints of the copies, by folder. A copy of files that are not current has
+            no entry.
+        staged: staged files of the log partition's bucket, from this run.
+        tables: files of the bucket in the warehouse's tables; not used if ``log`` is None.
         log: facts about the log partition from earlier runs; None if no earlier run has read the partition.
     """
     by_table: dict[str, list[str]] = {}

@@ -43,10 +43,11 @@ def write_coordinator_changes(
     Args:
         job: the job of the run.
         run: the run, after its input was read.
-        tally: counts of the records that the run read.
+        tally: counts of the records that the run read, with the first record of each leader epoch.
         elections: elections in the cluster metadata that the run was given.
         changes: files that the run adds to and removes from other tables.
-        log_partitions: files of table ``log_partitions``, including the files of this run.
+        log_partitions: files of table ``log_partitions``, including the files of this run. They have the latest time of
+            each log partition.
 
     Returns:
         The changed files of the table, and its rows.

@@ -191,6 +191,11 @@ class _Existing:
 
     Records that an election truncated are left out.
 
+    Attributes:
+        places: positions of the records in the other tables, by log partition.
+        quarantined: positions of the quarantined records, by log partition.
+        identities: identities of the damage in quarantine, see ``_identity``.
+
     Args:
         files: files of the bucket.
         positions: whether positions are needed. If False, only damage is read.

@@ -1,4 +1,7 @@
-"""The job of a run: the opened warehouse, and the files that the run puts into it."""
+"""The job of a run: what all its steps work with, such as the stages, the options and the opened warehouse.
+
+``begin_job`` opens the warehouse. ``Job.commit`` commits the files of the run.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress

@@ -332,9 +332,15 @@ class PauseStep:
 
     @staticmethod
     def _earlier(rebalances: pa.Table, files: Iterable[TableFile], begins_ms: int) -> EarlierPauses:
-        """Return the pauses that earlier runs computed.
+        """Return, for each rebalance, the pause that an earlier run computed.
 
-        The pause of a rebalance that is new, or that has changed, is ``_NOT_COMPUTED``.
+        The pause is ``_NOT_COMPUTED`` if the rebalance is new, if its begin or end has changed, or if it did not end
+        before ``begins_ms``.
+
+        Args:
+            rebalances: the rebalances of this run.
+            files: files with the rows of earlier runs.
+            begins_ms: the earliest time of a new record.
         """
         names = ["rebalance_id", "started_at", "completed_at", "commit_pause_ms", "is_pause_at_least"]
         schema = pa.schema([_SCHEMA.field(name) for name in names])

@@ -73,7 +73,8 @@ def partition_count(warehouse: Tables) -> int | None:
 def unaudited_reason(warehouse: Tables, group: str) -> str | None:
     """Return why audits may have read no record of a group, as part of a sentence.
 
-    Return None if the group's log partition was read, or if no log partition was read.
+    Return None if the group's log partition is known to have been read. If the partition count of
+    ``__consumer_offsets`` is not known, name the log partitions that were read; return None if there are none.
     """
     audited = warehouse.completeness.partitions
     count = partition_count(warehouse)

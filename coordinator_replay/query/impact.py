@@ -85,7 +85,8 @@ class Impact:
     Attributes:
         groups: the groups concerned, most costly first.
         group_count: number of groups that had members in the range or are concerned.
-        traits: common traits of the groups concerned, most significant first.
+        traits: significant common traits of the groups concerned, those with the largest difference from the other
+            groups first.
         is_complete: whether no record from the begin of the range on is missing, and all records could be decoded.
     """
 
@@ -327,9 +328,10 @@ def _count(warehouse: Tables, names: Sequence[str], asked: dict[str, datetime]) 
 def traits_of(
     warehouse: Tables, names: Sequence[str], start: datetime | None, end: datetime | None
 ) -> tuple[CommonTrait, ...]:
-    """Return common traits of some groups in a time range, the most significant first.
+    """Return the significant common traits of some groups in a time range.
 
-    Return nothing for a single group, and nothing if no other group had members, because there is nothing to compare.
+    The traits are sorted by the difference between these groups and the others, the largest first. For fewer than two
+    groups, or if no other group had members, there is nothing to compare: return no traits.
 
     Args:
         warehouse: the tables to read.

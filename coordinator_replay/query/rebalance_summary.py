@@ -37,7 +37,7 @@ def summary_of(
     Args:
         rebalances: at least one, in the order in which they began.
         clients: names of members, by group and member id.
-        traits: common traits of the groups, the most significant first.
+        traits: common traits of the groups, in the order of ``traits_of``; the first trait is named.
         is_complete: whether no record of the time range is missing; if not, there may have been other rebalances.
     """
     least = "" if is_complete and not any(rebalance.lacks_records for rebalance in rebalances) else "At least "
@@ -113,7 +113,10 @@ def _triggers(rebalances: Sequence[Rebalance], clients: Mapping[tuple[str, str],
 
 
 def _in_common(traits: Sequence[CommonTrait]) -> str:
-    """Return the most significant common trait in words, with the numbers of groups that have the trait."""
+    """Return the first common trait in words, with the numbers of groups that have the trait.
+
+    Return an empty text if there is no trait.
+    """
     if not traits:
         return ""
     trait = traits[0]

@@ -264,9 +264,13 @@ def _of(change: GroupCoordinatorChange) -> TimelineEvent:
 
 
 def _in_words(event: TimelineEvent, lines: Sequence[GroupLine]) -> TimelineEvent:
-    """Return an event of the group with its summary.
+    """Return an event from ``group_timeline`` with its summary.
 
     If brokers' logs say how a member left, the summary says this too.
+
+    Args:
+        event: the event without a summary.
+        lines: lines of brokers' logs about the group.
     """
     cause = None if event.cause is None else f"{event.cause} ({event.confidence})"
     detail = event.detail

@@ -82,8 +82,9 @@ class LogTime:
     Attributes:
         text: the text that the user typed.
         back: duration before the end of the log; None if the user typed a day or a time of day.
-        days_back: number of days before the last day of the log; -1 for the day after the last day.
-        clock: the time of that day.
+        days_back: number of days from the day of the time to the last day of the log; -1 for the day after the last
+            day. Not used if ``back`` is given; neither are ``clock`` and ``zone``.
+        clock: the time of day.
         zone: the time zone of the day and of the time of day.
     """
 
@@ -209,9 +210,10 @@ def _in_own_zone(text: str, zone: tzinfo) -> tuple[str, tzinfo]:
 
 
 def _form_that_works(text: str) -> str | None:
-    """Return a suggestion for a time in a form that is not accepted, such as 11/20/2026 or 8.34; else None.
+    """Return how to write a time that was typed as 11/20/2026 or 8.34, in words for a message.
 
-    If the day and the month can't be told apart, the suggestion has both possible dates.
+    If the day and the month can't be told apart, the words have both possible dates. If neither number can be a month,
+    the words are empty. Return None for a text in any other form.
     """
     if (slashed := _SLASHED.fullmatch(text)) is not None:
         first, second, year, rest = slashed.groups()

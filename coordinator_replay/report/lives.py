@@ -265,7 +265,17 @@ class _Reading:
         findings: tuple[Finding, ...],
         rollouts: tuple[Rollout, ...],
     ) -> GroupLife:
-        """Return the life of one of the groups."""
+        """Return the life of a group from the rows that were read.
+
+        If a limit left out rows, a note of the life says so.
+
+        Args:
+            span: one of the time ranges that were read.
+            outcome: the group's last state.
+            expirations: the group's expired offsets.
+            findings: findings about the group.
+            rollouts: rollouts of the group.
+        """
         group, most = span.group, self._limits.intervals
         states = list(map(with_unknown, self._states.get(group, ())))
         is_begin_exact = not states or states[0].is_exact

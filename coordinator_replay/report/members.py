@@ -24,8 +24,8 @@ Key = tuple[str, str]
 class MemberIdentities:
     """Labels and colours of the members of a life. A static member is one member under all of its member ids.
 
-    A replaced static member of a classic group is labelled with its instance id, because the client id on record is
-    from the process that joined first.
+    So the old and the new process of a replaced static member share a label. In a classic group the label is the
+    instance id, because the client id on record is from the process that joined first.
 
     Args:
         life: the group's life.

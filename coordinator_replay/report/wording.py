@@ -53,7 +53,11 @@ _TEX = re.compile(r"\$(?=\$)|\\(?=[\[(])")
 
 @lru_cache(maxsize=100_000)
 def neutral(text: str | None, most: int = MOST_TEXT) -> str:
-    """Return text from a dump in a form for figures: without control characters and TeX, and not too long."""
+    """Return a text from a dump as a figure may show it; an empty text for None.
+
+    Control characters and invisible characters become U+FFFD. The marks of TeX are broken up, so that Bokeh shows them
+    as they are. A text longer than ``most`` is cut and ends in ``…``.
+    """
     shown = UNSAFE.sub("\ufffd", text or "")
     # A zero-width space separates the marks of TeX, which Bokeh would pass to MathJax.
     shown = _TEX.sub(lambda match: match[0] + "\u200b", shown)

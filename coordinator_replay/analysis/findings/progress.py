@@ -94,7 +94,8 @@ def _fault(rule: object, step: Step) -> str:
 def stuck_group(step: Step, memory: Memory) -> Iterator[Observation]:
     """Yield times in which a group took too long to become Stable.
 
-    Each observation names the members that the group waited for last.
+    Each observation names the members that the group waited for at the end of that time. If the log ends before the
+    group is Stable, the observation is not yielded but kept in ``memory.open``.
     """
     now, notes = step.now, memory.notes
     if now.state in _ON_THE_WAY:

@@ -62,9 +62,10 @@ class Return(NamedTuple):
 
     @property
     def is_upgrade(self) -> bool:
-        """Return whether the client uses another protocol or a newer version than before.
+        """Return whether the client changed as in an upgrade.
 
-        Return False for a rollback.
+        It went from the classic protocol to KIP-848, uses another assignor than before, or sends a newer version of its
+        metadata for the assignor. Return False if it went back from KIP-848 (``is_downgrade``).
         """
         subscription = self.member.subscription_or_empty
         old = self.departed

@@ -96,9 +96,10 @@ def _unknown(situation: Situation, kind: FactKind) -> Reason:
 
 
 def with_unknown_departures(reason: Reason) -> Reason:
-    """Return a reason that allows for members that were in the group before and whose removal is not on record.
+    """Return the reason of a rebalance in which joined members may be clients that came back.
 
-    The confidence is at most ``likely``, and restarts and protocol changes of clients become alternatives.
+    The record of their removal may be missing. So the confidence is at most ``likely``. MEMBER_RESTART, CLIENT_UPGRADE
+    and CLIENT_DOWNGRADE become alternatives, except the cause itself.
     """
     back = (Cause.MEMBER_RESTART, Cause.CLIENT_UPGRADE, Cause.CLIENT_DOWNGRADE)
     others = tuple(cause for cause in back if cause is not reason.cause)
@@ -110,10 +111,10 @@ def with_unknown_departures(reason: Reason) -> Reason:
 
 
 def with_unknown_conversion(reason: Reason) -> Reason:
-    """Return a reason that allows for a downgrade of the group that is not on record.
+    """Return the reason of a rebalance before which the group may have been downgraded without a record.
 
     The downgrade may have written the previous classic generation. So the confidence is at most ``likely``, and
-    GROUP_CONVERSION becomes an alternative. A cause that its own records prove stays as it is.
+    GROUP_CONVERSION becomes an alternative. A reason whose cause is in PROVEN_ALONE stays as it is.
     """
     if reason.cause in PROVEN_ALONE:
         return reason

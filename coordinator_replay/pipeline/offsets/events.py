@@ -421,7 +421,11 @@ def in_order(batches: Sequence[pa.RecordBatch]) -> Batches:
 
 
 def split_commits(commits: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield commits as events of kinds PLAIN and TOMBSTONE, then OPENED, in the columns of UNSORTED."""
+    """Yield commits as events, with the columns of UNSORTED.
+
+    The first batch has the commits that count at once (PLAIN and TOMBSTONE). The second batch has the commits that wait
+    for a marker (OPENED). A batch without rows is left out. A tombstone never waits.
+    """
     is_tombstone = commits.column("is_tombstone").fill_null(False)
     # Commits of an export have no producer id, so they wait for no marker.
     waits = as_bools(pc.and_(pc.not_equal(commits.column("producer_id"), -1), pc.invert(is_tombstone)))

@@ -457,17 +457,18 @@ def _with_last(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBat
 def find_offset_intervals(
     batches: Iterator[pa.RecordBatch], proofs: OffsetProofs = NOTHING_MISSING
 ) -> Iterator[pa.RecordBatch]:
-    """Turn sorted events into staged rows.
+    """Yield the intervals of committed offsets and the pending commits, as staged rows.
 
     Args:
-        batches: rows with the columns of EVENTS, sorted by key and within a key by log offset.
+        batches: events with the columns of EVENTS, sorted by key as ``in_order`` yields them. Within a key the states,
+            the rules and the owners come first, then the other events by ``at_offset``.
         proofs: proofs about log partitions with missing records.
 
     Yields:
         Batches with the columns of STAGED.
 
     Raises:
-        RuntimeError: events are not sorted; this is a fault of the program, not of the log.
+        RuntimeError: the events of a key are not sorted; this is a fault of the program, not of the log.
     """
     carried: list[pa.RecordBatch] = []
     for batch, is_last in _with_last(batches):

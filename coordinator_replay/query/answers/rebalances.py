@@ -49,13 +49,12 @@ def rebalances(
 
 @dataclass(frozen=True, slots=True)
 class Reasons:
-    """Rebalances with explanations: the members that blocked rebalances, and a summary.
+    """Rebalances with causes and evidence, the members that blocked them, and a summary.
 
     Attributes:
-        rebalances: the rebalances, with causes and evidence.
-        hold_ups: the member that blocked a rebalance, by rebalance id. Rebalances without such a member on record are
-            left out.
-        summary: three sentences about all rebalances; empty if there are at most ``MOST_UNSUMMED``.
+        hold_ups: the member that blocked a rebalance, by rebalance id. There may be entries for rebalances that are not
+            in ``rebalances``. A rebalance without an entry has no such member on record.
+        summary: three sentences about these rebalances; empty if there are at most ``MOST_UNSUMMED``.
     """
 
     rebalances: Sequence[Rebalance]

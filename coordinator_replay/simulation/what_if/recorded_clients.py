@@ -485,9 +485,10 @@ def _key(member: Member) -> tuple[str, ...]:
 
 
 def _may_be_back(client: ClientLife) -> bool:
-    """Return whether a client died for good, although it may have come back and been refused.
+    """Return whether a client without a return on record may have come back all the same.
 
-    Such a client is a static member under KIP-848 that may use librdkafka (``ModernConsumer.is_stuck``).
+    The coordinator refused the client, which leaves no record. Such a client is a static member under KIP-848 whose
+    session timed out, and it may use librdkafka (``ModernConsumer.is_stuck``).
     """
     last = client.visits[-1]
     is_static = client.instance_id is not None and not last.subscriptions[-1][1].uses_classic_protocol

@@ -233,7 +233,8 @@ class TriedSetting:
 def setting_names() -> list[str]:
     """Return the names of all settings that can be tried.
 
-    The session timeout and the heartbeat interval also have a second name, under which brokers know them.
+    The session timeout and the heartbeat interval have a second name, under which brokers know them. The list has both
+    names.
     """
     return [*BY_NAME, WITHOUT_RESTARTS, MEMBERS]
 
