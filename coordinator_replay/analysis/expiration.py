@@ -36,9 +36,9 @@ class Deciding(NamedTuple):
     Attributes:
         group_type: type of the group; None for a simple group.
         protocol_type: protocol type of a classic group; None if no member gave one.
-        group_state: ``Empty`` or ``Stable`` for a classic group. For a consumer or streams group, ``Empty`` if no member
-            has a subscription on record, else None. Always ``Empty`` for a simple group, and for a share group, because
-            a share group's members do not change the rule.
+        group_state: ``Empty`` or ``Stable`` for a classic group. For a consumer or streams group, ``Empty`` if no
+            member has a subscription on record, else None. Always ``Empty`` for a simple group, and for a share group,
+            because a share group's members do not change the rule.
         expiry: the rule of expiry.
     """
 
