@@ -171,7 +171,7 @@ class GroupReplay:
         return rows
 
     def find_complete(self, partition: int, offset: int, at_ms: int | None) -> list[Row]:
-        """Note that every key of the group is proven from an offset on. Return the rows that this makes final."""
+        """Store that every key of the group is proven from ``offset`` on. Return the rows that are final now."""
         rows = self._finish()
         is_seen = self.group_type is not None
         if is_seen and not self.replay.is_state_exact and not self.replay.open_keys:

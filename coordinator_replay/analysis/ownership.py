@@ -160,7 +160,7 @@ class Circumstances(NamedTuple):
         is_deleted: whether the operation deleted the group.
         is_emptied: whether the operation left the group Empty.
         replaced: ids of members that another member replaced.
-        rebalance_timeouts: by member id, the lowest rebalance timeout that the coordinator may have used.
+        rebalance_timeouts: the lowest rebalance timeout that the coordinator may have used, by member id.
     """
 
     is_deleted: bool
@@ -333,7 +333,7 @@ class OwnershipReplay:
         self.unrevoked_since, self.awaited_since = dict(confirmed.unrevoked_since), dict(confirmed.awaited_since)
 
     def lose(self, members: Iterable[Member]) -> None:
-        """Note that ownership may have changed in records that are missing or can't be read."""
+        """Remember that ownership may have changed in records that are missing or can't be read."""
         self.lost |= {member.member_id: member.current for member in members if member.current is not None}
 
     def _retaken(
@@ -482,10 +482,10 @@ class OwnershipReplay:
                 self.holders.setdefault(key, {})[member.member_id] = holding
 
     def _change_shared(self, key: Key, change: SharedChange, at_ms: int | None) -> None:
-        """Note that a member took or gave up a partition that other members own.
+        """Store that a member took or gave up a partition that other members own.
 
-        If the member did the opposite before, in the same rebalance, remove that note instead. If another member did
-        the opposite, note a handover.
+        If the member did the opposite before, in the same rebalance, remove its earlier change instead. If another
+        member did the opposite, remove the other member's change and store a handover.
         """
         changes = self.shared.setdefault(key, [])
         own = next((other for other in changes if other.member_id == change.member_id), None)

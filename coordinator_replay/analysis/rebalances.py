@@ -263,7 +263,7 @@ class Rebalances:
         return belongs_to
 
     def _is_first_exact(self, last: Event) -> bool:
-        """Note whether an operation is proven, and return whether it is the first proven one after a gap.
+        """Remember whether an operation is proven, and return whether it is the first proven one after a gap.
 
         Args:
             last: the last event of the operation.
@@ -335,7 +335,7 @@ class Rebalances:
                     _count_wait(rebalance, handover, handover.awaited_ms)
 
     def lose_track(self, offset: int) -> None:
-        """Note that records are missing from here on.
+        """Take into account that records are missing from ``offset`` on.
 
         They may hold the end, cost and reason of running rebalances.
 
@@ -577,7 +577,7 @@ def _count_unowned(open_rebalance: OpenRebalance, unowned_ms: int | None) -> Non
 
 
 def _count_wait(open_rebalance: OpenRebalance, handover: Handover, awaited_ms: int) -> None:
-    """Note how long a rebalance waited for a member that revoked a partition meant for another member.
+    """Store how long a rebalance waited for a member that revoked a partition meant for another member.
 
     If there are several such members, the last one counts as the member that blocked the rebalance.
     """

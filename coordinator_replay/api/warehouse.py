@@ -484,7 +484,9 @@ class Warehouse:
         since: Time | None = None,
         who: Who = EVERYONE,
     ) -> Answer[Finding]:
-        """Return findings that an operator should look at, the most severe and latest first.
+        """Return findings that an operator should look at, the most severe first.
+
+        Of findings of one severity, the last seen comes first.
 
         Args:
             severity: only findings of this severity (``error``, ``warning``, ``info``) or a more severe one.

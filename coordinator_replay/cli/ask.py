@@ -156,7 +156,7 @@ def _notes_of(descriptions: "Sequence[Described]", shown: Collection[str]) -> li
     """Return the notes of groups, each with its group if there are several.
 
     Args:
-        descriptions: the groups.
+        descriptions: the groups with their notes.
         shown: groups of which members are shown; notes about single members of other groups are left out.
     """
     return [

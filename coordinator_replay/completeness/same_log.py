@@ -197,7 +197,7 @@ class LogComparison:
     """The comparison of a dump with the facts of earlier runs, and of its copies with each other.
 
     Attributes:
-        truncated: by log partition, the truncation that lost records of earlier runs.
+        truncated: the truncation that lost records of earlier runs, by log partition.
         stale: copies with records that don't count, by folder and log partition. A file that is no longer in the log
             is a copy of its own. Its key has the file's URI instead of a folder.
         open: copies whose missing offsets prove nothing, by folder and log partition. The value is the lowest offset

@@ -62,7 +62,7 @@ class ConsumerGroup(ReconcilingGroup):
     """The replayed state of one consumer group.
 
     Attributes:
-        regexes: by regular expression, the topics that it was resolved to.
+        regexes: the topics that the expression was resolved to, by regular expression.
         topic_metadata: the topics in the last record of kind 4; None if there is no such record, or if it is a
             tombstone.
         assignors: for each assignor, the number of members that ask for it.

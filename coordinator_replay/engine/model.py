@@ -305,8 +305,8 @@ class Topology:
 
     Attributes:
         epoch: the topology epoch.
-        source_topics: by subtopology, the topics that it reads. A task is a subtopology with a partition number of
-            these topics.
+        source_topics: the topics that a subtopology reads, by subtopology. A task is a subtopology with a partition
+            number of these topics.
     """
 
     epoch: int

@@ -54,7 +54,7 @@ class Offsets:
 
     Attributes:
         stored: offsets that count, by topic and partition.
-        pending: by producer id, the offsets in transactions that have not ended.
+        pending: the offsets in transactions that have not ended, by producer id.
     """
 
     stored: dict[TopicPartition, StoredOffset] = field(default_factory=dict)

@@ -86,10 +86,10 @@ class Exported:
     Attributes:
         folders: the folders that the export wrote, in order. If the last export was killed, its batch comes first, in a
             folder of its own.
-        from_offsets: by log partition, the first offset that the export asked for.
-        to_offsets: by log partition, the offset after the last offset that the export asked for.
+        from_offsets: the first offset that the export asked for, by log partition.
+        to_offsets: the offset after the last offset that the export asked for, by log partition.
         records: number of records in all folders together.
-        first_offsets: by log partition, the offset of the first record that was read.
+        first_offsets: the offset of the first record that was read, by log partition.
     """
 
     folders: list[str] = field(default_factory=list)

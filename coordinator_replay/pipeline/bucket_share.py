@@ -32,15 +32,15 @@ class BucketShare:
         staged: the bucket's staged files, in the order of the dump.
         files: the bucket's files of every table that has buckets, by table.
         ranges: positions that earlier runs have read, by log partition.
-        ends: by log partition, the offset after the highest offset that earlier runs have read.
-        positions: by log partition, the number of offsets below ``ends`` that hold a record.
-        last: by log partition, the latest time of a record that this run read.
+        ends: the offset after the highest offset that earlier runs have read, by log partition.
+        positions: the number of offsets below ``ends`` that hold a record, by log partition.
+        last: the latest time of a record that this run read, by log partition.
         copies: the copies of the bucket's log partitions that this run reads.
-        logs: by log partition, the facts with which the next dump is compared.
+        logs: the facts with which the next dump is compared, by log partition.
         lost_from: for each truncated log partition, the first offset in the tables that an election truncated.
         moves: moves of groups into or out of the bucket's log partitions.
-        divisors: by log partition, a number that each possible partition count of ``__consumer_offsets`` divides, see
-            ``group_moves.hash_divisor``; 0 if the log partition has no groups.
+        divisors: for each log partition, a number that each possible partition count of ``__consumer_offsets`` divides,
+            see ``group_moves.hash_divisor``; 0 if the log partition has no groups.
         are_late: whether staged records may lie between records of the tables.
         action: whether the bucket's derived rows are continued or rebuilt.
         reasons: sentences on why this action was chosen.

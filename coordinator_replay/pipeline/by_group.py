@@ -18,7 +18,7 @@ def extremes(
     Times are in milliseconds.
 
     Args:
-        uris: the files.
+        uris: the files to read.
         column: the column; it has a value in all rows that count.
         which: the lowest or the highest.
         where: condition of the rows that count.

@@ -312,7 +312,7 @@ def pauses(rows: pa.RecordBatch, pause_ms: int, end: datetime | None = None) -> 
     Offsets without an owner and offsets that are not exact are left out.
 
     Args:
-        rows: rows of the history.
+        rows: rows of ``offset_history``.
         pause_ms: the shortest pause, in milliseconds.
         end: the end of the log; None leaves out offsets that are still in force at the end.
     """

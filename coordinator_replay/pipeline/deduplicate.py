@@ -52,11 +52,11 @@ class Deduplicated:
     """Counts of a bucket's records.
 
     Attributes:
-        written: by sort of record, the number of records that are new to the tables.
+        written: the number of records that are new to the tables, by sort of record.
         kinds: number of these records, by sort and by Kafka's name of their kind or error class.
         duplicates: number of records that were dropped, because another copy has them too.
         already: number of records that were dropped, because the tables had them already.
-        positions: by log partition, the number of positions that hold a record now.
+        positions: the number of positions that hold a record now, by log partition.
     """
 
     written: Counter[str] = field(default_factory=Counter)

@@ -119,8 +119,8 @@ class GroupMoves:
 
     Attributes:
         moves: the moves, by group and then by number.
-        ends: by group and log partition, the move by which the group left the log partition.
-        begins: by group and log partition, the move by which the group came into the log partition.
+        ends: the move by which a group left a log partition, by group and log partition.
+        begins: the move by which a group came into a log partition, by group and log partition.
     """
 
     moves: Sequence[GroupMove] = ()
@@ -230,8 +230,8 @@ class FoundMoves:
 
     Attributes:
         moves: the moves, by group and then by number.
-        divisors: by log partition, a number that each possible partition count of ``__consumer_offsets`` divides, see
-            ``hash_divisor``; 0 if the log partition has no groups.
+        divisors: for each log partition, a number that each possible partition count of ``__consumer_offsets`` divides,
+            see ``hash_divisor``; 0 if the log partition has no groups.
     """
 
     moves: Sequence[GroupMove]
@@ -252,7 +252,7 @@ def may_have_moved(divisors: Mapping[int, int]) -> bool:
     Such a count would divide all ``divisors``, and it would be greater than the number of each log partition.
 
     Args:
-        divisors: by log partition, the result of ``hash_divisor``.
+        divisors: the result of ``hash_divisor``, by log partition.
     """
     common = math.gcd(*divisors.values())
     return 0 < common <= max(divisors, default=0)

@@ -104,7 +104,7 @@ class Run:
 
         Args:
             extents: the offsets that the run's files cover.
-            ends: by log partition, the end of earlier runs. After this end, only records that this run read count.
+            ends: the end of earlier runs, by log partition. After this end, only records that this run read count.
         """
         for extent in extents:
             if extent.skipped:

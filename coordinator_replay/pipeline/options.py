@@ -83,14 +83,14 @@ class Summary:
 
     Attributes:
         kinds: number of records that are new to the tables, by Kafka's name of their kind.
-        quarantined: by error class, the number of these records that could not be decoded.
+        quarantined: the number of these records that could not be decoded, by error class.
         groups: number of groups at the end of the log, by type and state.
         rebalances: number of the cluster's rebalances in the tables.
         causes: number of these rebalances, by cause.
         expired: number of offsets that expired, are past retention, or expire within the horizon, by status.
         findings: number of findings in the tables, by severity.
-        new_findings: by severity, the number of these findings that were first stored by the last run that read new
-            records, or later.
+        new_findings: number of new findings, by severity. The last run that read new records, or a later run, stored
+            them first.
         new_quarantined: number of undecodable records in the last run that read new records.
     """
 

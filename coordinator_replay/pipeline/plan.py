@@ -53,8 +53,8 @@ class Moves:
     Attributes:
         known: the moves that earlier runs found.
         now: the moves that this run found.
-        divisors: by log partition, a number that each possible partition count of ``__consumer_offsets`` divides, see
-            ``group_moves.hash_divisor``; 0 if the log partition has no groups.
+        divisors: for each log partition, a number that each possible partition count of ``__consumer_offsets`` divides,
+            see ``group_moves.hash_divisor``; 0 if the log partition has no groups.
     """
 
     known: Sequence[GroupMove] = ()

@@ -44,7 +44,7 @@ class Earlier:
 
     Attributes:
         history: the ranges that earlier runs have read.
-        logs: by log partition, the facts with which the next dump is compared.
+        logs: the facts with which the next dump is compared, by log partition.
         complete: half-open ranges of offsets without a missing record, by log partition.
         tables: files of all tables that have buckets.
         is_read_again: whether this run reads records again that earlier runs have read.
@@ -75,7 +75,7 @@ class Reading:
         tally: counts of all records in these files.
         copies: the copies of log partitions that the dump has.
         history: the ranges that earlier runs have read and the log has not lost since.
-        logs: by log partition, the facts with which the next dump is compared.
+        logs: the facts with which the next dump is compared, by log partition.
         lost_from: for each truncated log partition, the first lost offset.
         gaps: ranges that no file covers: log partition, from, to (not included).
         extents: the offsets that the files of the dump cover.
@@ -195,7 +195,7 @@ class _SegmentsRead:
         earlier: facts about the log that earlier runs have stored, without offsets that were lost since.
         extents: the offsets that the files cover.
         copies: the copies of log partitions.
-        logs: by log partition, the facts with which the next dump is compared.
+        logs: the facts with which the next dump is compared, by log partition.
     """
 
     unread: UnreadFiles

@@ -1,4 +1,4 @@
-"""Findings that an operator should look at, the most severe and latest first."""
+"""Findings that an operator should look at."""
 
 import json
 from collections.abc import Sequence
@@ -77,7 +77,7 @@ def findings_of(
     is_new: bool = False,
     since: datetime | None = None,
 ) -> list[Finding]:
-    """Return findings, the most severe and latest first.
+    """Return findings, the most severe first. Of findings of one severity, the last seen comes first.
 
     Args:
         warehouse: the tables to read.

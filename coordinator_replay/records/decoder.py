@@ -290,7 +290,7 @@ def _quarantine(records: pa.RecordBatch, damaged: Rows, large: Rows, failed: Map
         records: the batch.
         damaged: rows that the log reader could not split into records; their bytes are kept.
         large: rows that are too large to be read.
-        failed: by position, the errors of other rows that could not be decoded.
+        failed: the errors of other rows that could not be decoded, by position.
     """
     problems = {**failed, **dict.fromkeys(large.tolist(), RecordError(ErrorClass.RECORD_TOO_LARGE))}
     about = {place: {name: records.column(name)[place].as_py() for name in _ERROR} for place in damaged.tolist()}

@@ -280,7 +280,7 @@ class FleetPage:
         UsageError: the tables don't know the cluster, or have no record of that range.
 
     Attributes:
-        lanes: the rows.
+        lanes: the rows of the page, one for each group that is shown.
         left_out: number of groups without a row.
         notes: sentences about the pages.
     """

@@ -159,7 +159,7 @@ def _rows(labels: Sequence[str], each: int, most: int) -> Mapping[str, Any]:
     """Return named rows of a figure, at most ``MOST_ROWS``.
 
     Args:
-        labels: the names of the rows.
+        labels: the names of all rows; those after the first ``MOST_ROWS`` are left out.
         each: height of a row in pixels.
         most: largest height of all rows together in pixels.
     """

@@ -43,7 +43,7 @@ def pages_beside(
 
     Args:
         folder: the folder of another page.
-        groups: the groups.
+        groups: ids of the groups to link to.
         between: the time range that a page shows when its link is opened; None for the whole range of the page.
     """
     shown = "" if between is None else f"#from={moment_text(between[0])}&to={moment_text(between[1])}"

@@ -23,8 +23,8 @@ class TableFile:
         cluster: value of the partition column ``cluster``.
         bucket: value of the partition column ``bucket``; None for a table without buckets.
         is_open: value of the partition column ``is_open``; None for a table that does not separate open rows.
-        lowest: by column, a value that no value in the file is below; columns without such a value are left out.
-        highest: by column, a value that no value in the file is above; columns without such a value are left out.
+        lowest: a lower bound of the values in each column; columns without a known bound are left out.
+        highest: an upper bound of the values in each column; columns without a known bound are left out.
     """
 
     table: str

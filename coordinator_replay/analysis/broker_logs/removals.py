@@ -173,7 +173,7 @@ def logged_removals(
     may report several writes. A write is left out if several lines may report it.
 
     Args:
-        removals: the facts of the lines.
+        removals: facts from the lines, each about one removal.
         writes: all writes around these times.
         named: for lines without a log partition, the writes for each name in the lines.
     """

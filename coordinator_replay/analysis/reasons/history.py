@@ -265,7 +265,7 @@ class GroupHistory:
         asking: Collection[str],
         twins: Mapping[str, Sign],
     ) -> None:
-        """Note that a rebalance began with the last operation.
+        """Remember that a rebalance began with the last operation.
 
         Forget the events that explained this rebalance.
 

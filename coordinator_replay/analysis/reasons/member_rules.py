@@ -209,7 +209,7 @@ def client_downgrade(situation: Situation) -> Explanation | None:
 
 
 def _changed(situation: Situation, upgraded: list[Return]) -> Explanation | None:
-    """Return an explanation by clients that came back with another protocol, assignor or version."""
+    """Return an explanation by clients that came back after an upgrade or a downgrade; None if there are none."""
     if not upgraded:
         return None
     facts = (back.facts(situation, _spoken(back)) for back in upgraded)
@@ -302,7 +302,7 @@ def has_polled_late(back: Return) -> bool:
 
     It may if it joined again under its old member id. It also may if no record had shown it alive for its timeout
     (``Departed.timeout_ms``), or for up to POLL_SLACK_MS longer, before its removal. But this second case does not
-    count if the client came back under its instance id, or with another protocol or version.
+    count if the client came back under its instance id, or after an upgrade or a downgrade.
     """
     return back.is_same_process or _was_silent(back)
 

@@ -236,7 +236,7 @@ def merge_lines(files: Sequence[DataFile], existing: Sequence[str], place: Place
 
     Args:
         files: staged rows.
-        existing: files of the table.
+        existing: files that the table has before the stage.
         place: the folders of the warehouse.
     """
     schema = table(TABLE).file_schema()

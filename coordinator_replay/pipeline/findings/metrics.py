@@ -139,7 +139,7 @@ class MetricsResult:
 
     Attributes:
         files: the written files.
-        groups: by type and state, the number of groups at the end of the log.
+        groups: the number of groups at the end of the log, by type and state.
     """
 
     files: Sequence[DataFile]

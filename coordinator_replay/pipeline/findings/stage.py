@@ -155,10 +155,10 @@ class EvaluationResult:
 
     Attributes:
         files: written files of tables, and staged files.
-        severities: by severity, the number of findings.
-        new: by severity, the number of new findings.
-        causes: by cause, the number of rebalances in the tables.
-        expired: by status, the number of offsets that expired, are past retention, or expire within the horizon.
+        severities: the number of findings, by severity.
+        new: the number of new findings, by severity.
+        causes: the number of rebalances in the tables, by cause.
+        expired: the number of offsets that expired, are past retention, or expire within the horizon, by status.
         failed: groups that could not be evaluated.
     """
 

@@ -53,7 +53,7 @@ class ReplayContext:
         cluster: the cluster's name.
         run_id: the run that makes the groups' new states.
         topic_names: topic name by id; a topic is left out if no source has its name.
-        topic_changes: by topic name, the times at which the topic changed; a topic is left out if no source has these
+        topic_changes: the times at which a topic changed, by topic name; a topic is left out if no source has these
             times.
         limits: the thresholds of findings.
         is_rebuild: whether groups begin at the first record of the log.

@@ -97,7 +97,7 @@ def chunks(sources: Sources, most: int = CHUNK_ROWS) -> list[Chunk | None]:
     A single None stands for the whole log.
 
     Args:
-        sources: the files.
+        sources: the files with the facts about the bucket.
         most: largest number of commits in a chunk.
     """
     if sources.commit_rows <= most:

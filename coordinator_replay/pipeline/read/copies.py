@@ -115,7 +115,7 @@ def segment_copies(dump: Dump, extents: Sequence[Extent], ends: Mapping[int, int
     Args:
         dump: the dump.
         extents: the offsets that each file covers, including files that were not opened.
-        ends: by log partition, the offset after the highest offset that earlier runs have read.
+        ends: the offset after the highest offset that earlier runs have read, by log partition.
     """
     by_copy: dict[tuple[int, str], list[DumpFile]] = {}
     for file in dump.segments:
@@ -193,7 +193,7 @@ def export_copies(tally: Tally, ends: Mapping[int, int]) -> list[DumpCopy]:
 
     Args:
         tally: counts of all records of the export.
-        ends: by log partition, the offset after the highest offset that earlier runs have read.
+        ends: the offset after the highest offset that earlier runs have read, by log partition.
     """
     unread = {partition: count.records for partition, count in tally.by_partition(only_new=True).items()}
     return [
@@ -228,7 +228,7 @@ def passed_over(
 
     Args:
         copies: the copies of a dump.
-        ends: by log partition, the offset after the highest offset that earlier runs have read.
+        ends: the offset after the highest offset that earlier runs have read, by log partition.
         complete: half-open ranges of offsets without a missing record, by log partition.
     """
     for copy in copies:

@@ -132,7 +132,7 @@ class DecodedFile:
         tally: counts of all records, further copies included.
         extents: the offsets that each segment covers.
         notes: sentences about the files for the user.
-        anchors: by log partition, the few records that may become anchors.
+        anchors: the few records that may become anchors, by log partition.
         parts: for each segment, or each log partition of an export, comparisons with the anchors of earlier runs. The
             part of a segment also has the topic id and leader epochs.
     """

@@ -118,8 +118,8 @@ class Tally:
         names: topics by id, from commits.
         named: topics by id, from group records.
         epochs: position of the first record by log partition and leader epoch.
-        divisors: by log partition, a number that each possible partition count of ``__consumer_offsets`` divides, see
-            ``hash_divisor``; 0 if the log partition has no groups.
+        divisors: for each log partition, a number that each possible partition count of ``__consumer_offsets`` divides,
+            see ``hash_divisor``; 0 if the log partition has no groups.
     """
 
     counts: dict[CountKey, Count] = field(default_factory=dict)

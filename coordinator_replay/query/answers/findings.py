@@ -23,7 +23,7 @@ def findings(
     since: datetime | None,
     who: Who,
 ) -> Rows[Finding]:
-    """Return findings, the most severe and latest first.
+    """Return findings, the most severe first. Of findings of one severity, the last seen comes first.
 
     Args:
         warehouse: the tables to read.

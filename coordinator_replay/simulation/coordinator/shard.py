@@ -69,7 +69,7 @@ class Shard:
         now_ms: the time now.
         ids: makes member ids.
         timers: the running timers.
-        replays: by group id, the engine's replay of the group's written records.
+        replays: the engine's replay of a group's written records, by group id.
         classic_groups: classic groups in their present state; read them through ``group``.
         consumer_states: the state of each consumer group in addition to its records.
         end_offset: offset of the next record.

@@ -30,7 +30,7 @@ class LivedAgain(NamedTuple):
     """A simulated life.
 
     Attributes:
-        lived: rows of the life.
+        lived: rows of the life, and the clients of its members.
         measures: costs of the life.
         steps: number of steps that the simulation took.
     """

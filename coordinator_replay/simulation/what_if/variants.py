@@ -211,7 +211,7 @@ class RecordedPhase:
     arrived: list[Place] = field(default_factory=list)
 
     def remove(self, place: Place, *, is_leader: bool) -> None:
-        """Note that a static member was removed in this phase.
+        """Remember that a static member was removed in this phase.
 
         Args:
             place: the last visit of the member.

@@ -52,7 +52,7 @@ def sync(shard: Shard, live: LiveClassicGroup, request: Request, reply: Reply) -
 
 
 def heartbeat(shard: Shard, live: LiveClassicGroup, request: Request) -> Outcome:
-    """Note that a member is alive, and answer whether the member has to join again.
+    """Restart the session of a member, which is alive, and answer whether the member has to join again.
 
     Raises:
         RequestError: the member or its generation does not belong to the group.

@@ -235,9 +235,9 @@ def take_assignment(shard: Shard, live: LiveClassicGroup, assignments: Mapping[s
 
 
 def note_sync(shard: Shard, live: LiveClassicGroup, member_id: str) -> None:
-    """Note that a member sent SyncGroup.
+    """Remember that a member sent SyncGroup.
 
-    When all members have sent it, stop the timer of the sync phase.
+    When all members have sent SyncGroup, stop the timer of the sync phase.
     """
     live.pending_syncs.discard(member_id)
     if not live.pending_syncs:

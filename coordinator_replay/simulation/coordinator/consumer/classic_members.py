@@ -210,7 +210,7 @@ def sync(shard: Shard, request: Request) -> Outcome:
 
 
 def heartbeat(shard: Shard, request: Request) -> Outcome:
-    """Note that a classic member is alive, and answer whether the member has to join again.
+    """Restart the session of a classic member, which is alive, and answer whether the member has to join again.
 
     Raises:
         RequestError: the member or its generation is wrong.
