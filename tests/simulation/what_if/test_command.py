@@ -141,7 +141,7 @@ def test_all_groups_have_ranges_where_the_log_leaves_something_open(tmp_path: Pa
     write_rows(folder, "offset_history", [{"cluster": "default", "group_id": "simple", "owner_member_id": None}])
     asked = ("--all", "--set", "group.instance.id=none")
     answer = run(folder, *asked, "--output", "json")
-    assert "1 group without members on record: simple." in answer.stderr
+    assert "1 group with only offsets on record: simple." in answer.stderr
     found = [json.loads(line) for line in answer.stdout.splitlines()]
     patient = next(one for one in found if one["group_id"] == "shop-v-patient")
     least, most = patient["ranges"]["rebalances"]
