@@ -596,9 +596,10 @@ class Warehouse:
         members: int | None = None,
         known: Mapping[str, str | int] | None = None,
     ) -> Answer[door.Gain]:
-        """Return every group's life replayed under other settings. The groups that would gain most come first.
+        """Return every group's life replayed under other settings.
 
-        For the first ten groups, ``ranges`` has the lowest and the highest possible values. It is null for all others.
+        The groups in which the alternative spares the most interruptions come first. For the first ten groups,
+        ``ranges`` has the lowest and the highest possible values. It is null for all others.
 
         Args:
             alternative: settings to try, under Kafka's names.

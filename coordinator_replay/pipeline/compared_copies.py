@@ -98,8 +98,8 @@ class CopiesShare:
 
     Attributes:
         copies: the copies in the dump.
-        staged: staged files of the log partition's bucket.
-        tables: files of the bucket, by table; none if no earlier run has read the log partition.
+        staged: staged files of the log partition's bucket, from this run.
+        tables: files of the bucket in the warehouse, by table; none if no earlier run has read the log partition.
         log: facts about the log partition from earlier runs; None if no earlier run has read the log partition.
     """
 

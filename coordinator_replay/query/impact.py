@@ -83,7 +83,7 @@ class Impact:
     """Costs of a time range over all groups.
 
     Attributes:
-        groups: the groups concerned, most costly first.
+        groups: the groups concerned, those whose partitions were without an owner for the longest time first.
         group_count: number of groups that had members in the range or are concerned.
         traits: significant common traits of the groups concerned, those with the largest difference from the other
             groups first.

@@ -71,7 +71,7 @@ class Rollout:
 def rollouts_of(
     warehouse: Tables, start: datetime | None = None, end: datetime | None = None, group: str | None = None
 ) -> list[Rollout]:
-    """Return all rollouts, the most expensive first.
+    """Return all rollouts, the most expensive first: those whose partitions were without an owner for the longest time.
 
     Args:
         warehouse: the tables to read.

@@ -129,7 +129,7 @@ def departure_of(
 ) -> str | None:
     """Return in words how a removed member left.
 
-    Return None if no line shows how the member left, or if lines disagree.
+    Return None if no line near the record shows how the member left, or if lines disagree.
 
     Args:
         lines: lines about the group, by time.

@@ -81,7 +81,7 @@ def shortest(settings: Settings, life: Life) -> Settings | None:
 def with_librdkafka(settings: Settings, clients: Sequence[ClientLife]) -> tuple[ClientLife, ...] | None:
     """Return the clients, with librdkafka for each client whose library is unknown.
 
-    Return None if all libraries are known, or if the protocol is not classic.
+    Return None if all libraries are known, if the settings give the library, or if the protocol is not classic.
     """
     is_recorded = settings.library is not None or all(client.library is not None for client in clients)
     if settings.protocol != "classic" or is_recorded:
