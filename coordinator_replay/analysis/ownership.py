@@ -240,7 +240,7 @@ class OwnershipReplay:
             events: the events of one operation.
             changed: the members that the operation changed.
             at_ms: time of the operation.
-            last_ms: time of the previous operation.
+            last_ms: the latest time of the group's earlier operations; None if no earlier operation has a time.
             rebalance_id: the rebalance to which the operation belongs.
         """
         self.handovers = []
@@ -596,13 +596,13 @@ def _sorted(by_partition: dict[Key, Value]) -> dict[Key, Value]:
 def join_done(joined_ms: int | None, at_ms: int | None, last_ms: int | None) -> int | None:
     """Return the end of a classic join phase; None if the record has no time.
 
-    The result is not before the group's previous operation, and not after the time of the record. Without a
-    ``currentStateTimestamp``, return the time of the record.
+    The result is not before ``last_ms``, and not after the time of the record. Without a ``currentStateTimestamp``,
+    return the time of the record.
 
     Args:
         joined_ms: the record's ``currentStateTimestamp``; None if the record has none.
         at_ms: time of the record; None if the record has none.
-        last_ms: the time of the operation before the record.
+        last_ms: the latest time of the group's earlier operations; None if no earlier operation has a time.
     """
     if joined_ms is None or at_ms is None:
         return at_ms

@@ -337,7 +337,7 @@ class Rebalances:
     def lose_track(self, offset: int) -> None:
         """Take into account that records are missing from ``offset`` on.
 
-        They may hold the end, cost and reason of running rebalances.
+        The missing records may have the end, the cost and the reason of running rebalances.
 
         A finished rebalance stays exact if no later record can show more: its reason is final, and every partition that
         was revoked in it has an owner.
@@ -546,7 +546,7 @@ def _earliest(situation: Situation, last_ms: int | None) -> int | None:
 
     Args:
         situation: the rebalance.
-        last_ms: the latest time of the group's earlier operations; None if there was none, or if none has a time.
+        last_ms: the latest time of the group's earlier operations; None if no earlier operation has a time.
     """
     event, started_ms = situation.opening, situation.started_ms
     if event.group_type is not GroupType.CLASSIC:

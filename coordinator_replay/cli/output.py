@@ -128,7 +128,7 @@ def print_table(
         is_wide: whether the table has all columns in full, whatever the terminal's width.
         most_lines: largest number of lines; the table ends before the first row that does not fit, but has
             one row at least.
-        is_excerpt: whether other rows follow that the caller counts, and no option shows all of them.
+        is_excerpt: whether the answer may have more rows, which no option shows. The caller prints their number.
 
     Returns:
         The number of printed rows.

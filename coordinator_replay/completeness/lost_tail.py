@@ -223,10 +223,10 @@ def losing(copy: EpochBounds, others: EpochBounds) -> tuple[Loser, int]:
 
 
 def _is_torn(copy: SegmentCopy, common: int, until: int, epoch: EpochBounds) -> bool:
-    """Return whether the files of a copy must have been copied at several moments.
+    """Return whether it is proven that the files of a copy were copied at several moments.
 
-    This is so if both logs have the same record, or a record of the same leader epoch, at or after the offset at which
-    they diverged (``until``).
+    This is so if both logs have the same record, or a record of the same leader epoch, at or after ``until``, the
+    offset at which the logs diverged at the latest.
     """
     if common >= until:
         return True

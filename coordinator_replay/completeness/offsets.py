@@ -51,12 +51,12 @@ class OffsetProofs:
         return unproven
 
     def are_absent(self, partitions: Numbers, offsets: Numbers, first: Numbers, *, are_begins_open: Bools) -> Bools:
-        """Return, for each offset, whether its group is proven not to exist there.
+        """Return, for each log offset, whether its group is proven not to exist at the offset.
 
         Args:
             partitions: for each offset, its log partition.
-            offsets: the offsets.
-            first: for each offset, the offset of the first record that shows the group.
+            offsets: the log offsets.
+            first: for each offset, the log offset of the first record that shows the group.
             are_begins_open: for each offset, whether the group may have existed before that first record.
         """
         absent = np.ones(len(offsets), np.bool_)
@@ -69,7 +69,7 @@ class OffsetProofs:
         return absent
 
     def have_gap(self, partitions: Numbers, begins: Numbers, ends: Numbers) -> Bools:
-        """Return, for each range of offsets, whether it has a gap."""
+        """Return, for each range of log offsets, whether a gap lies in the range."""
         gaps = np.zeros(len(begins), np.bool_)
         for partition, ranges in self.ranges.items():
             for span in ranges:

@@ -212,7 +212,7 @@ class LogComparison:
 
     @property
     def is_branched(self) -> bool:
-        """Return whether some records don't count, so that the dump must be read again without them."""
+        """Return whether some records don't count. Then the dump must be read again without these records."""
         return bool(self.truncated or self.stale)
 
     @property

@@ -34,7 +34,7 @@ class ClassicGroup:
     Attributes:
         state_timestamp_ms: when the group entered its state; None if the record has no time.
         protocol_type: protocol type of the group; None until the first member gives one.
-        protocol: the chosen protocol; None while no protocol is chosen.
+        protocol: the chosen protocol; None if no protocol is chosen yet.
         members: members by id. ``subscription.protocols`` has only the chosen protocol, because Kafka writes no other.
         is_simple: whether the group has committed offsets but never had a ``GroupMetadata`` record.
         missing: ``missing_before`` of the record from which the group was loaded.

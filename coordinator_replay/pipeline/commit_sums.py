@@ -199,7 +199,7 @@ def _lists(values: pa.Array, begins: Numbers) -> pa.ListArray:
 
 
 class _MinuteSums:
-    """Commits of each group and minute, sorted by both.
+    """Commits of each group and minute, sorted by group and minute.
 
     Args:
         minutes: rows of ``_MINUTES``.

@@ -71,7 +71,7 @@ class _Rows:
     """Columns of a bucket's staged rows. Rows are numbered file by file, in the order of the dump.
 
     Attributes:
-        starts: the number of each file's first row. A last entry has the number of all rows.
+        starts: for each file, the number that its first row has. A last entry has the count of all rows.
         has_place: for each row, whether the row is a record with a log partition and an offset; False for damage.
         has_key: for each row, whether the key is known.
         identity: the identity of each piece of damage, by the number of its row.

@@ -177,7 +177,10 @@ NO_MOVES = GroupMoves()
 
 
 def _by_key(rows: pa.RecordBatch, numbers: Mapping[tuple[str, int], int], otherwise: int) -> Numbers:
-    """Return the number of each row's group and log partition, or ``otherwise`` if these have no number."""
+    """Return, for each row, the number that ``numbers`` has for the row's group and log partition.
+
+    If there is none, return ``otherwise``.
+    """
     result = np.full(rows.num_rows, otherwise, np.int64)
     if not numbers or not rows.num_rows:
         return result

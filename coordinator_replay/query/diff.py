@@ -369,7 +369,8 @@ def _subscribed(change: Change) -> Sequence[str]:
 def _detail(changes: Sequence[Change]) -> str:
     """Return a single change in words, or the names of several changed things.
 
-    For several offsets, add the sum of their differences. For rebalances, return the number of each cause.
+    For several offsets, add the sum of their differences. For rebalances, return each cause with its number of
+    rebalances.
     """
     first = changes[0]
     if first.what == "rebalance":

@@ -366,7 +366,7 @@ def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -
 def _kept(warehouse: Tables, partition: LogPartition, at: datetime) -> Sequence[tuple[Any, ...]]:
     """Return the ranges of log offsets in those copies of a log partition that reach beyond a point in time.
 
-    Return nothing if the log partition has gaps.
+    Return an empty tuple if the log partition has gaps.
     """
     asked = {"log_partition": partition.log_partition, "end_offset": partition.read_to(at)}
     return () if partition.gaps else warehouse.rows(_HAS, **asked)

@@ -136,7 +136,7 @@ class Owners:
     def neighbours(self) -> tuple[Ownership, ...]:
         """Return the ownerships before and after a time without an owner.
 
-        Return nothing if there is an owner.
+        Return an empty tuple if there is an owner.
         """
         if self.owners:
             return ()

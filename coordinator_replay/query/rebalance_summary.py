@@ -77,7 +77,7 @@ def summary_between(
 ) -> list[str]:
     """Return three sentences about the rebalances of a time range.
 
-    Return nothing if there are at most ``MOST_UNSUMMED`` rebalances.
+    Return an empty list if there are at most ``MOST_UNSUMMED`` rebalances.
     """
     if len(rebalances) <= MOST_UNSUMMED:
         return []

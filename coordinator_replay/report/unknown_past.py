@@ -25,7 +25,7 @@ def unknown_past(
 ) -> Sequence[StateBand]:
     """Return the time ranges before a group's first record in which the group may have existed, as Unknown states.
 
-    Return none if the log proves that the group did not exist, or if a state on record has no begin.
+    Return an empty list if the log proves that the group did not exist, or if a state on record has no begin.
 
     Args:
         warehouse: the tables to read.

@@ -129,7 +129,7 @@ def _stuck(step: Step, notes: Mapping[str, Any], waiting_for: list[str], until_m
 
 
 def _waiting_for(step: Step) -> list[str]:
-    """Return members that are not at the group's epoch or not at their target."""
+    """Return the first members that are not at the group's epoch, or not in the state STABLE."""
     behind = [
         member_id
         for member_id, stay in step.members.items()

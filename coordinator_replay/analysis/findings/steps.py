@@ -64,7 +64,7 @@ class Step(NamedTuple):
 
     @property
     def is_end(self) -> bool:
-        """Return whether the log ends here."""
+        """Return whether this is the step at the end of the log, which has no events."""
         return not self.events
 
 

@@ -349,9 +349,9 @@ def revoked_before(situation: Situation) -> Mapping[str, set[int]]:
 
 
 def is_follow_up_due(situation: Situation) -> bool:
-    """Return whether the previous classic generation took partitions from a member: it has to join again.
+    """Return whether the previous classic generation took partitions from a member, which then has to join again.
 
-    Another member may own them already, if both had claimed them.
+    The generation may have assigned these partitions to another member, if both members had claimed them.
     """
     return bool(_revoked(situation.before.values(), {}))
 

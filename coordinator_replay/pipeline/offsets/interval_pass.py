@@ -91,7 +91,7 @@ class _Batch:
         self.replaced[self.outcome[Outcome.BY, by_commit]] = by_commit
 
     def _begins(self) -> Bools:
-        """Return, for each row, whether a key begins there.
+        """Return, for each row, whether it is the first row of its key.
 
         Keys are sorted by group, then by topic and partition.
         """
@@ -200,7 +200,7 @@ class _Batch:
         return pc.if_else(pa.array(is_empty | (is_unseen & is_absent)), _EMPTY, states)
 
     def _are_absent(self, offsets: Numbers, rows: Numbers) -> npt.NDArray[np.bool_]:
-        """Return, for each offset, whether a group without an earlier state is proven not to have existed there."""
+        """Return, for each log offset, whether the group of its row is proven not to have existed at that offset."""
         first, is_begin_open = self._first_states
         return self.proofs.are_absent(
             self.fields[EventField.LOG_PARTITION, rows], offsets, first[rows], are_begins_open=is_begin_open[rows]

@@ -180,7 +180,7 @@ def _bounds(name: str, numbers: Sequence[int], unseen: float) -> tuple[int, int]
 
     Args:
         name: the measure.
-        numbers: values of the measure in the likeliest variant and in the others.
+        numbers: values of the measure, first in the likeliest variant and then in the other variants.
         unseen: share of the life that is unseen.
     """
     value, least, most = numbers[0], min(numbers), max(numbers)

@@ -136,7 +136,7 @@ def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms:
 
 
 def _is_on_record(client: ClientLife, visit: Visit, start_ms: int, lead_ms: int) -> bool:
-    """Return whether a client that came before ``start_ms`` may still be a member then."""
+    """Return whether a client that came before ``start_ms`` may still be a member at ``start_ms``."""
     if visit.departed_ms is None or visit.departed_ms > start_ms:
         return True
     has_left = visit.how == CLOSED and client.instance_id is None

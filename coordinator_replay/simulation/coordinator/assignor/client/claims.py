@@ -25,7 +25,7 @@ class Claims:
         contested: partitions that two members claim with the same generation; no member keeps them.
         latest_generation: the highest generation that a member names.
         subscriptions_are_equal: whether all members subscribe to the same topics. As in Kafka, members without any
-            topic do not count if they come before all others. Such members get partitions to which they do not
+            topic are ignored if they come before all members with topics. Then they get partitions to which they do not
             subscribe.
     """
 

@@ -47,7 +47,7 @@ class Racks:
         }
 
     def __bool__(self) -> bool:
-        """Return whether racks matter here."""
+        """Return whether the assignor considers racks for these members and partitions."""
         return bool(self.of_members)
 
     def mismatch(self, member: str, partition: Partition) -> bool:
