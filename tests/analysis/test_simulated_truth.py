@@ -115,7 +115,7 @@ def test_lives_whose_truth_was_not_named_name_it(seed: int) -> None:
     assert all(verdict.is_among for verdict in judge(HELD_OUT[seed], UNIFORM))
 
 
-@pytest.mark.parametrize("seed", [311, 319, 679, 1_130, 1_370, 1_001_203])
+@pytest.mark.parametrize("seed", [311, 319, 679, 1_130, 1_370, 1_001_203, 1_001_618, 1_003_756])
 def test_lives_of_a_long_run_whose_truth_was_not_named_name_it(seed: int) -> None:
     """A group that begins again, topics that a leader saw, a follow-up, a leader that left, a reader that left.
 

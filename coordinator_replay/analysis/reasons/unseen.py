@@ -6,7 +6,7 @@ have left before it joined (KIP-394): its LeaveGroup begins a phase, too. A time
 that came back within the phase.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from coordinator_replay.analysis.reasons.change_rules import (
     grown_topics,
@@ -83,9 +83,18 @@ def _have_topics_changed(situation: Situation) -> bool:
     read = before & after
     if not read:
         return False
-    came = set[str]() if revoked_before(situation) else situation.covered_after.keys() - situation.covered_before.keys()
-    moved = {*grown_topics(situation), *lost_topics(situation), *came}
+    grew = set[str]() if revoked_before(situation) else _grown_since(situation.covered_before, situation.covered_after)
+    moved = {*grown_topics(situation), *lost_topics(situation), *grew}
     return not read.isdisjoint(moved) or bool(situation.changes_since(read))
+
+
+def _grown_since(before: Mapping[str, Collection[int]], after: Mapping[str, Collection[int]]) -> set[str]:
+    """Return topics that one generation assigns with a higher partition than the generation before.
+
+    Such a topic may have had as many partitions in an even earlier generation: it was deleted and created again.
+    """
+    highest = {topic: max(partitions, default=-1) for topic, partitions in before.items()}
+    return {topic for topic, partitions in after.items() if max(partitions, default=-1) > highest.get(topic, -1)}
 
 
 def _has_dynamic_member(situation: Situation) -> bool:
