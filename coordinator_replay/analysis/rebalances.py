@@ -563,7 +563,10 @@ def _earliest(situation: Situation, last_ms: int | None) -> int | None:
 
 
 def _has_turned_back(event: Event, last_ms: int | None) -> bool:
-    """Return whether one of an event's times is before the group's last operation, because brokers' clocks differ."""
+    """Return whether one of an event's times is before ``last_ms``, the latest time of the group's earlier operations.
+
+    This happens if the clocks of brokers differ.
+    """
     times = [at_ms for at_ms in (event.timestamp_ms, event.changes.get("join_done_ms")) if at_ms is not None]
     return last_ms is not None and bool(times) and min(times) < last_ms
 

@@ -269,7 +269,10 @@ class LogComparison:
             self.open[place] = min(found.until_offset, self.open.get(place, found.until_offset))
 
     def _lose(self, found: Divergence, name: str | None, earlier: Mapping[int, EarlierLog]) -> None:
-        """Note the lost records of the copy with this name. None stands for the records of earlier runs."""
+        """Mark records of the copy ``name`` as lost from a divergence on.
+
+        If ``name`` is None, these are the records of earlier runs.
+        """
         partition, start, epoch = found.log_partition, found.from_offset, found.leader_epoch
         if name is None:
             self.truncate(Truncation(partition, start, found.until_offset, earlier[partition].end_offset, epoch))

@@ -241,7 +241,10 @@ def _range(topic: str, first: int, end: int) -> str:
 
 
 def _that_made(situation: Situation, topic: str, count: int) -> tuple[str, DatedTopicChange] | None:
-    """Return a topic and the change after which it had ``count`` partitions; None if no such change is on record."""
+    """Return a topic and the last change after which it had ``count`` partitions.
+
+    Changes after the begin of the rebalance are left out. Return None if no such change is on record.
+    """
     made = [
         change
         for change in situation.topic_changes.get(topic, ())

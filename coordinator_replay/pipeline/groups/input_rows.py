@@ -121,7 +121,7 @@ def groups_of(connection: DuckDBPyConnection) -> list[str]:
 def records_in_order(connection: DuckDBPyConnection) -> Iterator[InputRow]:
     """Yield the rows of ``records`` by group, log partition and log offset.
 
-    Nothing else can use the connection meanwhile.
+    Nothing else can use the connection until the last row has been yielded.
     """
     rows = connection.sql(f"{AS_INPUT} ORDER BY group_id, log_partition, log_offset")
     for batch in rows.to_arrow_reader(BATCH_ROWS):

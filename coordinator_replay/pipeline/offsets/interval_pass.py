@@ -282,7 +282,7 @@ class _Batch:
 
     @cached_property
     def _are_of_other_topics(self) -> Bools:
-        """Return, for each commit, whether it has a topic id that is not on record for the commit that it replaced."""
+        """Return, for each commit that replaced another, whether it has a topic id that the replaced commit lacks."""
         ids = self.events.column("topic_id").dictionary_encode()
         codes = numbers_of(ids.indices, NOWHERE)
         is_other: Bools = (self.replaced != NOWHERE) & (codes != NOWHERE) & (codes != codes[self.replaced])
