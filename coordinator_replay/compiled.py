@@ -12,6 +12,9 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+# With colours, Numba would write the sequence that ends them to the terminal when the program ends.
+os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
+
 # Numba reads a settings file in the working directory, which may be a dump that somebody sent. One of its settings
 # names the folder from which Numba loads compiled functions.
 with chdir(os.sep) if Path(".numba_config.yaml").exists() else nullcontext():

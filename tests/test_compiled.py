@@ -1,6 +1,7 @@
 """The compiled functions, wherever numba may or may not keep what it compiled, against the same ones as written."""
 
 import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,16 @@ def test_segments_are_read_where_compiled_code_can_be_kept_nowhere(tmp_path: Pat
     (tmp_path / "file").touch()
     nowhere = "import numba.core.config as c; c.CACHE_LOCATOR_CLASSES = 'UserProvidedCacheLocator';"
     _run(nowhere + READ, NUMBA_CACHE_DIR=str(tmp_path / "file" / "folder"))
+
+
+def test_compiled_code_leaves_no_sequence_on_a_terminal() -> None:
+    reader, terminal = pty.openpty()
+    done = subprocess.run(
+        [sys.executable, "-c", f"{READ}; print('read')"], cwd=REPOSITORY, stdout=terminal, check=False
+    )
+    os.close(terminal)
+    assert (done.returncode, os.read(reader, 4096)) == (0, b"read\r\n")
+    os.close(reader)
 
 
 def test_a_cache_that_fails_at_the_first_call_does_not_stop_the_call(monkeypatch: pytest.MonkeyPatch) -> None:

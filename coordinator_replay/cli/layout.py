@@ -524,10 +524,17 @@ def _laid_out(fitted: Sequence[_Fitted], date: str, width: int | None) -> TextTa
         heading="\n".join(heading),
         rows=shown,
         left_out=[column.column.heading for column in without if not column.is_same_everywhere],
-        everywhere=[f"{column.column.heading} {column.texts[0]}" for column in without if column.is_same_everywhere],
+        everywhere=[
+            f"{column.column.heading} {_quoted(column.texts[0])}" for column in without if column.is_same_everywhere
+        ],
         is_cut=shown != whole or any(column.is_tight for column in chosen if not column.is_text),
         is_folded=any(column.is_tight for column in chosen),
     )
+
+
+def _quoted(text: str) -> str:
+    """Return a text in quotes if it has several words, which a sentence would run together with a heading."""
+    return f'"{text}"' if " " in text else text
 
 
 def _cut_line(line: str, width: int) -> str:

@@ -1,7 +1,10 @@
 """Output of rebalances for people: first the reason, then the costs, then the records of the evidence."""
 
 import re
+from bisect import bisect_right
 from collections import Counter
+from itertools import accumulate, chain
+from math import inf
 from typing import TYPE_CHECKING
 
 import click
@@ -26,6 +29,12 @@ _ISSUE = re.compile(r"KAFKA-\d+")
 
 _MOST_LINES = 22
 """Largest number of lines about several rebalances on a terminal: the basis and the prompt fit below."""
+
+_LEAST_NAMED = 2
+"""Number of other rebalances that are named however long an explanation is."""
+
+_MOST_FAULTS = 2
+"""Largest number of known faults that are named with their rebalances."""
 
 
 def _duration(rebalance: "Rebalance") -> str:
@@ -79,21 +88,39 @@ def _times(reasons: "Sequence[str]") -> "list[tuple[str, int]]":
     return list(Counter(reasons).items())
 
 
-def reason_lines(rebalance: "Rebalance", hold_up: "HoldUp | None" = None) -> list[str]:
+def reason_lines(rebalance: "Rebalance", hold_up: "HoldUp | None" = None, most_lines: float = inf) -> list[str]:
     """Return the lines about one rebalance.
 
-    The first line has the time, the group and the cause. The other lines have the costs and the evidence.
+    The first line has the time, the group and the cause. The other lines have the costs and the evidence. Evidence that
+    names a known fault of Kafka comes first.
 
     Args:
         rebalance: the rebalance to explain.
         hold_up: the member that blocked the rebalance, if there was one.
+        most_lines: largest number of lines. The last facts of the evidence are only counted if there is no room for
+            them; the first fact always has its lines.
     """
+    facts = sorted(rebalance.evidence or (), key=lambda fact: not _ISSUE.search(fact))
     texts = [_duration(rebalance)]
     if rebalance.members_after is not None:
         texts.append(_cost(rebalance))
     if hold_up is not None and hold_up.waited_ms >= work.SHORT_WAIT_MS:
         texts.append(_blocked(hold_up))
-    texts += [f"- {fact}" for fact in rebalance.evidence or ()]
+    head = [*text_lines(_heading(rebalance)), *_indented(texts)]
+    tail = _indented(_doubts(rebalance))
+    room = most_lines - len(head) - len(tail)
+    evidence = [_indented([f"- {fact}"]) for fact in facts]
+    if len(facts) > 1 and sum(map(len, evidence)) > room:
+        # The line that counts the other facts needs room, too.
+        shown = max(bisect_right(list(accumulate(map(len, evidence))), room - 1), 1)
+        more = counted(len(facts) - shown, "more fact")
+        evidence[shown:] = [_indented([f"- {more} of the evidence: --wide"])]
+    return [*head, *chain.from_iterable(evidence), *tail]
+
+
+def _doubts(rebalance: "Rebalance") -> list[str]:
+    """Return sentences on what others gave as the reason, and on how sure the cause is."""
+    texts = []
     if rebalance.reasons and len(rebalance.reasons) > 1:
         reasons = [reason.rstrip(".") for reason in rebalance.reasons]
         texts.append(f"reasons of the coordinator: {listed(reasons, _MOST_NAMED, '; ')}")
@@ -106,48 +133,128 @@ def reason_lines(rebalance: "Rebalance", hold_up: "HoldUp | None" = None) -> lis
         texts.append(f"could also be: {', '.join(rebalance.alternatives)}")
     if rebalance.exactness_note is not None:
         texts.append(rebalance.exactness_note)
-    return [*text_lines(_heading(rebalance)), *(line for text in texts for line in text_lines(text, indent="  "))]
+    return texts
 
 
-def _heading(rebalance: "Rebalance") -> str:
+def _indented(texts: "Iterable[str]") -> list[str]:
+    return [line for text in texts for line in text_lines(text, indent="  ")]
+
+
+def _heading(rebalance: "Rebalance", *, has_group: bool = True) -> str:
     at = rebalance.shown_at
     sure = f", {rebalance.confidence}" if rebalance.confidence else ""
     when = "at an unknown time" if at is None else f"{'by ' * rebalance.is_end_open}{moment_text(at)}"
     matched = " (matched by an alternative)" if rebalance.matched_by == "alternative" else ""
-    parts = [when, rebalance.group_id, rebalance.number, f"{rebalance.cause or 'UNKNOWN'}{sure}{matched}"]
+    group = rebalance.group_id if has_group else None
+    parts = [when, group, rebalance.number, f"{rebalance.cause or 'UNKNOWN'}{sure}{matched}"]
     return "  ".join(filter(None, parts))
 
 
-def print_reasons(reasons: "Reasons", *, is_wide: bool) -> None:
+def _names(rebalances: "Sequence[Rebalance]") -> list[list[str]]:
+    """Return the lines that name each rebalance.
+
+    If the names are wider than the terminal, a group that all rebalances share is left out.
+    """
+    names = [text_lines(_heading(rebalance)) for rebalance in rebalances]
+    if any(len(name) > 1 for name in names) and len({rebalance.group_id for rebalance in rebalances}) == 1:
+        return [text_lines(_heading(rebalance, has_group=False)) for rebalance in rebalances]
+    return names
+
+
+def print_reasons(reasons: "Reasons", *, is_wide: bool, is_at: bool = False) -> None:
     """Print rebalances in log order, with a blank line between them.
 
-    On a terminal, only the latest rebalances are explained, as far as ``_MOST_LINES`` allow. An earlier rebalance gets
-    its first line, or is only counted.
+    On a terminal, only some rebalances are explained, as far as ``_MOST_LINES`` allow: the one of ``_telling`` and
+    those before it. Another rebalance gets its first line, or is only counted.
 
     Args:
         reasons: the rebalances with their explanations.
         is_wide: whether a terminal gets all of them in full.
+        is_at: whether these are the rebalances of a point in time.
     """
     blocks = [reason_lines(reason, reasons.hold_ups.get(reason.rebalance_id)) for reason in reasons]
     opening = [line for sentence in reasons.summary for line in text_lines(sentence)]
-    first_named, first_explained = 0, 0
-    if terminal_width() is not None and not is_wide:
-        first_named, first_explained = _shown_places(blocks, _MOST_LINES - len(opening))
+    explained, listing = range(len(blocks)), list[str]()
+    room = _MOST_LINES - len(opening)
+    if terminal_width() is not None and not is_wide and sum(len(block) + 1 for block in blocks) > room:
+        explained, listing = _excerpt(reasons, blocks, room, is_at=is_at)
     end_waiting()
-    _echo(opening)
-    if first_explained:
-        if opening:
+    for number, (name, *lines) in enumerate(part for part in (opening, listing) if part):
+        if number:
             click.echo()
-        _echo([name for name, *_ in blocks[first_named:first_explained]])
-        earlier = f"{counted(first_named, 'earlier rebalance')}, and the evidence of all" if first_named else "Evidence"
-        issues = _issues(reasons[:first_explained])
-        named = f" (names {listed(issues)})" if issues else ""
-        _echo(text_lines(f"{earlier}{named}: --wide, or --at TIME for one."))
-    for number, (name, *lines) in enumerate(blocks[first_explained:]):
-        if number or opening or first_explained:
+        _echo([name, *lines])
+    for number, place in enumerate(explained):
+        if number or opening or listing:
             click.echo()
+        name, *lines = blocks[place]
         click.echo(styled(name, bold=True))
         _echo(lines)
+
+
+def _excerpt(reasons: "Reasons", blocks: list[list[str]], most_lines: int, *, is_at: bool) -> tuple[range, list[str]]:
+    """Return the places of the rebalances to explain, and the lines that name the others.
+
+    The block of the telling rebalance is shortened if it has no room.
+
+    Args:
+        reasons: the rebalances with their explanations.
+        blocks: the lines about each rebalance.
+        most_lines: largest number of lines for all rebalances, blank lines included.
+        is_at: whether these are the rebalances of a point in time.
+    """
+    telling, names = _telling(reasons, is_at=is_at), _names(reasons)
+    # Blank lines before and after the names, and the hint below them, take three lines.
+    left = most_lines - 3 * (len(blocks) > 1)
+    least = sum(len(names[place]) for place in _others(range(telling, telling + 1), len(names))[-_LEAST_NAMED:])
+    hold_up = reasons.hold_ups.get(reasons[telling].rebalance_id)
+    blocks[telling] = reason_lines(reasons[telling], hold_up, left - least)
+    left -= len(blocks[telling])
+    explained = range(telling, telling + 1)
+    while explained.start:
+        wider = range(explained.start - 1, telling + 1)
+        taken = len(blocks[wider.start]) + 1
+        if taken + sum(len(names[place]) for place in _others(wider, len(names))) > left:
+            break
+        explained, left = wider, left - taken
+    others = _others(explained, len(blocks))
+    if not others:
+        return explained, []
+    fitting = bisect_right(list(accumulate(len(names[place]) for place in reversed(others))), left)
+    named = others[len(others) - fitting :]
+    lines = [line for place in named for line in names[place]]
+    return explained, [*lines, *text_lines(_hint(reasons, others, len(named), telling, is_at=is_at))]
+
+
+def _others(explained: range, count: int) -> list[int]:
+    return [*range(explained.start), *range(explained.stop, count)]
+
+
+def _telling(reasons: "Sequence[Rebalance]", *, is_at: bool) -> int:
+    """Return the place of the rebalance that is always explained.
+
+    It is the last whose evidence names a known fault of Kafka. If there is none, it is the last rebalance, but the
+    first of a point in time: a later one only may have begun by then.
+    """
+    faulty = [place for place, rebalance in enumerate(reasons) if _issues([rebalance])]
+    if faulty:
+        return faulty[-1]
+    return 0 if is_at else len(reasons) - 1
+
+
+def _hint(reasons: "Sequence[Rebalance]", others: "Sequence[int]", named: int, telling: int, *, is_at: bool) -> str:
+    """Return a sentence on the evidence that an excerpt leaves out, and on the rebalance that it explains instead."""
+    earlier = len(others) - named
+    what = f"{counted(earlier, 'earlier rebalance')}, and the evidence of all" if earlier else "Evidence"
+    faults = [
+        f"{issue} in that of {reasons[place].group_id} {reasons[place].number}"
+        for place in others
+        for issue in _issues([reasons[place]])
+    ]
+    fault = f" ({listed(faults, _MOST_FAULTS)})" if faults else ""
+    how = "--wide" if is_at else "--wide, or --at TIME for one"
+    issues = _issues([reasons[telling]])
+    below = f" Below is {reasons[telling].number}, whose evidence names {listed(issues)}." if issues else ""
+    return f"{what}{fault}: {how}.{below if telling < others[-1] else ''}"
 
 
 def _issues(rebalances: "Iterable[Rebalance]") -> list[str]:
@@ -159,23 +266,3 @@ def _issues(rebalances: "Iterable[Rebalance]") -> list[str]:
 def _echo(lines: "Iterable[str]") -> None:
     for line in lines:
         click.echo(line)
-
-
-def _shown_places(blocks: "Sequence[Sequence[str]]", most_lines: int) -> tuple[int, int]:
-    """Return the index of the first rebalance that is named, and of the first that is explained.
-
-    The last rebalance is always explained. Both results are 0 if there is room to explain all.
-
-    Args:
-        blocks: the lines about each rebalance.
-        most_lines: largest number of lines for all rebalances, blank lines included.
-    """
-    if sum(len(block) + 1 for block in blocks) <= most_lines:
-        return 0, 0
-    explained = len(blocks) - 1
-    # The blank line and the hint below the names take two lines.
-    left = most_lines - len(blocks[explained]) - 1 - 2
-    while explained and len(blocks[explained - 1]) + explained <= left:
-        explained -= 1
-        left -= len(blocks[explained]) + 1
-    return max(explained - max(left, 0), 0), explained

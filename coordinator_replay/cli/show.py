@@ -68,16 +68,15 @@ def why(common: Common, **asked: Any) -> None:
 
     With --at, it explains only the rebalance in progress at that time, or else the last one before it. Without GROUP,
     it explains all rebalances in progress. With GROUP, a classic rebalance that may have begun by then is explained as
-    well: its join phase leaves no record. If there are more than
-    five rebalances, a summary comes first. A terminal shows the latest that fit; --wide shows all. With --output json
-    and csv, it prints the same as rebalances.
+    well: its join phase leaves no record. If there are more than five rebalances, a summary comes first. A terminal
+    shows what fits: it explains the latest rebalance, or one whose evidence names a known fault of Kafka, and only
+    names others. --wide shows all. With --output json and csv, it prints the same as rebalances.
     """
     reasons = open_warehouse(common).why(**asked)
     if common.output != "table":
         show(common, reasons, "rebalance")
         return
-    # With --at, the rebalances are printed in full.
-    print_reasons(reasons, is_wide=common.wide or asked["at"] is not None)
+    print_reasons(reasons, is_wide=common.wide, is_at=asked["at"] is not None)
     say_notes(reasons)
 
 

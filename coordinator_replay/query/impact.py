@@ -120,7 +120,10 @@ class Impact:
         """Return sentences on the costs: rebalances, groups that stopped, and partitions without an owner."""
         rebalances = sum(group.rebalances for group in self.groups)
         least = "" if self.is_complete else "at least "
-        concerned = f"{least}{len(self.groups):,} of {counted(self.group_count, 'group')} concerned"
+        # Where records are missing, there may be more groups than are counted.
+        is_open = least and len(self.groups) == self.group_count
+        of_all = counted(self.group_count, "group")
+        concerned = f"{least}{of_all if is_open else f'{len(self.groups):,} of {of_all}'} concerned"
         head = f"{moment_text(self.start)} to {moment_text(self._last)}: {concerned}"
         if not self.groups:
             return [f"{head}."]
@@ -161,7 +164,11 @@ class Impact:
         paused = max((group for group in self.groups if group.commit_pause_ms), key=_pause, default=None)
         longest = "at least " if self.is_pause_at_least else "up to "
         commits = f"; commits paused for {longest}{_pause(paused):,} ms ({paused.group_id})" if paused else ""
-        return f"Without owner: {least}{counted(partitions, 'partition')}, {seconds:,.1f} partition-seconds{commits}."
+        if partitions:
+            owned = f"{least}{counted(partitions, 'partition')}, {seconds:,.1f} partition-seconds"
+        else:
+            owned = "no partition as far as records show" if self.is_at_least else "no partition"
+        return f"Without owner: {owned}{commits}."
 
 
 _SIGNIFICANT = 0.05

@@ -43,10 +43,10 @@ def summary_of(
     least = "" if is_complete and not any(rebalance.lacks_records for rebalance in rebalances) else "At least "
     times = [rebalance.shown_at for rebalance in rebalances if rebalance.shown_at is not None]
     when = f" from {moment_text(min(times))} to {moment_text(max(times))}" if times else ""
-    causes = _most((rebalance.cause or "UNKNOWN" for rebalance in rebalances), "by {} other cause{}")
+    causes = _most((rebalance.cause or "UNKNOWN" for rebalance in rebalances), "other causes")
     groups = Counter(rebalance.group_id for rebalance in rebalances)
     most = (
-        f"By group: {_most((rebalance.group_id for rebalance in rebalances), 'in {} other group{}')}; "
+        f"By group: {_most((rebalance.group_id for rebalance in rebalances), 'other groups')}; "
         if len(groups) > 1
         else ""
     )
@@ -88,13 +88,10 @@ def summary_between(
 
 def _most(names: Iterable[str], others: str) -> str:
     counts = Counter(names).most_common()
-    named = ", ".join(f"{name} {count:,}" for name, count in counts[:_MOST_NAMED])
-    rest = counts[_MOST_NAMED:]
-    return (
-        f"{named}, {sum(count for _, count in rest):,} {others.format(len(rest), 's' * (len(rest) != 1))}"
-        if rest
-        else named
-    )
+    # A single other name takes no more room than a count.
+    if len(counts) > _MOST_NAMED + 1:
+        counts[_MOST_NAMED:] = [(others, sum(count for _, count in counts[_MOST_NAMED:]))]
+    return ", ".join(f"{name} {count:,}" for name, count in counts)
 
 
 def _triggers(rebalances: Sequence[Rebalance], clients: Mapping[tuple[str, str], str]) -> str:

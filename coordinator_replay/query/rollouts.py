@@ -54,7 +54,8 @@ class Rollout:
         """Return the costs in words."""
         least = "at least " if self.is_at_least else ""
         parts = [counted(self.rebalances, "rebalance")]
-        if self.unowned_ms_total is not None:
+        # That there may be more than nothing says nothing.
+        if self.unowned_ms_total or (self.unowned_ms_total == 0 and not self.is_at_least):
             parts.append(f"{least}{self.unowned_ms_total / 1000:,.1f} partition-seconds without an owner")
         if self.commit_pause_ms_total is not None:
             parts.append(f"commits paused for {least}{self.commit_pause_ms_total:,} ms")

@@ -216,6 +216,8 @@ def test_what_was_left_out_is_said_beside_the_table(monkeypatch, capsys):
     for rows, head in ([["x" * 15, "y" * 9]], "Also"), ([["x" * 15, "y" * 9]] * 2, "In all rows"):
         print_rows(shape, rows, "table")
         assert capsys.readouterr().err.replace("\n ", "").startswith(f"{head}: B yyyyyyyyy.")
+    print_rows(shape, [["x" * 15, "yyyy zzzz"]], "table")
+    assert capsys.readouterr().err.startswith('Also: B "yyyy')
 
 
 def test_no_color_is_respected(monkeypatch, capsys):

@@ -1,6 +1,7 @@
 """What a time range cost, over warehouses written for the question."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,12 @@ def test_the_groups_that_lost_something_in_that_time_come_first(crashed: Tables)
         "The first: a, begun by 2026-11-20T02:13:00.000Z.",
         "Without owner: at least 2 partitions, 60.0 partition-seconds; commits paused for up to 700 ms (a).",
     ]
+    without = [replace(group, unowned_partitions=0, unowned_ms=0, commit_pause_ms=None) for group in found.groups]
+    known = [replace(group, is_at_least=False) for group in without]
+    assert replace(found, groups=tuple(without)).sentences[-1] == (
+        "Without owner: no partition as far as records show."
+    )
+    assert replace(found, groups=tuple(known)).sentences[-1] == "Without owner: no partition."
 
 
 def test_only_the_part_within_the_range_counts(crashed: Tables):

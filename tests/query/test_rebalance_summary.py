@@ -24,10 +24,16 @@ def many(warehouse: Tables) -> list[Rebalance]:
 def test_how_many_and_why_which_groups_and_what_they_cost(warehouse: Tables):
     assert summary_of(many(warehouse), {}, ()) == [
         "12 rebalances of 5 groups from 2026-11-20T02:10:00.000Z to 2026-11-20T02:10:00.000Z: SESSION_TIMEOUT 5, "
-        "MEMBER_JOIN 3, MEMBER_LEAVE 2, 2 by 2 other causes.",
-        "By group: a 6, b 3, c 1, 2 in 2 other groups; 12 of 12 set off by 5 members.",
+        "MEMBER_JOIN 3, MEMBER_LEAVE 2, other causes 2.",
+        "By group: a 6, b 3, c 1, other groups 2; 12 of 12 set off by 5 members.",
         "Longest: commits paused 110 ms (e, epoch 11); exact duration 20,000 ms (a, epoch 0); 1 not over.",
     ]
+
+
+def test_a_single_other_cause_is_named(warehouse: Tables):
+    first, second, _ = (line.split(": ", 1)[-1] for line in summary_of(many(warehouse)[:-1], {}, ()))
+    assert first == "SESSION_TIMEOUT 5, MEMBER_JOIN 3, MEMBER_LEAVE 2, UNKNOWN 1."
+    assert second.startswith("a 6, b 3, c 1, d 1; ")
 
 
 def test_where_records_are_missing_there_may_have_been_more(warehouse: Tables):
@@ -55,7 +61,7 @@ def test_who_did_it_most_and_what_the_groups_have_in_common(warehouse: Tables):
     clients = {(one.group_id, f"{one.group_id}-{one.epoch}"): f"app on 10.0.0.{one.group_id}" for one in some}
     host = CommonTrait(trait="host", value="/10.0.0.7", concerned=4, concerned_groups=5, others=1, other_groups=9)
     assert summary_of(some, clients, [host])[1] == (
-        "By group: a 6, b 3, c 1, 2 in 2 other groups; 12 of 12 set off by 12 members, most often by app on 10.0.0.a "
+        "By group: a 6, b 3, c 1, other groups 2; 12 of 12 set off by 12 members, most often by app on 10.0.0.a "
         "(6); in common: host /10.0.0.7 (4 of 5 groups, 1 of 9 others)."
     )
 

@@ -1,5 +1,6 @@
 """Restarts that follow each other are one rollout: of static and dynamic members, with old and new client ids."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,8 @@ def test_costs_are_those_of_the_rebalances_of_that_time_and_a_classic_join_phase
     assert first.costs == "2 rebalances, 3.0 partition-seconds without an owner, commits paused for 12,000 ms"
     assert (second.group_id, second.unowned_ms_total, second.is_at_least) == ("static", None, True)
     assert second.costs == "1 rebalance, commits paused for at least 6,000 ms"
+    assert replace(second, unowned_ms_total=0).costs == second.costs
+    assert ", 0.0 partition-seconds without an owner, " in replace(first, unowned_ms_total=0).costs
 
 
 def test_a_rollout_begins_with_the_first_member_that_left(found: dict[str, dict[str, Any]]):
