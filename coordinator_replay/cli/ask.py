@@ -435,6 +435,7 @@ _BELOW = (
         "obstacle",
         "who",
         "holders",
+        "examples",
     ),
     "instance_id",
 )

@@ -13,9 +13,13 @@ from typing import Any
 
 from coordinator_replay.analysis.expiring import DEFAULT_RETENTION_MS, Retention, expiring_offsets
 from coordinator_replay.answer_columns import column, row_of, select_list
+from coordinator_replay.listing import counted
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.times import later, moment_text
+
+_MINUTE_MS = 60_000
+_DAY_MS = 86_400_000
 
 _SETTINGS = """
     SELECT CAST(settings->>'$.retention_ms' AS BIGINT) FROM audit_runs
@@ -33,7 +37,10 @@ _WITHOUT_RULE = f"SELECT count(*) FROM {_IN_FORCE} WHERE rule IS NULL"  # noqa: 
 
 
 def applied_retention(warehouse: Tables) -> Retention:
-    """Return the retention that the last finished audit applied. ``is_known`` is False if it is only the default."""
+    """Return the retention that the last finished audit applied.
+
+    ``is_known`` is False if it is only the default. The note is empty if the user gave the retention.
+    """
     named_ms = next((row[0] for row in warehouse.rows(_SETTINGS)), None)
     applied_ms, is_certain = warehouse.rows(_APPLIED)[0]
     retention_ms = named_ms or applied_ms or DEFAULT_RETENTION_MS
@@ -42,7 +49,18 @@ def applied_retention(warehouse: Tables) -> Retention:
         # The remaining offsets don't show the retention. If it differs from the default, it was inferred from expired
         # offsets.
         is_known = retention_ms != DEFAULT_RETENTION_MS
-    return Retention(retention_ms, is_known)
+    return Retention(retention_ms, is_known, "" if named_ms is not None else _source_note(retention_ms, is_known))
+
+
+def _source_note(retention_ms: int, is_known: bool) -> str:
+    """Return a sentence on a retention that the user did not give: inferred, or Kafka's default."""
+    if not is_known:
+        return (
+            f"Offset retention: {retention_ms // _DAY_MS} days, Kafka's default; the audits were given no other, and "
+            "the log shows none."
+        )
+    minutes = counted(retention_ms // _MINUTE_MS, "minute")
+    return f"Offset retention: {minutes}, inferred from offsets that expired; the audits were given none."
 
 
 def expiring_rows(warehouse: Tables, group: str | None, within: timedelta, columns: str) -> list[tuple[Any, ...]]:

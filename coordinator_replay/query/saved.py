@@ -5,18 +5,20 @@ A file begins with comments: what the query answers, then a line for each parame
     -- Groups that rebalance most often, with the usual cause and the busiest hour.
     -- param group text: only this group
     -- param least number = 2: rebalances from which on a group counts
+    -- note A rebalance that is not over counts, too.
     -- then why GROUP explains each rebalance
     SELECT ...
 
 ``$group`` in the statement is the value of the parameter ``group``. If the user gives no value and the file names no
 default, it is null. ``$cluster`` is the cluster of the question and needs no line. Types are text, number and time. The
-line ``then`` names the command to type next. ``{never-owned-partitions}`` in the statement stands for the statement of
+line ``note`` says how to read the rows, and what they lack. It is shown with every answer. The line ``then`` names the
+command to type next. ``{never-owned-partitions}`` in the statement stands for the statement of
 that saved query, as a subquery.
 """
 
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
@@ -32,6 +34,7 @@ from coordinator_replay.query.tables import Tables
 _PARAMETER = re.compile(
     r"^-- param (?P<name>[a-z][a-z_]*) (?P<type>[a-z]+)(?: = (?P<default>[^:]+))?: (?P<about>.+)$", re.MULTILINE
 )
+_NOTE = "note "
 _THEN = "then "
 _OTHER_QUERY = re.compile(r"\{([a-z]+(?:-[a-z]+)*)\}")
 """The place of another saved query in a statement."""
@@ -81,6 +84,7 @@ class SavedQuery:
     Attributes:
         about: a sentence with the question that the query answers.
         parameters: the query's parameters, in the order of the file.
+        note: how to read the rows, and what they lack; empty if the file has no such line.
         then: a sentence with the command to type next and its result; empty if the file has no such line.
         sql: a SELECT in DuckDB's SQL.
     """
@@ -88,6 +92,7 @@ class SavedQuery:
     name: str = column("NAME", 1)
     parameters: tuple[Parameter, ...] = column("PARAMETERS", 2, 12)
     about: str = column("ANSWERS", 1, 20, good=20)
+    note: str
     then: str
     sql: str
 
@@ -132,13 +137,19 @@ def _read(path: Path) -> SavedQuery:
     head = [line.removeprefix("--").strip() for line in itertools.takewhile(lambda line: line.startswith("--"), lines)]
     return SavedQuery(
         name=path.stem,
-        about=" ".join(line for line in head if not line.startswith(("param ", _THEN))),
-        then=" ".join(line.removeprefix(_THEN) for line in head if line.startswith(_THEN)),
+        about=" ".join(line for line in head if not line.startswith(("param ", _NOTE, _THEN))),
+        note=_marked(head, _NOTE),
+        then=_marked(head, _THEN),
         parameters=tuple(Parameter(**match.groupdict()) for match in _PARAMETER.finditer(text)),
         sql=_OTHER_QUERY.sub(
             lambda match: f"(\n{_read(path.with_stem(match[1])).sql}\n)", "\n".join(lines[len(head) :]).strip()
         ),
     )
+
+
+def _marked(head: Sequence[str], mark: str) -> str:
+    """Return the text of the lines that begin with a mark, without the mark."""
+    return " ".join(line.removeprefix(mark) for line in head if line.startswith(mark))
 
 
 @cache

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from coordinator_replay.errors import writing
 from coordinator_replay.garbage import few_collections
-from coordinator_replay.listing import counted
+from coordinator_replay.listing import counted, listed
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.drawing import Mark
 from coordinator_replay.report.fleet_page import FleetPage, fleet_figures
@@ -103,8 +103,8 @@ def write_site(
         marks: times to mark.
 
     Returns:
-        The page of all groups. Its notes say how many groups have no page of their own, and name groups whose page
-        could not be drawn.
+        The page of all groups. Its notes say how many groups have no page of their own, name five of them, and name
+        groups whose page could not be drawn.
 
     Raises:
         UsageError: the tables don't know the cluster, or have no record of that range; or a file can't be written.
@@ -124,9 +124,10 @@ def write_site(
             page.add(life, f"{GROUPS}/{name}")
         page.add_quiet(quiet)
     if quiet:
+        names = listed(sorted(span.group for span in quiet))
         page.notes.append(
-            f"No page for {counted(len(quiet), 'group')}: no rebalance and no finding of theirs is on record in this "
-            "time. coordinator-replay report GROUP --out FILE draws one."
+            f"No page for {counted(len(quiet), 'group')} ({names}): no rebalance and no finding of theirs is on record "
+            "in this time. coordinator-replay report GROUP --out FILE draws one."
         )
     write_page(page.html(f"{ASSETS}/"), folder / INDEX)
     return page

@@ -95,7 +95,8 @@ class Database:
                 for query in saved_queries().values():
                     values = {"cluster": cluster, **query.defaults(tables)}
                     statement = spark_statement(query.sql, values, self.parts)
-                    self._name_view(spark, saved_view(query.name), f"Cluster {cluster}. {query.about}", statement)
+                    about = f"Cluster {cluster}. {query.about} {query.note}".rstrip()
+                    self._name_view(spark, saved_view(query.name), about, statement)
         except (*_REFUSALS, WarehouseError) as problem:
             raise WarehouseError(
                 f"the audit is committed and complete in {root}, but not all of its tables got names in {self}: "

@@ -56,6 +56,10 @@ def _parameters(query: SavedQuery) -> list[str]:
     return ["Parameters:", "", *lines, ""] if lines else []
 
 
+def _note(query: SavedQuery) -> list[str]:
+    return [query.note, ""] if query.note else []
+
+
 def _next(query: SavedQuery) -> list[str]:
     return [f"Next: {query.then}", ""] if query.then else []
 
@@ -72,7 +76,8 @@ def _queries_page() -> str:
     ]
     lines += [_MADE.format(source="`conf/queries`")]
     for name, query in saved_queries().items():
-        lines += [f"## {name}", "", query.about, "", *_parameters(query), *_next(query), '??? note "The statement"', ""]
+        lines += [f"## {name}", "", query.about, "", *_note(query), *_parameters(query), *_next(query)]
+        lines += ['??? note "The statement"', ""]
         lines += [*(f"    {line}".rstrip() for line in ("```sql", *query.sql.splitlines(), "```")), ""]
     return "\n".join(lines)
 

@@ -101,8 +101,8 @@ ON_CALL = {
     "what are all groups like": (LIFE, "describe --all-groups", r"CURRENT-ASSIGNMENT(.|\s)*shop\.orders:0-3"),
     "which session timeouts do we use": (
         LIFE,
-        "sql 'SELECT session_timeout_ms, count(*) AS members FROM current_members GROUP BY ALL'",
-        r"\d+ +\d+",
+        "sql --query session-timeouts",
+        r"4000 +members(.|\s)*- +brokers or group(.|\s)*set_by: the members send",
     ),
     "show it in local time": (LIFE, "rebalances shop-billing --zone Europe/Berlin", r"09:3\d:\d\d"),
 }

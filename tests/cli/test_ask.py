@@ -25,7 +25,7 @@ from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.timeline import MemberInterval, TimelineEvent
 from coordinator_replay.tables.definition import table, tables
 from tests.pipeline.in_process import audit_here
-from tests.query.small_warehouse import write_small_warehouse
+from tests.query.small_warehouse import ROWS, write_small_warehouse
 from tests.samples import Sample
 
 NIGHT = "2026-11-20T"
@@ -355,6 +355,22 @@ def test_expired_says_where_the_retention_is_only_kafkas_default(ask, tmp_path: 
     )
 
 
+@pytest.mark.parametrize(
+    ("minutes", "note"),
+    [(1, "1 minute, inferred from offsets that expired"), (90, "90 minutes, inferred from offsets that expired")],
+)
+def test_expired_says_that_a_retention_was_inferred_also_if_all_offsets_expired(
+    ask, tmp_path: Path, minutes: int, note: str
+):
+    expired = {"cluster": "default", "group_id": "simple", "topic": "logs", "partition": 0, "status": "EXPIRED"}
+    rows = [expired | {"retention_ms": minutes * 60_000, "confidence": "likely", "is_exact": True}]
+    run = ROWS["audit_runs"]()[0]
+    write_small_warehouse(tmp_path, expired_offsets=rows, audit_runs=[run | {"settings": "{}"}])
+    told = ask("expired", "--status", "expired", "--warehouse", str(tmp_path))
+    assert f"Offset retention: {note}; the audits were given none." in told.stderr
+    assert "inferred" not in ask("expired", "--status", "expired").stderr
+
+
 def test_findings(ask):
     assert answer(ask("findings", "--severity", "error")) == lines("""
         SEVERITY  RULE               GROUP     TOPIC   PARTITION  FIRST-SEEN                LAST-SEEN                 ENDED-AT  TIMES  MESSAGE
@@ -652,7 +668,7 @@ def test_report_and_trace_say_what_they_wrote(ask, tmp_path: Path):
     assert told == {"file": str(page), "groups": 4, "rebalances": 3}
     told = ask("report", "--out", f"{tmp_path}/fleet/")
     assert told.stderr == (
-        "No page for 1 group: no rebalance and no finding of theirs is on record in this time. "
+        "No page for 1 group (simple): no rebalance and no finding of theirs is on record in this time. "
         "coordinator-replay report GROUP --out FILE draws one.\n"
         f"Wrote {tmp_path}/fleet/index.html: 4 groups, 3 rebalances.\n"
     )

@@ -423,9 +423,67 @@ def test_longest_downtime(warehouse: Tables):
     assert (found["partition"], found["unowned_ms"], found["unowned_to"]) == (1, 5000, at("02:10:20"))
 
 
+def test_an_answer_on_time_without_owner_says_what_no_record_shows(warehouse: Tables):
+    asked = Warehouse(warehouse.uri)
+    for answer in (
+        asked.sql(query="longest-partition-downtime"),
+        asked.sql(query="longest-partition-downtime", group="x"),
+    ):
+        [note] = [note for note in answer.notes if note.startswith("Not in the rows: ")]
+        assert "no rows does not mean that there was no such time" in note
+
+
 def test_blocking_members(warehouse: Tables):
     (found,) = answers(warehouse, "blocking-members")
     assert (found["member_id"], found["blocking_ms"], found["partition_count"]) == ("m-1", 15_000, 1)
+
+
+def timeouts_of(folder: Path, *members: dict[str, Any], **tables: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    columns = ("session_timeout_ms", "set_by", "rebalance_timeout_ms", "members", "groups", "examples", "is_exact")
+    warehouse = Tables(str(write_small_warehouse(folder, member_timeline=list(members), **tables)))
+    return [tuple(row[name] for name in columns) for row in answers(warehouse, "session-timeouts")]
+
+
+def timed(
+    group: str, name: str, kind: str, session: int | None, rebalance: int | None, **columns: Any
+) -> dict[str, Any]:
+    about = {"group_type": kind, "session_timeout_ms": session, "rebalance_timeout_ms": rebalance}
+    return member(group, name, "02:00", columns.pop("end", None), 1, **about, **columns)
+
+
+def test_session_timeouts_count_members_and_groups_and_say_who_sets_them(tmp_path: Path):
+    found = timeouts_of(
+        tmp_path,
+        *(timed(f"g{place}", "a", "classic", 45_000, 300_000) for place in range(5)),
+        timed("g0", "b", "classic", 45_000, 300_000),
+        timed("g0", "c", "classic", 45_000, 60_000, is_exact=False),
+        # A classic member of a consumer group has its own; the others of it have none.
+        timed("new", "a", "consumer", None, 300_000),
+        timed("new", "b", "consumer", None, 300_000),
+        timed("new", "old", "consumer", 6000, 300_000),
+        timed("share", "a", "share", None, None),
+        timed("gone", "a", "classic", 9000, 9000, end="02:10"),
+    )
+    assert found == [
+        (45_000, "members", 300_000, 6, 5, ["g0", "g1", "g2"], True),
+        (None, "brokers or group", 300_000, 2, 1, ["new"], True),
+        (45_000, "members", 60_000, 1, 1, ["g0"], False),
+        (6000, "members", 300_000, 1, 1, ["new"], True),
+        (None, "brokers or group", None, 1, 1, ["share"], True),
+    ]
+
+
+def test_an_inexact_group_has_the_place_of_its_first_inexact_step(tmp_path: Path):
+    """A group that moved has offsets of two log partitions: the smaller number need not be the earlier one."""
+
+    def step(seq: int, partition: int, place: int, is_exact: bool) -> dict[str, Any]:
+        about = {"log_partition": partition, "log_offset": place, "is_exact": is_exact}
+        return event("moved", seq, f"02:0{seq}", "MEMBER_JOINED", ">Stable", **about)
+
+    steps = [step(0, 7, 40, True), step(1, 7, 52, False), step(2, 7, 60, False), step(3, 2, 9, False)]
+    warehouse = Tables(str(write_small_warehouse(tmp_path, group_timeline=steps)))
+    [found] = answers(warehouse, "inexact-groups")
+    assert (found["inexact_events"], found["log_partition"], found["log_offset"]) == (3, 7, 52)
 
 
 def test_unknown_names_are_refused_with_the_nearest():

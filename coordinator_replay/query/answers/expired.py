@@ -20,8 +20,6 @@ from coordinator_replay.query.unread_subscriptions import unexpiring_note, unrea
 from coordinator_replay.query.who import Who, groups_at_time
 from coordinator_replay.times import moment_text
 
-_DAY_MS = 86_400_000
-
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
@@ -88,17 +86,15 @@ def _has_none(shown: Sequence[ExpiredOffset], wanted: Sequence[str]) -> bool:
 
 
 def _retention_note(warehouse: Tables, shown: Sequence[ExpiredOffset]) -> str | None:
-    """Return a note if the retention is not known, so that Kafka's default was used for offsets in force.
+    """Return a note on the retention that the audits used, if they were not given one.
 
-    Return None if the retention is known, or if the answer has no offset in force.
+    Return None if the audits were given the retention, if the answer is empty, or if no offset of it is in force and
+    the retention is only Kafka's default.
     """
     retention = applied_retention(warehouse)
-    if retention.is_known or all(offset.status == "EXPIRED" for offset in shown):
+    if not shown or (not retention.is_known and all(offset.status == "EXPIRED" for offset in shown)):
         return None
-    return (
-        f"Offset retention: {retention.ms // _DAY_MS} days, Kafka's default; the audits were given no other, and the "
-        "log shows none."
-    )
+    return retention.note or None
 
 
 def _up_to(warehouse: Tables, until: datetime, within: timedelta | None) -> timedelta:

@@ -90,5 +90,5 @@ def saved(warehouse: Tables, query: str, values: Mapping[str, str], *, timeout: 
     ]
     asked = saved_query(query)
     named = None if asked.name == query else f"Saved query {asked.name}."
-    notes = [named, *([] if rows else nothing), undecoded_note(warehouse), asked.then or None]
+    notes = [named, *([] if rows else nothing), asked.note or None, undecoded_note(warehouse), asked.then or None]
     return Answered(content=Table(columns, rows), notes=notes, basis=basis_from(warehouse))
