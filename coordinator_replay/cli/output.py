@@ -140,7 +140,9 @@ def print_table(
     end_waiting()
     seen = terminal_width()
     width = None if is_wide else seen
-    cells = [[_table_cell(row[place], shown[place]) for place in places] for row in rows]
+    # A row takes a line at least, so no row behind these is printed.
+    most_rows = len(rows) if most_lines == inf else min(len(rows), max(1, int(most_lines)))
+    cells = [[_table_cell(row[place], shown[place]) for place in places] for row in rows[:most_rows]]
     numbers = [_are_numbers(row[place] for row in rows) for place in places]
 
     def fitted(count: int) -> TextTable:
@@ -154,7 +156,7 @@ def print_table(
             zone=_zone(),
         )
 
-    table = fitted(len(rows))
+    table = fitted(most_rows)
     # Only rows that are printed decide which columns have room: a column that they leave empty takes none.
     while len(table.rows) > (count := _fitting(table.rows, most_lines)):
         table = fitted(count)

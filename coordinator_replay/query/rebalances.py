@@ -142,10 +142,12 @@ class Rebalance:
         return self.duration_ms_max if is_bound else None
 
     def goes_on_after(self, time: datetime) -> bool:
-        """Return whether the rebalance was still in progress after a point in time.
+        """Return whether the rebalance was certainly in progress at a point in time after its begin.
 
-        If the record of its end may be missing from the log, return False.
+        A rebalance whose end may be missing from the log, or may have come before ``completed_at``, does not count.
         """
+        if self.is_end_open:
+            return False
         return self.completed_at > time if self.completed_at is not None else not (self.is_over or self.is_end_missing)
 
     def match(self, causes: Sequence[str]) -> str | None:

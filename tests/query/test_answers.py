@@ -403,6 +403,8 @@ def test_a_time_without_a_group_has_all_rebalances_in_progress_or_the_last_befor
     write_rows(folder, "rebalances", [
         {"rebalance_id": "long", "group_id": "slow", "started_at": at("02:11"), "completed_at": at("02:14"), **shared},
         {"rebalance_id": "open", "group_id": "stuck", "started_at": at("02:12"), **shared},
+        {"rebalance_id": "early", "group_id": "lost", "started_at": at("02:12"), "completed_at": at("02:20"), **shared,
+         "is_end_open": True},
         {"rebalance_id": "unseen", "group_id": "cut", "started_at": at("02:12"), **shared, "is_exact": False},
         {"rebalance_id": "short", "group_id": "quick", "started_at": at("02:12:30"), "completed_at": at("02:12:31"),
          **shared},

@@ -282,7 +282,8 @@ _REBALANCING, _JOINING, _HELD, _UPGRADED, _LOADING = "REBALANCING", "JOINING", "
 - REBALANCING (KAFKA-13636): ``GroupMetadata.removeExpiredOffsets`` went by subscriptions even while the group was not
   Stable. Affected: 2.4.0 (the first release with subscriptions) to 2.8.1, 3.0.0 and 3.1.0.
 - JOINING: the same bug, after a member joined an Empty group. Until the rebalance is over, no topic counts as
-  subscribed, and retention counts from the commit instead of the time at which the group became Empty.
+  subscribed, and retention counts from the commit instead of the time at which the group became Empty. The group is not
+  Empty then, so the broker writes no tombstone of the group beside.
 - HELD: the same method spared pending commits, but not pending commits of transactions. Affected: every coordinator in
   Scala.
 - UPGRADED (KAFKA-8069): ``GroupMetadataManager.readOffsetMessageValue`` of 2.1 took the -1 of version 1 for a time.
@@ -437,8 +438,8 @@ WITH timed AS (
     SELECT *,
         CASE WHEN rule = '{ExpiryRule.NEVER_WHILE_ACTIVE}' AND is_due AND until_rebalanced_ms <= rebalance_ms
             THEN '{_REBALANCING}'
-            WHEN rule = '{ExpiryRule.EMPTY_SINCE}' AND NOT is_old AND is_commit_due
-                AND until_rebalanced_ms <= rebalance_ms
+            WHEN rule = '{ExpiryRule.EMPTY_SINCE}' AND NOT is_due AND is_commit_due
+                AND until_rebalanced_ms <= rebalance_ms AND NOT has_group_tombstone
             THEN '{_JOINING}'
             WHEN is_protected AND is_due AND {_ms_between("greatest(due_at, rule_since)", "tombstone_at")} <= $check
             THEN '{_HELD}'

@@ -99,6 +99,20 @@ CASES = {
         "possible",
         "since its commit, but not since the group became Empty; the group was rebalancing",
     ),
+    "with the group, which was created again at once": (
+        EMPTY | {"has_group_tombstone": True},
+        {"rebalanced": [REBALANCE]},
+        "GROUP_DELETED",
+        "certain",
+        "the group's tombstone was written with it",
+    ),
+    "of an Empty group with an open transaction, past both": (
+        EMPTY | {"is_protected": True, "base_timestamp": moment(2 * DAY - 60)},
+        {"rebalanced": [REBALANCE]},
+        "EXPIRED",
+        "possible",
+        "written in Scala",
+    ),
     "of an Empty group that nobody joined": (EMPTY, {}, "DELETED", "certain", "removed before offsets.ret"),
     "of an Empty group, committed lately": (
         EMPTY | {"commit_timestamp": moment(8 * DAY)},
