@@ -21,6 +21,7 @@ LAST = 9
 """Rank of columns that a terminal shows only if it has room for all other columns. ``print`` never shows them."""
 
 PYTHON, REQUIRE_STABLE, END_OFFSETS = "Python", "--require-stable", "--end-offsets"
+BEFORE_REMOVAL = "--before-removal"
 STREAMS, SHARE, CLASSIC_MEMBERS = "streams groups", "share groups", "classic members"
 COORDINATORS = "brokers' logs or the cluster metadata"
 """Values of ``AnswerColumn.only_with``. ``PYTHON`` stands for columns that no command shows. The other values are

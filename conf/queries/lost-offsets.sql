@@ -1,4 +1,4 @@
--- Committed offsets that were removed and not replaced by a new commit: their last values, what removed them, and how sure this cause is.
+-- Committed offsets that ended by anything but a new commit: their last values, what removed them, and how sure this cause is.
 -- param group text: only this group
 -- param from time: offsets removed at this time or later
 SELECT "at", group_id, topic, partition, ended_by, ended_confidence, ended_alternatives, committed_offset, commit_timestamp,

@@ -166,8 +166,8 @@ class Warehouse:
                 topics.
             require_stable: show partitions with a pending transactional commit as unstable, without an offset.
             end_offsets: a CSV or JSON-lines file of topic, partition, offset[, time], to compute the lag.
-            before_removal: return the offsets just before the last removal up to that time: what the group had before
-                it was deleted, or before its offsets expired.
+            before_removal: return only offsets that were removed up to that time, just before the last removal of
+                each: what the group had before it was deleted, or before its offsets expired.
         """
         answer = questions.offsets(
             self._tables,

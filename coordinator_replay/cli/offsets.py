@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from coordinator_replay.answer_columns import END_OFFSETS, REQUIRE_STABLE
+from coordinator_replay.answer_columns import BEFORE_REMOVAL, END_OFFSETS, REQUIRE_STABLE
 from coordinator_replay.cli import work
 from coordinator_replay.cli.answers import (
     any_group_argument,
@@ -68,7 +68,7 @@ TOPIC_OR_PARTITION = Parsed("topic[:partition]", topic_or_partition)
 @click.option(
     "--before-removal",
     is_flag=True,
-    help="The offsets just before they were last removed (up to --at): before the group was deleted, or they expired.",
+    help="Only offsets that were removed (up to --at), just before the group was last deleted, or they expired.",
 )
 @click.option(
     "--topic",
@@ -153,11 +153,20 @@ def offsets(
     answer = read(at=at, topics=topics, require_stable=require_stable, end_offsets=end_file)
     # People read about a pending transactional commit in a sentence; programs read about it in fields.
     asked = [REQUIRE_STABLE] * (require_stable or common.output != "table") + [END_OFFSETS] * (end_file is not None)
+    asked += [BEFORE_REMOVAL] * before_removal
     columns = columns_for(answer.row_type, asked)
     show_screen(common, columns if is_one else with_group(columns), answer, "offset", answer.notes)
     say_notes(answer)
     if reset_file is not None:
-        result = work.write_reset_file(answer, reset_file, include_unproven=include_unproven, has_groups=not is_one)
+        # The user named these partitions, and there are no others that the file could be for.
+        is_live_asked = bool(topics) and all(offset.is_committed_again is not False for offset in answer)
+        result = work.write_reset_file(
+            answer,
+            reset_file,
+            include_unproven=include_unproven,
+            include_live=is_live_asked,
+            has_groups=not is_one,
+        )
         left_out = len(answer) - result.written
         say(
             f"Wrote {counted(result.written, 'partition')} to {reset_file}.",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from coordinator_replay.answer_columns import column, row_of, select_list
+from coordinator_replay.listing import partition_ranges
 from coordinator_replay.query.group_moves import in_log_order
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.offsets import check_partition, check_topics
@@ -58,11 +59,14 @@ class OffsetChange:
     is_begin_open: bool = column(sql="coalesce(is_begin_open, true)")
 
 
+_NO_PARTITION = 2**31
+"""A number that is too large for a partition."""
+
 _CHANGES = f"""
     SELECT {select_list(OffsetChange)}
     FROM offset_history
     WHERE cluster = $cluster AND group_id = $group AND topic = $topic
-      AND (len($partitions::INTEGER[]) = 0 OR list_contains($partitions::INTEGER[], partition))
+      AND (len($partitions::BIGINT[]) = 0 OR list_contains($partitions::BIGINT[], partition))
       AND coalesce(valid_to > $start, true) AND coalesce(valid_from < $end, true)
     ORDER BY {in_log_order("offset_history")} DESC, partition DESC
     LIMIT $most + 1
@@ -94,17 +98,39 @@ def offset_changes(
             topic or partition.
     """
     warehouse.check_range(start, end)
+    # No partition has a larger number, and larger numbers may not fit the type in SQL.
+    numbers = [min(partition, _NO_PARTITION) for partition in partitions]
     rows = warehouse.rows(
-        _CHANGES, group=group, topic=topic, partitions=list(partitions), start=start, end=end, most=MOST_CHANGES
+        _CHANGES, group=group, topic=topic, partitions=numbers, start=start, end=end, most=MOST_CHANGES
     )
-    if not rows:
+    changes = [row_of(OffsetChange, row) for row in reversed(rows[:MOST_CHANGES])]
+    if not changes:
         check_group(warehouse, group)
         check_topics(warehouse, [topic], group)
-        for partition in partitions:
-            check_partition(warehouse, topic, partition, group)
+    for partition in _without(changes, partitions):
+        check_partition(warehouse, topic, partition, group)
     if len(rows) > MOST_CHANGES:
         warehouse.notes.append(f"Only the latest {MOST_CHANGES:,} commits are shown: narrow the time range")
-    return [row_of(OffsetChange, row) for row in reversed(rows[:MOST_CHANGES])]
+    return changes
+
+
+def _without(changes: Sequence[OffsetChange], partitions: Sequence[int]) -> list[int]:
+    """Return those partitions that have no commit in an answer, in order."""
+    return sorted(set(partitions).difference(change.partition for change in changes))
+
+
+def partitions_without_note(changes: Sequence[OffsetChange], topic: str, partitions: Sequence[int]) -> str | None:
+    """Return a note on partitions that have no commit in an answer beside others that have; None if there are none.
+
+    Args:
+        changes: the commits of the answer.
+        topic: name of the topic.
+        partitions: the partitions of the question.
+    """
+    without = _without(changes, partitions)
+    if not (changes and without):
+        return None
+    return f"No commit of {topic}:{partition_ranges(without)} is among these commits."
 
 
 def created_again_note(changes: Sequence[OffsetChange]) -> str | None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from coordinator_replay.answer_columns import (
+    BEFORE_REMOVAL,
     END_OFFSETS,
     LAST,
     REQUIRE_STABLE,
@@ -32,7 +33,7 @@ from coordinator_replay.listing import counted, ranges_by_topic
 from coordinator_replay.query.completeness import log_partitions_of
 from coordinator_replay.query.group_moves import COUNTS, in_log_order
 from coordinator_replay.query.groups import check_group
-from coordinator_replay.query.removed import RECORDS_MISSING
+from coordinator_replay.query.removed import LAST_REMOVALS, RECORDS_MISSING
 from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.tables import AS_OF, END, Tables
 from coordinator_replay.times import LATEST, moment_text
@@ -173,6 +174,11 @@ class CommittedOffset:
             ``with_lag`` names.
         client_host: host of the owner; None if the host is not on record, or may belong to an earlier process.
         client_id: client id of the owner; None in the same cases as ``client_host``.
+        removed_at: the time of the removal, if the question is about the offsets before their removal. None if no
+            record has this time.
+        removed_by: cause of this removal, as ``offset_history`` names it.
+        is_committed_again: whether the partition has an offset again at the end of the log. None if this is not on
+            record, or if the question is not about removed offsets.
     """
 
     group_id: str = column("GROUP", LAST, is_id=True)
@@ -202,6 +208,9 @@ class CommittedOffset:
     producer_id: int | None = column("PRODUCER-ID", 1, only_with=REQUIRE_STABLE, default=None)
     producer_epoch: int | None = column("PRODUCER-EPOCH", 2, only_with=REQUIRE_STABLE, default=None)
     pending_since: datetime | None = column("PENDING-SINCE", 1, only_with=REQUIRE_STABLE, default=None)
+    removed_at: datetime | None = column("REMOVED-AT", 1, only_with=BEFORE_REMOVAL, default=None)
+    removed_by: str | None = column("REMOVED-BY", 2, only_with=BEFORE_REMOVAL, default=None)
+    is_committed_again: bool | None = column("COMMITTED-AGAIN", 2, only_with=BEFORE_REMOVAL, default=None)
 
 
 _OWNERS = """
@@ -220,6 +229,33 @@ _OFFSETS = f"""
     WHERE cluster = $cluster AND group_id = $group
       AND ({AS_OF} OR (is_transactional AND commit_timestamp <= $at AND valid_from > $at))
     QUALIFY row_number() OVER (PARTITION BY topic, partition, holds ORDER BY from_offset DESC) = 1
+    ORDER BY topic, partition
+"""  # noqa: S608 - put together from constants
+
+# A commit was pending at the removal if it was written before the tombstone and ended with the tombstone or later. Log
+# offsets are compared, because a commit and its removal may have the same time.
+_REMOVED = f"""
+    SELECT {select_list(CommittedOffset)}, valid_to, ended_by,
+           EXISTS (
+               SELECT 1 FROM offset_history AS later
+               WHERE later.cluster = removed.cluster AND later.group_id = removed.group_id
+                 AND later.topic = removed.topic AND later.partition = removed.partition
+                 AND later.log_partition = removed.log_partition AND later.is_transactional
+                 AND later.record_offset < removed.to_offset AND later.from_offset > removed.to_offset
+           ),
+           (
+               SELECT arg_min({{
+                   producer_id: waiting.producer_id, producer_epoch: waiting.producer_epoch,
+                   pending_since: waiting.pending_since
+               }}, waiting.from_offset)
+               FROM pending_offsets AS waiting
+               WHERE waiting.cluster = removed.cluster AND waiting.group_id = removed.group_id
+                 AND waiting.topic = removed.topic AND waiting.partition = removed.partition
+                 AND waiting.log_partition = removed.log_partition
+                 AND coalesce(waiting.pending_since_offset, waiting.from_offset) < removed.to_offset
+                 AND coalesce(waiting.to_offset >= removed.to_offset, true)
+           )
+    FROM ({LAST_REMOVALS}) AS removed
     ORDER BY topic, partition
 """  # noqa: S608 - put together from constants
 
@@ -249,7 +285,9 @@ def pending_commits(warehouse: Tables, group: str, at: datetime | None = None) -
 
 
 def pending_notes(
-    pending: Sequence[PendingCommit], stored: Sequence[CommittedOffset], topics: Sequence[str] = ()
+    pending: Sequence[PendingCommit],
+    stored: Sequence[CommittedOffset],
+    asked: Collection[tuple[str, tuple[int, ...]]] = (),
 ) -> list[str]:
     """Return notes on pending transactional commits, because the offsets of an answer do not show these commits.
 
@@ -259,7 +297,7 @@ def pending_notes(
     Args:
         pending: the pending commits.
         stored: the offsets of the answer.
-        topics: the topics of the question; empty for all topics.
+        asked: the topics and partitions of the question, see ``topics_asked``; empty for all topics.
     """
     committed = {(offset.topic, offset.partition) for offset in stored}
     shown_stable = {(offset.topic, offset.partition) for offset in stored if not offset.is_unstable}
@@ -280,7 +318,7 @@ def pending_notes(
         f"{'' if commit.pending_since is None else f' since {moment_text(commit.pending_since)}'} "
         f"(producer id {commit.producer_id}, epoch {commit.producer_epoch})."
         for commit in pending
-        if (commit.topic, commit.partition) not in committed and (not topics or commit.topic in topics)
+        if (commit.topic, commit.partition) not in committed and is_asked(commit.topic, commit.partition, asked)
     ]
 
 
@@ -505,31 +543,12 @@ def offsets_at(
     unknown = open_offsets(warehouse, group, at)
     if unknown:
         offsets = sorted([*offsets, *unknown], key=lambda offset: (offset.topic, offset.partition))
-    if topics:
-        known = committed_topics(warehouse, group)
-        asked = [partitions_asked(text, known) for text in topics]
-        check_topics(warehouse, [topic for topic, _ in asked], group)
-        offsets = [
-            offset
-            for offset in offsets
-            if any(offset.topic == topic and (not only or offset.partition in only) for topic, only in asked)
-        ]
+    offsets = _of_asked(offsets, topics_asked(warehouse, group, topics))
     pending = pending_commits(warehouse, group, at) if pending is None else pending
     by_partition = {(pending_offset.topic, pending_offset.partition): pending_offset for pending_offset in pending}
     waiting = {(topic, partition) for _, topic, _, partition, *_, holds in rows if not holds} | set(by_partition)
     shows_pending = _shows_pending(warehouse, {offset.log_partition for offset in offsets}, moment)
-    owners = dict(warehouse.rows(_OWNERS, group=group)) if any(offset.owner_member_id for offset in offsets) else {}
-    lives = {topic: _TopicLives(*row) for topic, *row in warehouse.rows(_LIVES, group=group)}
-    offsets = [
-        replace(
-            offset,
-            is_stable=offset.log_partition in shows_pending and (offset.topic, offset.partition) not in waiting,
-            is_topic_current=offset.topic not in lives or lives[offset.topic].is_current(offset),
-            client_host=owners.get(offset.owner_member_id or "", {}).get("host"),
-            client_id=owners.get(offset.owner_member_id or "", {}).get("client"),
-        )
-        for offset in offsets
-    ]
+    shown = {(offset.topic, offset.partition) for offset in offsets if offset.log_partition in shows_pending}
     offsets = [
         replace(
             offset,
@@ -539,21 +558,163 @@ def offsets_at(
         )
         if (commit := by_partition.get((offset.topic, offset.partition)))
         else offset
-        for offset in offsets
+        for offset in _with_topics_and_clients(warehouse, group, offsets)
     ]
-    if not require_stable:
-        return offsets
-    # If the cleaner may have removed pending commits, another commit may have been pending for longer than the one
-    # shown.
+    return _with_stable(offsets, waiting, shown, require_stable=require_stable)
+
+
+def offsets_before_removal(
+    warehouse: Tables,
+    group: str,
+    at: datetime | None = None,
+    *,
+    topics: Sequence[str] = (),
+    require_stable: bool = False,
+) -> list[CommittedOffset]:
+    """Return, for each partition of a group whose offset was removed, the offset that the last removal removed.
+
+    The answer also has partitions that were committed again later. The rows are sorted by topic and partition.
+
+    Args:
+        warehouse: the tables to read.
+        group: id of the group.
+        at: only removals up to this point in time; the end of the log if None.
+        topics: only offsets of these topics or partitions, as for ``offsets_at``.
+        require_stable: show partitions with a pending transactional commit as unstable, without an offset.
+
+    Raises:
+        UsageError: the tables don't know the group, or the group never committed an offset of a topic asked for.
+    """
+    check_group(warehouse, group)
+    asked = topics_asked(warehouse, group, topics)
+    rows = warehouse.rows(_REMOVED, group=group, at=at or END)
     offsets = [
-        replace(offset, is_exact=offset.is_exact and offset.log_partition in shows_pending) for offset in offsets
+        replace(row_of(CommittedOffset, values), removed_at=removed_at, removed_by=removed_by, **(commit or {}))
+        for *values, removed_at, removed_by, _, commit in rows
     ]
+    offsets = _of_asked(offsets, asked)
+    waiting = {(row[1], row[3]) for row in rows if row[-2] or row[-1]}
+    now = offsets_at(warehouse, group) if offsets else []
+    # A row without an offset stands for a partition of which the log does not show whether it has an offset.
+    again = {(offset.topic, offset.partition): True if offset.committed_offset is not None else None for offset in now}
+    offsets = [
+        replace(offset, is_committed_again=again.get((offset.topic, offset.partition), False))
+        for offset in _with_topics_and_clients(warehouse, group, offsets)
+    ]
+    return _with_stable(offsets, waiting, _shown_at_removal(warehouse, offsets), require_stable=require_stable)
+
+
+def _shown_at_removal(warehouse: Tables, offsets: Iterable[CommittedOffset]) -> set[TopicPartition]:
+    """Return those partitions for which the log certainly shows every commit that was pending at the removal."""
+    by_time: dict[datetime, list[CommittedOffset]] = {}
+    for offset in offsets:
+        if offset.removed_at is not None:
+            by_time.setdefault(offset.removed_at, []).append(offset)
+    return {
+        (offset.topic, offset.partition)
+        for removed_at, removed in by_time.items()
+        for shown in [_shows_pending(warehouse, {offset.log_partition for offset in removed}, removed_at)]
+        for offset in removed
+        if offset.log_partition in shown
+    }
+
+
+def topics_asked(warehouse: Tables, group: str, topics: Sequence[str]) -> list[tuple[str, tuple[int, ...]]]:
+    """Return the topics that texts name, each with the partitions that the text names, see ``partitions_asked``.
+
+    Raises:
+        UsageError: the tables have no committed offset of the group for one of the topics.
+    """
+    if not topics:
+        return []
+    known = committed_topics(warehouse, group)
+    asked = [partitions_asked(text, known) for text in topics]
+    check_topics(warehouse, [topic for topic, _ in asked], group)
+    return asked
+
+
+def is_asked(topic: str, partition: int, asked: Collection[tuple[str, tuple[int, ...]]]) -> bool:
+    """Return whether a question is about a partition.
+
+    Args:
+        topic: topic of the partition.
+        partition: number of the partition.
+        asked: the topics and partitions of the question, see ``topics_asked``; empty for all topics.
+    """
+    return not asked or any(topic == name and (not only or partition in only) for name, only in asked)
+
+
+def _of_asked(
+    offsets: Sequence[CommittedOffset], asked: Collection[tuple[str, tuple[int, ...]]]
+) -> list[CommittedOffset]:
+    """Return those offsets that a question is about, see ``is_asked``."""
+    return [offset for offset in offsets if is_asked(offset.topic, offset.partition, asked)]
+
+
+def _with_topics_and_clients(
+    warehouse: Tables, group: str, offsets: Sequence[CommittedOffset]
+) -> list[CommittedOffset]:
+    """Return offsets with the owners' hosts and client ids, and with whether their topics are current."""
+    owners = dict(warehouse.rows(_OWNERS, group=group)) if any(offset.owner_member_id for offset in offsets) else {}
+    lives = {topic: _TopicLives(*row) for topic, *row in warehouse.rows(_LIVES, group=group)}
     return [
-        replace(offset, committed_offset=None, leader_epoch=None, metadata=None, is_unstable=True)
-        if (offset.topic, offset.partition) in waiting
-        else offset
+        replace(
+            offset,
+            is_topic_current=offset.topic not in lives or lives[offset.topic].is_current(offset),
+            client_host=owners.get(offset.owner_member_id or "", {}).get("host"),
+            client_id=owners.get(offset.owner_member_id or "", {}).get("client"),
+        )
         for offset in offsets
     ]
+
+
+def _with_stable(
+    offsets: Sequence[CommittedOffset],
+    waiting: Collection[TopicPartition],
+    shown: Collection[TopicPartition],
+    *,
+    require_stable: bool,
+) -> list[CommittedOffset]:
+    """Return offsets with whether they are stable.
+
+    Args:
+        offsets: the offsets.
+        waiting: partitions with a pending transactional commit.
+        shown: partitions for which the log certainly shows every pending commit.
+        require_stable: show partitions with a pending transactional commit as unstable, without an offset.
+    """
+    told = []
+    for offset in offsets:
+        partition = (offset.topic, offset.partition)
+        offset = replace(offset, is_stable=partition in shown and partition not in waiting)
+        if require_stable:
+            # If the cleaner may have removed pending commits, another commit may have been pending for longer than
+            # the one shown.
+            offset = replace(offset, is_exact=offset.is_exact and partition in shown)
+            if partition in waiting:
+                offset = replace(offset, committed_offset=None, leader_epoch=None, metadata=None, is_unstable=True)
+        told.append(offset)
+    return told
+
+
+def committed_again_note(offsets: Sequence[CommittedOffset]) -> str | None:
+    """Return a note on removed offsets of partitions that have an offset again; None if there are no such offsets."""
+    again = [(offset.topic, offset.partition) for offset in offsets if offset.is_committed_again is not False]
+    if not again:
+        return None
+    is_sure = all(offset.is_committed_again is not None for offset in offsets)
+    perhaps = "" if is_sure else ", or may have had one"
+    return f"At the end of the log, {ranges_by_topic(again)} had a committed offset again{perhaps}."
+
+
+def unstable_removal_note(offsets: Iterable[CommittedOffset]) -> str | None:
+    """Return a note on removed offsets that may not have been stable; None if there are no such offsets."""
+    unstable = [(offset.topic, offset.partition) for offset in offsets if not offset.is_stable]
+    if not unstable:
+        return None
+    return (
+        f"A transactional commit of {ranges_by_topic(unstable)} was pending just before the removal, or may have been."
+    )
 
 
 class _TopicLives(NamedTuple):
@@ -656,7 +817,7 @@ class ResetFile:
         return "; ".join(f"{ranges_by_topic(partitions)} ({why})" for why, partitions in self.left_out.items())
 
 
-def _why_not_written(offset: CommittedOffset, *, include_unproven: bool) -> str | None:
+def _why_not_written(offset: CommittedOffset, *, include_unproven: bool, include_live: bool) -> str | None:
     """Return the reason why an offset is left out of a reset file; None if the offset is written."""
     if offset.committed_offset is None:
         return "a transactional commit was pending" if offset.is_unstable else "not on record"
@@ -667,12 +828,20 @@ def _why_not_written(offset: CommittedOffset, *, include_unproven: bool) -> str 
         "may be of an aborted transaction: the input has no transaction markers": offset.is_proven is not False,
         "the log does not prove it": offset.is_exact,
         "of a topic that was deleted or created again since": offset.is_topic_current,
+        "has a committed offset again, or may have one": include_live
+        or offset.removed_by is None
+        or offset.is_committed_again is False,
     }
     return None if include_unproven else next((why for why, is_sure in doubts.items() if not is_sure), None)
 
 
 def write_reset_file(
-    offsets: Iterable[CommittedOffset], path: Path, *, include_unproven: bool = False, has_groups: bool = False
+    offsets: Iterable[CommittedOffset],
+    path: Path,
+    *,
+    include_unproven: bool = False,
+    include_live: bool = False,
+    has_groups: bool = False,
 ) -> ResetFile:
     """Write offsets in the format that ``kafka-consumer-groups --reset-offsets --from-file`` reads.
 
@@ -680,12 +849,15 @@ def write_reset_file(
     comes before the topic.
 
     Partitions whose offset is negative or not on record are left out. Offsets that are not proven or not stable are
-    also left out, unless ``include_unproven``.
+    also left out, unless ``include_unproven``. This holds for removed offsets, too, if the
+    partition has an offset again, or may have one.
 
     Args:
         offsets: the offsets to write.
         path: the file.
-        include_unproven: also write offsets that are not proven, or not stable, or whose topic is not current.
+        include_unproven: also write offsets that are not proven, or not stable, or whose topic is not current, and
+            removed offsets of partitions that have an offset again.
+        include_live: also write removed offsets of partitions that have an offset again.
         has_groups: whether each line names the offset's group; Kafka's tool needs the name for more than one group.
 
     Raises:
@@ -694,7 +866,7 @@ def write_reset_file(
     rows: list[tuple[str | int | None, ...]] = []
     left_out: dict[str, list[TopicPartition]] = {}
     for offset in offsets:
-        why = _why_not_written(offset, include_unproven=include_unproven)
+        why = _why_not_written(offset, include_unproven=include_unproven, include_live=include_live)
         if why is None:
             group = (offset.group_id,) if has_groups else ()
             rows.append((*group, offset.topic, offset.partition, offset.committed_offset))
@@ -703,7 +875,7 @@ def write_reset_file(
     result = ResetFile(len(rows), left_out)
     if not rows:
         which = f": {result}" if left_out else ""
-        hint = "; --include-unproven writes what is not proven or not stable" if which and not include_unproven else ""
+        hint = "; --include-unproven writes these, too" if which and not include_unproven else ""
         raise UsageError(f"there is no committed offset to write into a reset file{which}{hint}")
     with writing(path), path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows(rows)

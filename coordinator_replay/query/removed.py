@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from coordinator_replay.analysis.expiring import TOPIC_DELETED
 from coordinator_replay.answer_columns import column
@@ -12,26 +12,38 @@ from coordinator_replay.query.tables import AS_OF, END, Tables
 from coordinator_replay.times import moment_text
 
 # The last removal of each partition up to the point in time. Partitions with a later commit in force are left out.
-_OFFSETS = """
-    WITH last AS (
-        SELECT topic, partition, committed_offset, valid_to, ended_by, ended_confidence, ended_alternatives,
-               ended_evidence
-        FROM offset_history
+_LOST = """
+    SELECT * FROM (
+        SELECT * FROM offset_history
         WHERE cluster = $cluster AND group_id = $group AND ended_by <> 'COMMIT' AND coalesce(valid_to <= $at, true)
         QUALIFY row_number() OVER (
             PARTITION BY topic, partition ORDER BY valid_to DESC NULLS LAST, from_offset DESC
         ) = 1
     )
-    SELECT topic, list_sort(list(partition)), ended_by, max(valid_to), ended_confidence, ended_alternatives,
-           ended_evidence
-    FROM last
     WHERE (topic, partition) NOT IN (
         SELECT (topic, partition) FROM offset_history
         WHERE cluster = $cluster AND group_id = $group AND {AS_OF}
     )
+""".replace("{AS_OF}", AS_OF)
+
+LAST_REMOVALS = f"""
+    SELECT * FROM (
+        SELECT *, {in_log_order("offset_history", "to_offset")} AS place FROM offset_history
+        WHERE cluster = $cluster AND group_id = $group AND coalesce(valid_to <= $at, true)
+          AND ended_by NOT IN ('COMMIT', 'GROUP_MOVED', 'RECORDS_MISSING')
+    )
+    QUALIFY row_number() OVER (PARTITION BY topic, partition ORDER BY place DESC) = 1
+"""  # noqa: S608 - put together from constants
+"""SQL for the row of ``offset_history`` that the last removal of each partition up to a point in time ended. The
+partition may have been committed again later."""
+
+_BY_REASON = """
+    SELECT topic, list_sort(list(partition)), ended_by, max(valid_to), ended_confidence, ended_alternatives,
+           ended_evidence
+    FROM ({rows})
     GROUP BY topic, ended_by, ended_confidence, ended_alternatives, ended_evidence, date_trunc('second', valid_to)
     ORDER BY max(valid_to), topic
-""".replace("{AS_OF}", AS_OF)
+"""
 
 _GROUPS = f"""
     WITH ends AS (
@@ -168,7 +180,18 @@ def removed_offsets(warehouse: Tables, group: str, at: datetime | None = None) -
         group: id of the group.
         at: the point in time; the end of the log if None.
     """
-    return warehouse.answers(RemovedOffsets, _OFFSETS, group=group, at=at or END)
+    return warehouse.answers(RemovedOffsets, _BY_REASON.format(rows=_LOST), group=group, at=at or END)
+
+
+def last_removals(warehouse: Tables, group: str, at: datetime | None = None) -> list[RemovedOffsets]:
+    """Return the last removal of each partition of a group, also of partitions that were committed again later.
+
+    Args:
+        warehouse: the tables to read.
+        group: id of the group.
+        at: only removals up to this point in time; the end of the log if None.
+    """
+    return warehouse.answers(RemovedOffsets, _BY_REASON.format(rows=LAST_REMOVALS), group=group, at=at or END)
 
 
 def deleted_groups(
@@ -189,24 +212,18 @@ def deleted_groups(
     return [deletion for deletion in deleted if not wanted or deletion.group_type.lower() in wanted]
 
 
-def removal_notes(
-    removed: Sequence[RemovedOffsets],
-    topics: Sequence[str] = (),
-    but: Collection[tuple[str, int]] = (),
-) -> list[str]:
+def removal_notes(removed: Sequence[RemovedOffsets], but: Collection[tuple[str, int]] = ()) -> list[str]:
     """Return notes on the removed offsets of a group, the latest last.
 
     Args:
         removed: the removed offsets.
-        topics: only offsets of these topics; empty for all topics.
         but: partitions to leave out, because another note says that their offset is not in the log.
     """
     excepted = frozenset(but)
     wanted = [
         replace(deletion, partitions=left)
         for deletion in removed
-        if (not topics or deletion.topic in topics)
-        and (left := [partition for partition in deletion.partitions if (deletion.topic, partition) not in excepted])
+        if (left := [partition for partition in deletion.partitions if (deletion.topic, partition) not in excepted])
     ]
     notes = [f"{note}." for note in wanted[-MOST_NOTES:]]
     if len(wanted) > MOST_NOTES:
@@ -214,40 +231,8 @@ def removal_notes(
     return notes
 
 
-def latest_removals(removed: Sequence[RemovedOffsets], topics: Sequence[str] = ()) -> list[RemovedOffsets]:
-    """Return the last removals of offsets, which all have the same time.
-
-    Removals without a time are left out, and so are offsets that ended without a record or by a move of the group.
-
-    Args:
-        removed: the removed offsets.
-        topics: only offsets of these topics; empty for all topics.
-    """
-    timed = [
-        deletion
-        for deletion in removed
-        if deletion.ended_at is not None
-        and deletion.ended_by not in (RECORDS_MISSING, GROUP_MOVED)
-        and (not topics or deletion.topic in topics)
-    ]
-    last = max((deletion.ended_at for deletion in timed if deletion.ended_at is not None), default=None)
-    return [deletion for deletion in timed if deletion.ended_at == last]
-
-
-def just_before(removals: Sequence[RemovedOffsets]) -> datetime | None:
-    """Return the millisecond before removals that have the same time; None if there are no removals."""
-    ended_at = removals[0].ended_at if removals else None
-    return None if ended_at is None else ended_at - timedelta(milliseconds=1)
-
-
-def before_removal_note(removed: Sequence[RemovedOffsets], topics: Sequence[str] = ()) -> str | None:
-    """Return a note on how to ask for the offsets before their last removal; None if no time of a removal is on record.
-
-    Args:
-        removed: the removed offsets.
-        topics: only offsets of these topics; empty for all topics.
-    """
-    moment = just_before(latest_removals(removed, topics))
-    if moment is None:
+def before_removal_note(removed: Sequence[RemovedOffsets]) -> str | None:
+    """Return a note on how to ask for the offsets before their removal; None if no record removed them."""
+    if all(deletion.ended_by in (RECORDS_MISSING, GROUP_MOVED) for deletion in removed):
         return None
-    return f"--before-removal asks for the offsets just before their removal, and so does --at {moment_text(moment)}."
+    return "--before-removal asks for the offsets just before their removal."

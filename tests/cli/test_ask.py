@@ -189,8 +189,7 @@ def test_offsets_that_are_gone_say_when_and_why(ask):
     before = "2026-11-20T02:07:59.999Z"
     assert told.stderr == (
         f"Group 'payments' had no committed offset of audit then.\n{AUDIT_EXPIRED}"
-        "--before-removal asks for the offsets just before their removal, and so does "
-        f"--at {before}.\n"
+        "--before-removal asks for the offsets just before their removal.\n"
     )
     assert "audit" in answer(ask("offsets", "payments", "--topic", "audit", "--at", before))
 
@@ -199,11 +198,15 @@ def test_offsets_just_before_their_removal_need_no_time(ask, tmp_path: Path):
     reset = tmp_path / "reset.csv"
     told = ask("offsets", "payments", "--topic", "audit", "--before-removal", "--reset-file", str(reset))
     assert "audit" in answer(told)
-    assert told.stderr == (f"As of 2026-11-20T02:07:59.999Z. Then: {AUDIT_EXPIRED}Wrote 1 partition to {reset}.\n")
+    assert told.stderr == (
+        f"Each offset is the one just before the last removal.\n{AUDIT_EXPIRED}Wrote 1 partition to {reset}.\n"
+    )
     assert reset.read_text() == "audit,0,7\n"
-    # All offsets of that time, with those that were not removed.
-    assert ask("offsets", "payments", "--before-removal", "--reset-file", str(reset)).exit_code == 0
-    assert reset.read_text() == "audit,0,7\norders,0,100\norders,1,90\n"
+    # The partitions that were not removed stay where they are.
+    told = ask("offsets", "payments", "--before-removal", "--reset-file", str(reset))
+    assert re.search(r"audit +0 +7 .*2026-11-20T02:08:00.000Z +EXPIRED +false", answer(told))
+    assert "orders" not in answer(told)
+    assert reset.read_text() == "audit,0,7\n"
 
 
 @pytest.mark.parametrize(
@@ -213,7 +216,9 @@ def test_offsets_just_before_their_removal_need_no_time(ask, tmp_path: Path):
             ("payments", "--at", f"{NIGHT}02:07"),
             "no removal of an offset of group 'payments' up to 2026-11-20T02:07:00",
         ),
-        (("payments", "--topic", "orders"), "no removal of an offset of group 'payments' is on record"),
+        (("payments", "--topic", "orders"), "no removal of an offset of group 'payments' for orders is on record"),
+        (("payments", "--topic", "order"), "of topic 'order': did you mean 'orders'"),
+        (("payments", "--topic", "audit:1"), "no removal of an offset of group 'payments' for audit:1 is on record"),
         (("simple",), "no removal of an offset of group 'simple' is on record: give the command without"),
         (("simple", "payments"), "--before-removal is of one group"),
         (("nobody",), "no group 'nobody'|group 'nobody' is not"),

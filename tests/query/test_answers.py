@@ -1,8 +1,10 @@
 """Answers as values; how they print is in tests/cli."""
 
+import re
 from collections import Counter
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,11 +19,11 @@ from coordinator_replay.query.expired import expired_offsets
 from coordinator_replay.query.findings import findings_of
 from coordinator_replay.query.groups import group_at, group_names, groups_at
 from coordinator_replay.query.hold_ups import hold_ups
-from coordinator_replay.query.offsets import offsets_at, with_lag, write_reset_file
+from coordinator_replay.query.offsets import offsets_at, offsets_before_removal, with_lag, write_reset_file
 from coordinator_replay.query.owner import owners_at
 from coordinator_replay.query.partitions import topic_partitions
 from coordinator_replay.query.rebalances import rebalances_at, rebalances_of
-from coordinator_replay.query.removed import deleted_groups, just_before, latest_removals, removed_offsets
+from coordinator_replay.query.removed import deleted_groups, removed_offsets
 from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.query.timeline import member_intervals_of, timeline_of
@@ -178,26 +180,86 @@ def test_reset_file_has_no_offset_with_a_pending_commit_unless_asked_for(warehou
     assert [(one.partition, one.is_stable) for one in offsets] == [(0, False), (1, True)]
 
 
-def test_the_last_removals_are_those_of_one_moment(tmp_path: Path):
-    """Offsets of one topic expired, and later the group was deleted with the other two."""
+GONE = {"group_id": "gone", "ended_by": "GROUP_DELETED"}
+
+
+def before_removal(folder: Path, *topics: str, until: str | None = None, **asked: Any) -> dict[tuple[str, int], Any]:
+    rows = offsets_before_removal(
+        Tables(str(folder)), "gone", None if until is None else at(until), topics=topics, **asked
+    )
+    return {(row.topic, row.partition): row for row in rows}
+
+
+def test_removed_offsets_are_each_of_their_own_last_removal(tmp_path: Path):
+    """Offsets of one topic expired, one within the second of another, and later the group was deleted."""
     folder = write_small_warehouse(tmp_path)
-    gone = {"group_id": "gone", "ended_by": "GROUP_DELETED"}
+    late = at("02:06") + timedelta(milliseconds=800)
     write_rows(folder, "offset_history", [
-        offset("audit", 0, 1, "02:01", "02:04", **gone | {"ended_by": "EXPIRED"}),
-        offset("logs", 0, 2, "02:02", "02:06", **gone), offset("orders", 3, 3, "02:03", "02:06", **gone),
-        offset("moved", 0, 4, "02:03", "02:09", **gone | {"ended_by": "GROUP_MOVED"}),
+        offset("audit", 0, 1, "02:01", "02:04", **GONE | {"ended_by": "EXPIRED"}),
+        offset("logs", 0, 2, "02:02", "02:06", **GONE), offset("orders", 3, 3, "02:03", None, **GONE, valid_to=late),
+        offset("moved", 0, 4, "02:03", "02:09", **GONE | {"ended_by": "GROUP_MOVED"}),
+        offset("hole", 0, 5, "02:03", "02:09", **GONE | {"ended_by": "RECORDS_MISSING"}),
     ])  # fmt: skip
-    tables = Tables(str(folder))
+    found = before_removal(folder)
+    assert {key: (row.committed_offset, row.removed_at) for key, row in found.items()} == {
+        ("audit", 0): (1, at("02:04")), ("logs", 0): (2, at("02:06")), ("orders", 3): (3, late),
+    }  # fmt: skip
+    assert {row.is_committed_again for row in found.values()} == {False}
+    assert [*before_removal(folder, until="02:05")] == [*before_removal(folder, "audit")] == [("audit", 0)]
+    assert [*before_removal(folder, "orders:3")] == [("orders", 3)]
+    assert not before_removal(folder, until="02:03") and not before_removal(folder, "moved")
+    path = tmp_path / "reset.csv"
+    assert write_reset_file(found.values(), path).written == 3
+    assert path.read_text() == "audit,0,1\nlogs,0,2\norders,3,3\n"
 
-    def before(until: str | None, *topics: str) -> tuple[list[str], datetime | None]:
-        removed = removed_offsets(tables, "gone", None if until is None else at(until))
-        last = latest_removals(removed, topics)
-        return [removal.topic for removal in last], just_before(last)
 
-    millisecond = timedelta(milliseconds=1)
-    assert before(None) == (["logs", "orders"], at("02:06") - millisecond)
-    assert before("02:05") == before(None, "audit") == (["audit"], at("02:04") - millisecond)
-    assert before("02:03") == before(None, "moved") == ([], None)
+def test_the_offset_before_a_removal_is_the_last_even_in_the_same_millisecond(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "offset_history", [
+        offset("orders", 0, 10, "02:03", "02:05", group_id="gone", to_offset=20),
+        offset("orders", 0, 20, "02:05", "02:05", **GONE),
+        # After an election, clocks may differ: the later removal has the earlier time.
+        offset("logs", 0, 30, "02:08", "02:09", **GONE), offset("logs", 0, 90, "02:06", "02:07", **GONE),
+    ])  # fmt: skip
+    found = before_removal(folder)
+    assert {key: row.committed_offset for key, row in found.items()} == {("logs", 0): 90, ("orders", 0): 20}
+    assert all(row.is_exact and row.is_stable for row in found.values())
+
+
+def test_an_offset_that_was_committed_again_is_told_in_its_removed_value(tmp_path: Path):
+    folder, path = write_small_warehouse(tmp_path), tmp_path / "reset.csv"
+    write_rows(folder, "offset_history", [
+        offset("orders", 0, 1007, "02:01", "02:04", **GONE), offset("orders", 0, 1500, "02:05", group_id="gone"),
+        offset("orders", 1, 9, "02:01", "02:04", **GONE),
+    ])  # fmt: skip
+    answer = Warehouse(folder).offsets("gone", before_removal=True)
+    assert [(row.committed_offset, row.is_committed_again) for row in answer] == [(1007, True), (9, False)]
+    assert "At the end of the log, orders:0 had a committed offset again." in answer.notes
+    assert str(write_reset_file(answer, path)) == "orders:0 (has a committed offset again, or may have one)"
+    assert path.read_text() == "orders,1,9\n"
+    assert write_reset_file(answer, path, include_unproven=True).written == 2
+    assert write_reset_file(answer, path, include_live=True).written == 2
+    # Judged at the end of the log, because the file is for the group as it is now.
+    assert before_removal(folder, until="02:04:30")["orders", 0].is_committed_again
+
+
+def test_a_commit_that_was_pending_at_the_removal_makes_the_offset_unstable(tmp_path: Path):
+    """Partition 1 had a commit that its marker put in force after the removal; 2 had one that was over before."""
+    folder, mine = write_small_warehouse(tmp_path), {"group_id": "gone", "producer_id": 7, "is_transactional": True}
+    write_rows(folder, "offset_history", [offset("orders", n, 10 + n, "02:01", "02:05", **GONE) for n in range(3)])
+    write_rows(folder, "offset_history", [
+        offset("orders", 1, 70, "02:06", group_id="gone", is_transactional=True, record_offset=50),
+    ])  # fmt: skip
+    write_rows(folder, "pending_offsets", [
+        offset("orders", 0, 30, "02:03", "02:05", **mine, to_offset=60, pending_since=at("02:03")),
+        offset("orders", 2, 31, "02:03", "02:04", **mine, to_offset=40, pending_since=at("02:03")),
+    ])  # fmt: skip
+    found = before_removal(folder)
+    assert [row.is_stable for row in found.values()] == [False, False, True]
+    asked = before_removal(folder, require_stable=True)
+    assert [(row.committed_offset, row.producer_id) for row in asked.values()] == [(None, 7), (None, None), (12, None)]
+    notes = Warehouse(folder).offsets("gone", before_removal=True).notes
+    assert "A transactional commit of orders:0,1 was pending just before the removal, or may have been." in notes
 
 
 def test_nothing_to_reset_to_writes_no_file(warehouse: Tables, tmp_path: Path):
@@ -395,6 +457,20 @@ def test_history_refuses_a_partition_without_commits(tmp_path: Path):
     folder = write_small_warehouse(tmp_path)
     with pytest.raises(UsageError, match="orders"):
         Warehouse(folder).offset_history("payments", "orders:8,9")
+
+
+@pytest.mark.parametrize("asked", ["orders:0,77", "orders:99999999999", f"orders:0,{2**40}", f"orders:{10**40}"])
+def test_history_refuses_each_partition_without_commits(warehouse: Tables, folder: Path, asked: str):
+    with pytest.raises(UsageError, match=f"never committed an offset of orders-{re.split('[:,]', asked)[-1]}: it "):
+        Warehouse(folder).offset_history("payments", asked)
+
+
+def test_history_notes_a_partition_without_commits_in_the_time_range(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "offset_history", [offset("orders", 2, 7, "02:18"), offset("orders", 3, 8, "02:18")])
+    answer = Warehouse(folder).offset_history("payments", "orders:0,2,3", end=at("02:17"))
+    assert {row.partition for row in answer} == {0}
+    assert list(answer.notes) == ["No commit of orders:2,3 is among these commits."]
 
 
 def test_a_time_without_a_group_has_all_rebalances_in_progress_or_the_last_before(tmp_path: Path):

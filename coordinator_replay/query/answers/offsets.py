@@ -1,6 +1,7 @@
 """Answers about committed offsets: at a point in time, and their history."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -9,24 +10,34 @@ from coordinator_replay.errors import UsageError
 from coordinator_replay.query.answers.answered import Rows, nothing_note
 from coordinator_replay.query.basis import Basis, basis_at, basis_from
 from coordinator_replay.query.end_offsets import read_end_offsets
-from coordinator_replay.query.groups import check_group, groups_at
-from coordinator_replay.query.offset_changes import OffsetChange, created_again_note, offset_changes
+from coordinator_replay.query.groups import groups_at
+from coordinator_replay.query.offset_changes import (
+    OffsetChange,
+    created_again_note,
+    offset_changes,
+    partitions_without_note,
+)
 from coordinator_replay.query.offsets import (
     CommittedOffset,
+    committed_again_note,
     committed_topics,
+    is_asked,
     maybe_pending_note,
     negative_offsets_note,
     offsets_at,
+    offsets_before_removal,
     open_offsets_note,
     partitions_asked,
     pending_commits,
     pending_notes,
+    topics_asked,
+    unstable_removal_note,
     with_lag,
 )
 from coordinator_replay.query.removed import (
+    RemovedOffsets,
     before_removal_note,
-    just_before,
-    latest_removals,
+    last_removals,
     removal_notes,
     removed_offsets,
 )
@@ -53,18 +64,65 @@ def offsets(
         topics: only offsets of these topics, or of the partitions that are named with a topic. Empty for all topics.
         require_stable: show partitions with a pending transactional commit as unstable, without an offset.
         end_offsets: a file with the end offsets of partitions, to compute the lag.
-        before_removal: return the offsets of the millisecond before the last removal up to that time.
+        before_removal: return the offsets that were removed up to that time, just before the last removal of each.
 
     Raises:
         UsageError: ``before_removal`` is given and no removal is on record; or see ``offsets_at``.
     """
-    as_of = None
     if before_removal:
-        at, as_of = _before_removal(warehouse, group, at, _topics_asked(warehouse, group, topics))
+        return _before_removal(warehouse, group, at, topics, require_stable=require_stable, end_offsets=end_offsets)
     found, notes, late = _of_group(warehouse, group, at, topics, require_stable=require_stable, end_offsets=end_offsets)
     basis = basis_at(warehouse, at or END, group=group)
-    every = [as_of, *_offset_notes(warehouse, found, at), *notes, late]
+    every = [*_offset_notes(warehouse, found, at), *notes, late]
     return Rows(content=found, row_type=CommittedOffset, notes=every, basis=basis)
+
+
+def _before_removal(
+    warehouse: Tables,
+    group: str,
+    at: datetime | None,
+    topics: Sequence[str],
+    *,
+    require_stable: bool,
+    end_offsets: str | Path | None,
+) -> Rows[CommittedOffset]:
+    """Return the offsets of a group just before the last removal of each, see ``offsets``.
+
+    Raises:
+        UsageError: no removal is on record; or see ``offsets_before_removal``.
+    """
+    late = warehouse.check_moment(at)
+    found = offsets_before_removal(warehouse, group, at, topics=topics, require_stable=require_stable)
+    if not found:
+        of_topics = f" for {', '.join(topics)}" if topics else ""
+        until = "" if at is None else f" up to {moment_text(at)}"
+        raise UsageError(
+            f"no removal of an offset of group {group!r}{of_topics}{until} is on record: give the command without "
+            "--before-removal"
+        )
+    if end_offsets is not None:
+        found = with_lag(found, read_end_offsets(Path(end_offsets), at))
+    removals = _about(last_removals(warehouse, group, at), topics_asked(warehouse, group, topics))
+    notes = [
+        "Each offset is the one just before the last removal.",
+        *removal_notes(removals),
+        committed_again_note(found),
+        _unproven_note(found),
+        negative_offsets_note(found),
+        unstable_removal_note(found),
+        late,
+    ]
+    basis = basis_at(warehouse, at or END, group=group)
+    return Rows(content=found, row_type=CommittedOffset, notes=notes, basis=basis)
+
+
+def _about(removals: Sequence[RemovedOffsets], asked: Collection[tuple[str, tuple[int, ...]]]) -> list[RemovedOffsets]:
+    """Return removals with only those partitions that a question is about, see ``is_asked``."""
+    return [
+        replace(removal, partitions=partitions)
+        for removal in removals
+        if (partitions := [number for number in removal.partitions if is_asked(removal.topic, number, asked)])
+    ]
 
 
 def offsets_of_groups(
@@ -115,34 +173,11 @@ def _of_group(
         found = with_lag(found, read_end_offsets(Path(end_offsets), at))
     nothing = None if found else _no_offset_note(warehouse, group, topics, basis_at(warehouse, at or END, group=group))
     open_partitions = {(offset.topic, offset.partition) for offset in found if not offset.is_exact}
-    lost = removed_offsets(warehouse, group, at)
-    names = _topics_asked(warehouse, group, topics)
-    removed = removal_notes(lost, names, open_partitions)
-    before = None if found else before_removal_note(lost, names)
-    return found, [nothing, *removed, before, *pending_notes(pending, found, names)], late
-
-
-def _topics_asked(warehouse: Tables, group: str, topics: Sequence[str]) -> list[str]:
-    """Return the names of topics, given texts that may also name partitions."""
-    known = committed_topics(warehouse, group) if topics else ()
-    return [partitions_asked(text, known)[0] for text in topics]
-
-
-def _before_removal(warehouse: Tables, group: str, at: datetime | None, topics: Sequence[str]) -> tuple[datetime, str]:
-    """Return the last millisecond before the last removal of a group's offsets, with a note on what followed.
-
-    Raises:
-        UsageError: the tables don't know the group, or have no removal with a time.
-    """
-    check_group(warehouse, group)
-    removals = latest_removals(removed_offsets(warehouse, group, at), topics)
-    moment = just_before(removals)
-    if moment is None:
-        until = "" if at is None else f" up to {moment_text(at)}"
-        raise UsageError(
-            f"no removal of an offset of group {group!r}{until} is on record: give the command without --before-removal"
-        )
-    return moment, f"As of {moment_text(moment)}. Then: {'; '.join(map(str, removals))}."
+    asked = topics_asked(warehouse, group, topics)
+    lost = _about(removed_offsets(warehouse, group, at), asked)
+    removed = removal_notes(lost, open_partitions)
+    before = None if found else before_removal_note(lost)
+    return found, [nothing, *removed, before, *pending_notes(pending, found, asked)], late
 
 
 def _offset_notes(warehouse: Tables, offsets: Sequence[CommittedOffset], at: datetime | None) -> Sequence[str | None]:
@@ -199,6 +234,10 @@ def offset_history(
     return Rows(
         content=changes,
         row_type=OffsetChange,
-        notes=[created_again_note(changes), nothing_note(warehouse, "committed offset", changes, group)],
+        notes=[
+            created_again_note(changes),
+            partitions_without_note(changes, topic, partitions),
+            nothing_note(warehouse, "committed offset", changes, group),
+        ],
         basis=basis_from(warehouse, start, group=group),
     )
