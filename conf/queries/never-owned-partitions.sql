@@ -1,4 +1,5 @@
--- Partitions without an owner in a group that consumes their topic: without an owner at the end of the log, never owned, or without an owner on record. The number of partitions of a topic comes from the cluster metadata (audit --cluster-metadata).
+-- Partitions without an owner in a group that consumes their topic: without an owner at the end of the log, never owned, or without an owner on record. The number of partitions of a topic comes from the cluster metadata (audit --cluster-metadata). The column never_owned counts the partitions of the topic without an owner on record. If is_at_least is true, there may be more.
+-- param group text: only this group
 -- then sql --query slow-topic-changes shows how long groups took to notice new partitions.
 WITH proven AS (
     SELECT group_id, bool_and(coalesce(is_exact AND is_state_exact, false)) AS is_whole,
@@ -16,13 +17,20 @@ consumed AS (
     SELECT group_id, topic FROM partition_ownership JOIN (SELECT DISTINCT group_id FROM alive) USING (group_id)
     WHERE cluster = $cluster AND topic IS NOT NULL AND to_offset IS NULL
 ),
-known AS (SELECT topic, max(partition_count) AS partitions FROM topics WHERE cluster = $cluster GROUP BY topic),
+known AS (
+    -- A deleted topic has no partitions.
+    SELECT topic, CASE WHEN bool_and(removed_at IS NOT NULL) THEN 0
+                       ELSE max(CASE WHEN removed_at IS NULL THEN partition_count END) END AS partitions
+    FROM topics WHERE cluster = $cluster GROUP BY topic
+),
 owned AS (
     SELECT group_id, topic, partition, bool_or(to_offset IS NULL) AS is_owned, max(owned_to) AS last_owned_at
     FROM partition_ownership WHERE cluster = $cluster GROUP BY ALL
 ),
 counted AS (
-    SELECT group_id, topic, max(coalesce(partitions, partition::BIGINT + 1, 0)) AS partitions, count(partition) AS seen
+    SELECT group_id, topic, max(coalesce(partitions, partition::BIGINT + 1, 0)) AS partitions, count(partition) AS seen,
+           count(CASE WHEN partition < coalesce(partitions, partition::BIGINT + 1) THEN 1 END) AS seen_below,
+           bool_or(partitions IS NULL) AS is_at_least
     FROM consumed LEFT JOIN known USING (topic) LEFT JOIN owned USING (group_id, topic)
     GROUP BY ALL
 ),
@@ -35,8 +43,8 @@ expected AS (
 SELECT group_id, topic, expected.partition,
        CASE WHEN is_owned IS NULL AND is_whole THEN 'never owned'
             WHEN is_owned IS NULL OR NOT is_now THEN 'no owner on record' ELSE 'not owned now' END AS what,
-       last_owned_at
-FROM expected JOIN proven USING (group_id) LEFT JOIN owned USING (group_id, topic, partition)
-WHERE NOT coalesce(is_owned, false)
+       last_owned_at, partitions - seen_below AS never_owned, is_at_least
+FROM expected JOIN proven USING (group_id) JOIN counted USING (group_id, topic) LEFT JOIN owned USING (group_id, topic, partition)
+WHERE NOT coalesce(is_owned, false) AND ($group IS NULL OR group_id = $group)
 ORDER BY what, group_id, topic, expected.partition
 LIMIT 500

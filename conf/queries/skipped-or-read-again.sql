@@ -1,17 +1,15 @@
--- Did a consumer skip records, or read them again? Committed offsets that went far ahead at once, or back, the furthest first. Commits do not show whether the records in between were read.
+-- Did a consumer skip records, or read them again? Committed offsets that went far ahead at once, or back, the furthest first. Commits do not show whether the records in between were read. Offsets that begin anew because the topic was created again come last.
 -- param group text: only this group
 -- param from time: commits from this time on
 -- param ahead number = 1000: offsets from which a step ahead counts
 -- param threshold number = 1: offsets from which a step back counts
 -- then offsets GROUP --history TOPIC shows the commits around a step. sql --query jumps-ahead and sql --query rewinds show more about each.
-SELECT * FROM (
-    SELECT group_id, topic, partition, "at", previous_offset, committed_offset, what, owner_member_id FROM {rewinds}
-    WHERE coalesce("at" >= $from, true)
+SELECT group_id, topic, partition, "at", previous_offset, committed_offset, what, owner_member_id FROM (
+    SELECT group_id, topic, partition, "at", previous_offset, committed_offset, delta, what, owner_member_id FROM {rewinds}
     UNION ALL
-    SELECT group_id, topic, partition, "at", previous_offset, committed_offset,
+    SELECT group_id, topic, partition, "at", previous_offset, committed_offset, delta,
            'far ahead' || CASE WHEN lost_by IS NULL THEN '' ELSE ', the offset before was lost: ' || lost_by END AS what, owner_member_id
-    FROM {jumps-ahead}
-    WHERE delta >= $ahead
+    FROM {jumps-ahead threshold=ahead}
 )
-ORDER BY abs(committed_offset::HUGEINT - previous_offset) DESC, "at", group_id, topic, partition
+ORDER BY delta DESC NULLS LAST, "at", group_id, topic, partition
 LIMIT 200

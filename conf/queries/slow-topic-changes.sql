@@ -25,8 +25,7 @@ changes AS (
     FROM said GROUP BY rebalance_id
 ),
 never AS (
-    SELECT group_id, topic, count(*) AS partitions FROM {never-owned-partitions}
-    WHERE what = 'never owned' AND ($group IS NULL OR group_id = $group) GROUP BY ALL
+    SELECT DISTINCT group_id, topic, never_owned, is_at_least FROM {never-owned-partitions} WHERE what = 'never owned'
 )
 SELECT group_id, topic_change, "at", metadata_delay_ms, partitions_added, duration_ms, duration_ms_max, confidence, evidence, is_exact
 FROM (
@@ -34,7 +33,7 @@ FROM (
            confidence, evidence, is_exact, false AS is_never
     FROM wanted LEFT JOIN changes USING (rebalance_id)
     UNION ALL
-    SELECT group_id, topic || ' never owned, partitions: ' || partitions, NULL, NULL, NULL, NULL, NULL, NULL, NULL, true, true FROM never
+    SELECT group_id, topic || ' never owned, partitions: ' || CASE WHEN is_at_least THEN 'at least ' ELSE '' END || never_owned, NULL, NULL, NULL, NULL, NULL, NULL, NULL, true, true FROM never
 )
 ORDER BY is_never DESC, metadata_delay_ms DESC NULLS LAST, "at", group_id, topic_change
 LIMIT 50

@@ -12,8 +12,12 @@ A file begins with comments: what the query answers, then a line for each parame
 ``$group`` in the statement is the value of the parameter ``group``. If the user gives no value and the file names no
 default, it is null. ``$cluster`` is the cluster of the question and needs no line. Types are text, number and time. The
 line ``note`` says how to read the rows, and what they lack. It is shown with every answer. The line ``then`` names the
-command to type next. ``{never-owned-partitions}`` in the statement stands for the statement of
-that saved query, as a subquery.
+command to type next.
+
+``{never-owned-partitions}`` in the statement stands for all rows of that saved query, as a subquery: its statement
+without the ``ORDER BY`` and ``LIMIT`` at its end. So the query's file writes them last, on lines of their own. Both
+queries share parameters that have the same name. ``{jumps-ahead threshold=ahead}`` gives the parameter ``threshold`` of
+that query the value of ``$ahead``.
 """
 
 import itertools
@@ -36,8 +40,12 @@ _PARAMETER = re.compile(
 )
 _NOTE = "note "
 _THEN = "then "
-_OTHER_QUERY = re.compile(r"\{([a-z]+(?:-[a-z]+)*)\}")
-"""The place of another saved query in a statement."""
+_OTHER_QUERY = re.compile(r"\{(?P<name>[a-z]+(?:-[a-z]+)*)(?P<renamed>(?: [a-z_]+=[a-z_]+)*)\}")
+"""The place of another saved query in a statement, with other names for that query's parameters."""
+_ORDER_AND_LIMIT = re.compile(r"(?:\nORDER BY [^\n]+(?:\n [^\n]+)*)?(?:\nLIMIT [^\n]+)?\Z")
+"""The end of a statement that a query in another one goes without."""
+_USED = re.compile(r"\$([a-z_]+)")
+"""A parameter in a statement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,9 +150,22 @@ def _read(path: Path) -> SavedQuery:
         then=_marked(head, _THEN),
         parameters=tuple(Parameter(**match.groupdict()) for match in _PARAMETER.finditer(text)),
         sql=_OTHER_QUERY.sub(
-            lambda match: f"(\n{_read(path.with_stem(match[1])).sql}\n)", "\n".join(lines[len(head) :]).strip()
+            lambda match: f"(\n{_all_rows(_read(path.with_stem(match['name'])).sql, match['renamed'])}\n)",
+            "\n".join(lines[len(head) :]).strip(),
         ),
     )
+
+
+def _all_rows(sql: str, renamed: str) -> str:
+    """Return the statement of a saved query as it stands in another one.
+
+    Args:
+        sql: the statement.
+        renamed: ``name=other`` for each parameter that has another name in the outer query, separated by blanks.
+    """
+    names = dict(pair.split("=") for pair in renamed.split())
+    # The outer query filters and counts, so rows must not be cut before.
+    return _USED.sub(lambda match: f"${names.get(match[1], match[1])}", _ORDER_AND_LIMIT.sub("", sql))
 
 
 def _marked(head: Sequence[str], mark: str) -> str:

@@ -102,8 +102,11 @@ def test_rewinds(troubled: Tables):
 OTHER_TOPIC = "no rewind: the topic has another id, so it was created again"
 
 
+EITHER = "rewound, or the topic was created again in between"
+
+
 def test_offsets_of_a_topic_that_was_created_again_are_listed_and_no_rewind(tmp_path: Path):
-    """The topic id of a commit without one is not known, so the last known one counts."""
+    """Two commits with ids tell topics apart. A commit without one may belong to either topic."""
     folder = write_small_warehouse(tmp_path)
 
     def committed(topic: str, place: int, value: int, topic_id: str | None, **columns: Any) -> dict[str, Any]:
@@ -112,7 +115,17 @@ def test_offsets_of_a_topic_that_was_created_again_are_listed_and_no_rewind(tmp_
     write_rows(folder, "offset_history", [
         committed("again", 1, 900, "A" * 22), committed("again", 2, 5, "B" * 22),
         committed("late", 1, 900, "A" * 22), committed("late", 2, 901, None, previous_offset=900),
-        committed("late", 3, 4, "B" * 22),
+        committed("late", 3, 4, "B" * 22, replaced_offset=901),
+        # 500 may be the new topic's already, of an old client.
+        committed("old client", 1, 900, "A" * 22), committed("old client", 2, 500, None, previous_offset=900),
+        committed("old client", 3, 20, "B" * 22, replaced_offset=500),
+        # Ids never come back, so the commit in the middle is of the same topic.
+        committed("same", 1, 900, "A" * 22), committed("same", 2, 901, None, previous_offset=900),
+        committed("same", 3, 30, "A" * 22, replaced_offset=901),
+        committed("first id", 1, 900, None), committed("first id", 2, 40, "A" * 22, replaced_offset=900),
+        # The offset before was lost, so nothing was set back.
+        committed("lost", 1, 900, "A" * 22), committed("lost", 2, 901, None, previous_offset=900, ended_by="EXPIRED"),
+        committed("lost", 3, 50, "B" * 22),
         committed("ahead", 1, 7, "A" * 22), committed("ahead", 2, 70, "B" * 22),
         committed("back", 1, 900, "A" * 22), committed("back", 2, 800, "A" * 22, previous_offset=900),
         committed("dated", 1, 900, None), committed("dated", 3, 800, None, previous_offset=900),
@@ -122,15 +135,19 @@ def test_offsets_of_a_topic_that_was_created_again_are_listed_and_no_rewind(tmp_
         folder, "topics", [{"cluster": "default", "topic": "dated", "topic_id": "C" * 22, "created_at": at("02:02")}]
     )
     found = {
-        one["topic"]: (one["previous_offset"], one["committed_offset"], one["delta"], one["what"])
+        (one["topic"], one["previous_offset"], one["committed_offset"], one["delta"], one["what"])
         for one in answers(Tables(str(folder)), "rewinds")
         if one["group_id"] == "g"
     }
     assert found == {
-        "back": (900, 800, 100, "rewound"),
-        "dated": (900, 800, 100, "the topic was created again in between"),
-        "again": (900, 5, None, OTHER_TOPIC),
-        "late": (901, 4, None, OTHER_TOPIC),
+        ("back", 900, 800, 100, "rewound"),
+        ("dated", 900, 800, 100, "the topic was created again in between"),
+        ("again", 900, 5, None, OTHER_TOPIC),
+        ("late", 901, 4, 897, EITHER),
+        ("old client", 900, 500, 400, EITHER),
+        ("old client", 500, 20, 480, EITHER),
+        ("same", 901, 30, 871, "rewound"),
+        ("first id", 900, 40, 860, EITHER),
     }
 
 
@@ -151,10 +168,74 @@ def test_one_query_has_what_was_skipped_and_what_was_read_again(tmp_path: Path):
     assert [row[1] for row in rows] == ["far", "near"]
 
 
-def test_a_query_that_stands_for_a_table_in_another_is_written_once():
-    inner = saved_query("rewinds").sql
-    assert inner in saved_query("skipped-or-read-again").sql
-    assert not [name for name, query in saved_queries().items() if re.search(r"\{[a-z-]+\}", query.sql)]
+def steps(topic: str, *values: int, first: str = "02:02", **columns: Any) -> list[dict[str, Any]]:
+    """Return commits of a partition of group ``g``, one a second from a time on."""
+    about = {"group_id": "g", **columns}
+    return [
+        offset(topic, 0, value, f"{first}:{place:02}", from_offset=place, previous_offset=before, **about)
+        for place, (before, value) in enumerate(zip((None, *values), values, strict=False))
+    ]
+
+
+def test_a_query_in_another_is_not_cut_before_the_other_filters(tmp_path: Path):
+    """The small step back at 02:09 comes after 210 larger ones, and 12 jumps ahead after 60 larger ones."""
+    rows = [row for place in range(210) for row in steps(f"far-{place:03}", 1000, 10)]
+    rows += [row for place in range(60) for row in steps(f"jump-{place:02}", 0, 90_000)]
+    rows += steps("late", 200, 100, first="02:09")
+    rows += [row for place in range(12) for row in steps(f"late-{place:02}", 0, 2000, first="02:09")]
+    tables = Tables(str(write_small_warehouse(tmp_path, offset_history=rows)))
+    _, found = run_saved_query(tables, "skipped-or-read-again", {"from": "02:08"})
+    assert [(row[1], row[6]) for row in found] == [
+        *((f"late-{place:02}", "far ahead") for place in range(12)),
+        ("late", "rewound"),
+    ]
+    _, found = run_saved_query(tables, "rewinds", {"from": "02:08"})
+    assert [row[1] for row in found] == ["late"]
+    _, found = run_saved_query(tables, "skipped-or-read-again", {"threshold": "1000000"})
+    assert len(found) == 72, "the threshold is of steps back alone"
+
+
+def test_offsets_that_begin_anew_are_not_among_the_furthest_steps(tmp_path: Path):
+    rows = [*steps("back", 50, 20), *steps("again", 10**9, topic_id="A" * 22)]
+    rows.append(offset("again", 0, 5, "02:03", group_id="g", from_offset=90, topic_id="B" * 22))
+    found = answers(Tables(str(write_small_warehouse(tmp_path, offset_history=rows))), "skipped-or-read-again")
+    assert [(row["topic"], row["what"]) for row in found] == [("back", "rewound"), ("again", OTHER_TOPIC)]
+
+
+NESTED = [
+    (path.stem, match["name"], dict(pair.split("=") for pair in match["renamed"].split()))
+    for path in sorted(queries_folder().glob("*.sql"))
+    for match in saved._OTHER_QUERY.finditer(path.read_text(encoding="utf-8"))
+]
+
+
+def test_each_query_in_another_is_known():
+    assert {inner for _, inner, _ in NESTED} == {"rewinds", "jumps-ahead", "never-owned-partitions"}
+    assert not [name for name, query in saved_queries().items() if re.search(r"\{[a-z-]+", query.sql)]
+
+
+@pytest.mark.parametrize(("outer", "inner", "renamed"), NESTED)
+def test_a_query_in_another_stands_there_whole(outer: str, inner: str, renamed: dict[str, str]):
+    rows = saved_query(inner).sql.rpartition("\nORDER BY ")[0]
+    for name, other in renamed.items():
+        rows = rows.replace(f"${name}", f"${other}")
+    assert f"(\n{rows}\n)" in saved_query(outer).sql
+    tree = sqlglot.parse_one(rows, dialect="duckdb")
+    assert tree.args.get("limit") is None
+    assert tree.args.get("order") is None
+
+
+@pytest.mark.parametrize("outer", sorted({outer for outer, _, _ in NESTED}))
+def test_a_parameter_of_a_query_and_of_those_in_it_has_one_meaning(outer: str):
+    meanings: dict[str, set[str]] = {}
+    for _, inner, renamed in (nested for nested in NESTED if nested[0] == outer):
+        assert renamed.keys() <= {parameter.name for parameter in saved_query(inner).parameters}
+        for parameter in saved_query(inner).parameters:
+            name = renamed.get(parameter.name, parameter.name)
+            meanings.setdefault(name, set()).add(f"{parameter.type}={parameter.default}: {parameter.about}")
+            declared = saved_query(outer).parameter(name)
+            assert (declared.type, declared.default) == (parameter.type, parameter.default)
+    assert {name: about for name, about in meanings.items() if len(about) > 1} == {}
 
 
 def fact(kind: str, *names: str, **fields: Any) -> dict[str, Any]:
@@ -207,6 +288,47 @@ def test_partitions_never_owned_come_first_among_slow_topic_changes(tmp_path: Pa
     ]
     _, others = run_saved_query(tables, "slow-topic-changes", {"group": "payments"})
     assert all(row[0] == "payments" for row in others)
+
+
+def consuming(group: str, topic: str, *partitions: int) -> dict[str, list[dict[str, Any]]]:
+    """Return rows of a whole group with a member that owns partitions of a topic, by table."""
+    name, own = f"{group}-1", {"topic": topic, "topic_id": None, "group_id": group}
+    return {
+        "group_timeline": [event(group, 0, "02:02", "GROUP_CREATED", ">Stable", member_count=1, epoch=1)],
+        "member_timeline": [member(group, name, "02:02", None, 7, subscribed_topics=[topic])],
+        "partition_ownership": [owned(partition, name, "02:02", **own) for partition in partitions],
+    }
+
+
+def topic(name: str, partitions: int | None, number: int = 0, **columns: Any) -> dict[str, Any]:
+    about = {"cluster": "default", "topic": name, "topic_id": f"{name}-{number}"}
+    return about | {"partition_count": partitions, **columns}
+
+
+def test_partitions_never_owned_are_counted_beyond_those_that_are_listed(tmp_path: Path):
+    groups = [
+        consuming("a-big", "big", 0), consuming("z-small", "small", 0), consuming("unnamed", "no-metadata", 1, 4),
+        # Created again with fewer partitions than it had, and deleted.
+        consuming("fewer", "again", 0), consuming("deleted", "gone", 0),
+    ]  # fmt: skip
+    rows = {name: [row for group in groups for row in group[name]] for name in groups[0]}
+    topics = [
+        topic("big", 700), topic("small", 3), topic("gone", 9, removed_at=at("02:05")),
+        topic("again", 40, removed_at=at("02:05")), topic("again", 2, 1),
+    ]  # fmt: skip
+    tables = Tables(str(write_small_warehouse(tmp_path, **rows, topics=topics)))
+    found = {(one["group_id"], one["topic_change"], one["is_exact"]) for one in answers(tables, "slow-topic-changes")}
+    assert found == {
+        ("a-big", "big never owned, partitions: 699", True),
+        ("z-small", "small never owned, partitions: 2", True),
+        ("unnamed", "no-metadata never owned, partitions: at least 3", True),
+        ("fewer", "again never owned, partitions: 1", True),
+    }
+    _, rows_of_one = run_saved_query(tables, "slow-topic-changes", {"group": "z-small"})
+    assert [row[:2] for row in rows_of_one] == [("z-small", "small never owned, partitions: 2")]
+    names, rows_of_one = run_saved_query(tables, "never-owned-partitions", {"group": "z-small"})
+    assert [dict(zip(names, row, strict=True))["partition"] for row in rows_of_one] == [1, 2]
+    assert {row[5:] for row in rows_of_one} == {(2, False)}
 
 
 def test_flapping_groups_say_how_long_it_took_who_came_and_went_and_what_failed(tmp_path: Path):
