@@ -50,7 +50,7 @@ QUESTIONS = {
     28: (LIFE, "impact --from 08:33:20 --to 08:33:40", r"3 of 9 groups concerned"),
     29: (LIFE, "diff --from 2026-11-21T08:33 --to 2026-11-21T08:33:40", r"shop-eos +group +added +1 +Stable"),
     30: (LIFE, "findings --new", r"shop\.kept-0 rewound from 4 to 1"),
-    31: (LIFE, "sql --query classic-protocol-groups", r"shop-billing\b[\s\S]*obstacle none on record"),
+    31: (LIFE, "sql --query classic-protocol-groups", r"shop-billing\b[\s\S]*obstacle .none on record"),
     32: (LIFE, "describe shop-share --at 2026-11-21T08:34:26", r"\bsh-2\b"),
     33: (LIFE, "describe shop-streams --at 2026-11-21T08:34:02.280", r"\bst-2\b"),
     34: (LIFE, "sql --query log-partition-growth", r"shop-wide\b"),
