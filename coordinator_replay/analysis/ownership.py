@@ -634,7 +634,7 @@ def _owned(member: Member | None) -> Assignment:
 
 
 def _is_same_owner(before: OpenOwnership, after: OpenOwnership) -> bool:
-    """Return whether two ownerships are of the same member.
+    """Return whether two ownerships have the same member.
 
     A static member may have a new member id.
     """

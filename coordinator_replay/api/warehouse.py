@@ -486,7 +486,7 @@ class Warehouse:
     ) -> Answer[Finding]:
         """Return findings that an operator should look at, the most severe first.
 
-        Of findings of one severity, the last seen comes first.
+        Findings of the same severity are sorted by the time they were last seen, the latest first.
 
         Args:
             severity: only findings of this severity (``error``, ``warning``, ``info``) or a more severe one.

@@ -206,7 +206,7 @@ def columns_for(row_type: type, asked: Collection[str] = ()) -> list[AnswerColum
 
 
 def with_group(columns: Iterable[AnswerColumn]) -> list[AnswerColumn]:
-    """Return the columns of an answer about several groups, of which the group is a main column."""
+    """Return the columns of an answer about several groups. The group has the rank of a main column."""
     return [replace(column, rank=1) if column.name == "group_id" else column for column in columns]
 
 

@@ -202,7 +202,7 @@ def _full_times(zone: tzinfo) -> _Times:
 def _short_times(columns: Sequence[Sequence[Cell]], zone: tzinfo) -> list[_Times]:
     """Return the short forms that a table's times may have, the more exact form first.
 
-    In each form, different times of a column stay different. If the offset from UTC changes within the table, times are
+    Different times of a column stay different in each form. If the offset from UTC changes within the table, times are
     shown in full, with their offset.
     """
     times = [{cell for cell in column if isinstance(cell, datetime)} for column in columns]

@@ -83,7 +83,7 @@ def _asked(subscription: Subscription) -> tuple[frozenset[str] | None, str | Non
 def _metadata(subscription: Subscription) -> tuple[Any, ...]:
     """Return the parts of a subscription that are not topics or partitions.
 
-    Of each protocol's blob, only the version counts.
+    Only the version of each protocol's blob counts.
     """
     versions = [(protocol.name, (protocol.fields or {}).get("version")) for protocol in subscription.protocols]
     return subscription._replace(topics=None, regex=None, protocols=()), versions

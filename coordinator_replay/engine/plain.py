@@ -141,7 +141,7 @@ def _mapping(key: Any, item: Any) -> Form:
 
 
 def _sequence(made: Callable[[list[Any]], Any], forms: list[Form], defaults: Sequence[Any] = ()) -> Form:
-    """Return the form of a sequence whose items have different types.
+    """Return the form of a sequence with items of different types.
 
     Args:
         made: function that makes the object from the list of its items.

@@ -16,7 +16,7 @@ from coordinator_replay.log.reading import read_file
 def missing_before_files(files: Sequence[DumpFile]) -> list[int]:
     """Return how many offsets are missing before each file of a dump, counted from offset 0.
 
-    Records are read but not decoded. Of the last file of a log partition, only the first records are read.
+    Records are read but not decoded. Only the first records of a log partition's last file are read.
 
     Args:
         files: the files of a dump; files of the same log partition must not overlap.

@@ -88,7 +88,7 @@ class GroupGuard:
 def _where(traceback: TracebackType | None) -> str:
     """Return the innermost call of this package in a traceback, as module and function.
 
-    Return an empty text if no call is of this package.
+    Return an empty text if no call comes from this package.
     """
     place = ""
     while traceback is not None:

@@ -491,7 +491,7 @@ def _named(offsets: Sequence[CommittedOffset]) -> str:
 
 
 def maybe_pending_note(warehouse: Tables, offsets: Iterable[CommittedOffset], at: datetime | None) -> str | None:
-    """Return a note on partitions of which the log does not show whether a transactional commit was pending.
+    """Return a note on partitions that may have had a pending transactional commit, as far as the log shows.
 
     Return None if there are no such partitions.
     """
@@ -592,8 +592,12 @@ def offsets_before_removal(
         replace(row_of(CommittedOffset, values), removed_at=removed_at, removed_by=removed_by, **(commit or {}))
         for *values, removed_at, removed_by, _, commit in rows
     ]
+    waiting = {
+        (offset.topic, offset.partition)
+        for offset, (*_, is_later, commit) in zip(offsets, rows, strict=True)
+        if is_later or commit
+    }
     offsets = _of_asked(offsets, asked)
-    waiting = {(row[1], row[3]) for row in rows if row[-2] or row[-1]}
     now = offsets_at(warehouse, group) if offsets else []
     # A row without an offset stands for a partition of which the log does not show whether it has an offset.
     again = {(offset.topic, offset.partition): True if offset.committed_offset is not None else None for offset in now}
@@ -647,7 +651,7 @@ def is_asked(topic: str, partition: int, asked: Collection[tuple[str, tuple[int,
 def _of_asked(
     offsets: Sequence[CommittedOffset], asked: Collection[tuple[str, tuple[int, ...]]]
 ) -> list[CommittedOffset]:
-    """Return those offsets that a question is about, see ``is_asked``."""
+    """Return the offsets that a question is about, see ``is_asked``."""
     return [offset for offset in offsets if is_asked(offset.topic, offset.partition, asked)]
 
 

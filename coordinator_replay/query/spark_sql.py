@@ -115,7 +115,7 @@ def _named(node: exp.Anonymous) -> exp.Expr:
 def _part(node: exp.Expr) -> exp.Expr:
     """Replace a slice of a list by Spark's function ``slice``.
 
-    In the slice, positions count from one, and both ends are included. Spark's function takes the begin and the length.
+    Positions in the slice count from one, and both ends are included. Spark's function takes the begin and the length.
     """
     (bounds,) = node.expressions
     if not isinstance(bounds, exp.Slice):

@@ -34,7 +34,7 @@ class Pause(NamedTuple):
 class Pauses:
     """A recorder of the partitions that each client works on, and of the pauses of partitions.
 
-    In a pause, no client works on the partition.
+    No client works on the partition during a pause.
 
     Args:
         start_ms: the part of a pause before this time does not count.

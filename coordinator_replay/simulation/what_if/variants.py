@@ -37,7 +37,7 @@ def drawn_course(life: Life, draw: Random) -> Life:
     """Return a life whose open facts are drawn at random.
 
     It is open how dynamic members departed, and when and how static members departed. For clients that came in a join
-    phase, it is also open when they came. In half of the courses they come together, in the others at random times.
+    phase, it is also open when they came. They come together in half of the courses, and at random times in the others.
 
     Args:
         life: the likeliest course.

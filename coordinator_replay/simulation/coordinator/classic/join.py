@@ -159,7 +159,7 @@ class Join:
     def _answer_replaced(self, member_id: str, old_leader: str | None) -> None:
         """Answer a static member that returned, without a rebalance.
 
-        Before version 9 the answer names the leader's old member id, even to the leader itself. So a leader that
+        In versions below 9, the answer names the leader's old member id, even to the leader itself. So a leader that
         returned does not compute an assignment.
         """
         live = self.live

@@ -14,7 +14,7 @@ Partitions = HashOrder[int, None]
 class MemberTarget:
     """The partitions of a member.
 
-    Before the first change, the tables of the member's last target are copied.
+    The tables of the member's last target are copied before the first change.
 
     Attributes:
         target: the member's last target, in the order of Kafka's tables.
