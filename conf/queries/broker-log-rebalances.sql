@@ -1,4 +1,4 @@
--- Rebalances with lines in the brokers' logs (audit --broker-log): when each began, how long it took with its join phase, and all reasons in order, including those that clients gave. The last columns have the cause that the records alone show.
+-- Rebalances with lines in the brokers' logs (audit --broker-log): when each began, how long it took with its join phase, and all reasons in order, including the clients' reasons. The last columns have the cause that the records alone show.
 -- param group text: only this group
 -- param from time: rebalances that ended at this time or later
 SELECT group_id, epoch, started_at, duration_ms, cause, reasons, client_reasons, attempts, confidence, group_type,

@@ -1,4 +1,4 @@
--- Causes of rebalances that are new, or at least twice or at most half as frequent, in the last seven days of the log as in the seven days before, by group. Groups with missing records in these times are left out.
+-- Causes of rebalances, by group, that are new or have become at least twice or at most half as frequent. The query compares the last seven days of the log with the seven days before. Groups with missing records in these times are left out.
 WITH ends AS (
     SELECT max(coalesce(started_at, completed_at)) AS at,
            min(coalesce(started_at, completed_at)) < max(coalesce(started_at, completed_at)) - INTERVAL 7 DAY AS is_long

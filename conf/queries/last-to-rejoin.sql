@@ -1,4 +1,4 @@
--- Who is most often last to rejoin, by client (static members by group.instance.id)? In KIP-848 groups, records show the members that others waited for. In classic groups, it is the owner of the last commit before the join phase ended. Clients commit before they rejoin, so this member was likely the last, but no record proves it. If is_at_least is true, there may be more.
+-- Who is most often last to rejoin, by client (static members by group.instance.id)? Records of a KIP-848 group show the members that others waited for. For a classic group, the query takes the owner of the last commit before the join phase ended. Clients commit before they rejoin, so this member was likely the last, but no record proves it. If is_at_least is true, there may be more.
 -- note behind_ms_total counts a wait once that several rebalances share.
 -- param group text: only this group
 -- param from time: rebalances that ended at this time or later

@@ -1,4 +1,4 @@
--- Offsets that were set or moved back while the log proves that the group had no members: by a reset with a tool, by a restore, or by a consumer that uses assign(). If is_at_least is true, there may be more partitions.
+-- Offsets that were set or moved back while the log proves that the group had no members. A reset with a tool, a restore, or a consumer that uses assign() does this. If is_at_least is true, there may be more partitions.
 -- param group text: only this group
 WITH life AS (
     SELECT group_id, min(log_timestamp) FILTER (member_count > 0) AS first_member, bool_or(member_count > 0) AS has_members,

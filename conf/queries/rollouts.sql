@@ -1,4 +1,4 @@
--- Rollouts (restarts of a group's members that follow each other) with their costs, the most expensive first. In a restart, a member leaves, and a member with the same group.instance.id or client id joins. If members come back with new client ids, their restarts count only if all members were replaced. If is_at_least is true, the true cost may be higher.
+-- Rollouts (restarts of a group's members that follow each other) with their costs, the most expensive first. A restart means that a member leaves, and a member with the same group.instance.id or client id joins. If members come back with new client ids, their restarts count only if all members were replaced. If is_at_least is true, the true cost may be higher.
 -- param group text: only this group
 -- param from time: rollouts that ended at this time or later
 -- param to time: rollouts that began before this time

@@ -1,5 +1,5 @@
 -- Which session timeouts and rebalance timeouts do the members use, at the end of the log? A row has the number of members and groups with the same timeouts, and the first three groups. If is_exact is false, records are missing: the timeouts and numbers may be wrong.
--- note set_by: the members send session.timeout.ms themselves (classic protocol), or it is a setting that no record has: group.consumer.session.timeout.ms on the brokers or consumer.session.timeout.ms of the group (share and streams groups likewise). Members of share groups have no rebalance timeout.
+-- note If set_by is members, the members send session.timeout.ms themselves (classic protocol). If set_by is brokers or group, the timeout is a setting that no record has. It is group.consumer.session.timeout.ms on the brokers or consumer.session.timeout.ms of the group (share and streams groups likewise). Members of share groups have no rebalance timeout.
 -- then describe GROUP --wide shows the timeouts of each member.
 WITH members AS (
     SELECT group_id, group_type, session_timeout_ms, rebalance_timeout_ms, coalesce(is_exact, false) AS is_exact,

@@ -30,7 +30,7 @@ coordinator-replay simulate incident.jsonl --out simulated
 coordinator-replay audit simulated/segments --topics simulated/topics.csv --warehouse build/simulated
 ```
 
-`examples/scripts/` has ten short scripts, each explained. In Python, use the class
+`examples/scripts/` has ten short scripts, each explained. The Python class for this is
 `coordinator_replay.simulation.coordinator.Coordinator`. Its methods `handle(request, at_ms)` and `advance(to_ms)`
 return the batches that were written and the responses that were sent.
 `coordinator_replay.simulation.door.simulate(lines, print)` runs a whole script.
@@ -40,7 +40,7 @@ TRUTH = """\
 ## Why it did what it did
 
 `--truth FILE` writes the cause of each action of the coordinator, as JSON lines. The option changes no response and no
-record. So you can compare the true causes with those that an audit infers from the records alone.
+record. So you can compare the true causes with the causes that an audit infers from the records alone.
 
 ```sh
 coordinator-replay simulate incident.jsonl --out simulated --truth truth.jsonl
@@ -120,18 +120,18 @@ If you audit a simulated log, the tables agree with the answers of the coordinat
 exceptions, and the records of a real broker have the same exceptions:
 
 - From JoinGroup to the leader's SyncGroup, a classic group changes in memory only. The tables show the state of the
-  group in its last record. Before its first record, they do not show the group.
+  group in its last record. They do not show the group before its first record.
 - The leader of a classic group sends the assignment as bytes. The tables show it as partitions only if it is a
   ConsumerProtocolAssignment and the group's protocol type is `consumer`.
 - After a topic is deleted, the coordinator no longer describes its partitions as assigned. The tables still show them.
 - The tables do not show the assignor that a consumer group uses if its members name none, or if two assignors have the
   same number of members. The coordinator then uses the first of `group.consumer.assignors`, or breaks the tie by the
   order of a hash table.
-- If a client sends a JoinGroup with a member id to an Empty consumer or streams group, Kafka refuses the request, but
-  also removes the group from memory until the log partition is loaded again. Kafka writes no tombstone, so the tables
-  still have the group. The next member begins a new group with the same name, at the first generation or epoch. (See
-  `classicGroupJoinToClassicGroup` of `GroupMetadataManager` in Kafka 4.3.1: `maybeDeleteEmptyConsumerGroup` removes
-  the group. Then `getOrMaybeCreateClassicGroup` finds no group and fails, and the tombstones are lost.)
+- If a client sends a JoinGroup with a member id to an Empty consumer or streams group, Kafka refuses the request. But
+  it also removes the group from memory until the log partition is loaded again. Kafka writes no tombstone, so the
+  tables still have the group. The next member begins a new group with the same name, at the first generation or epoch.
+  (See `classicGroupJoinToClassicGroup` of `GroupMetadataManager` in Kafka 4.3.1: `maybeDeleteEmptyConsumerGroup`
+  removes the group. Then `getOrMaybeCreateClassicGroup` finds no group and fails, and the tombstones are lost.)
 """
 
 LEFT_OUT = """\
@@ -151,14 +151,14 @@ The simulation does not have:
   `{"at", "log"}`.)
 - Random member ids. The simulation numbers the ids instead.
 
-In these details it may differ from a broker:
+It may differ from a broker in these details:
 
 - Timers that restart without a delay. Here they fire after a millisecond. An example is the timer of a join
-  phase, if the rebalance timeout is 0 and only static members are left, none of which has joined.
+  phase, if the rebalance timeout is 0, only static members are left, and none of them has joined.
 - Timers that end in the same millisecond. Here they fire in the order in which they were set.
-- Ties that Java breaks by the order of a hash table. The simulation reproduces this order, with one exception: if the
-  table has 64 places or more and a bin has nine keys or more, Java turns the bin into a tree.
-- The date. In every script, time begins at 2001-09-09T01:46:40Z.
+- Ties that Java breaks by the order of a hash table. The simulation reproduces this order, with one exception: Java
+  turns a bin into a tree if it has nine keys or more and the table has 64 places or more.
+- The date. The time begins at 2001-09-09T01:46:40Z in every script.
 """
 
 
@@ -175,7 +175,7 @@ def _protocols() -> str:
             _diagram(
                 "A classic group",
                 "Most steps of a rebalance happen in memory only. A record is written when the leader's assignment "
-                "comes, or when the group becomes Empty. From any state, a group may also become Dead.",
+                "comes, or when the group becomes Empty. A group may also become Dead from any state.",
                 {pair: why for pair, why in transitions.CLASSIC.items() if "Dead" not in pair},
             ),
             _diagram(

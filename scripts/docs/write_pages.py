@@ -70,7 +70,7 @@ def _queries_page() -> str:
         "",
         "A saved query is an SQL statement with a name. `coordinator-replay sql --query NAME --param NAME=VALUE` runs",
         "it, and `sql --list` lists all saved queries. Each of them is a file in `conf/queries` that you can copy and",
-        "change. The first lines of the file describe the query and its parameters. In the statement, `$cluster`",
+        "change. The first lines of the file describe the query and its parameters. `$cluster` in the statement",
         "stands for the cluster that `--cluster` names. Write times as in all commands.",
         "",
     ]

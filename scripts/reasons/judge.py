@@ -188,7 +188,7 @@ def _compacted(verdicts: Sequence[Verdict]) -> list[str]:
     certain = [one for one in told if one.row is not None and one.row["confidence"] == "certain"]
     logged = sum(one.truth is not None for one in cut)
     return [
-        f"In the compacted sample, records are missing. There, {len(rows)} of {logged} rebalances are still found. "
+        f"Records are missing in the compacted sample. There, {len(rows)} of {logged} rebalances are still found. "
         f"{len(told)} of them have a",
         f"cause, and {_right_of(told)} right. The other {len(rows) - len(told)} are `UNKNOWN`.",
         _certain_causes(certain),
@@ -242,9 +242,9 @@ def _by_cause(both: Sequence[Verdict]) -> list[str]:
     lines = [
         "## Precision and recall",
         "",
-        "A row is *right* if it has the cause that the broker logged. *Precision* is the share of right rows among all",
-        "rows with this cause. *Recall* is the share of right rows among all rebalances that the broker logged with",
-        "this cause. In brackets: the share if shared rows (see above) count as right.",
+        "A row is *right* if it has the cause that the broker logged. The *precision* is the share of right rows among",
+        "all rows with this cause. The *recall* is the share of right rows among all rebalances that the broker logged",
+        "with this cause. In brackets: the share if shared rows (see above) count as right.",
         "",
         "| cause | precision | recall |",
         "|---|---|---|",

@@ -46,7 +46,7 @@ On 27 November 2026, 53,000 rebalances of *uniform* (seeds 3,000,000 to 3,003,80
 these lives before. The results, first for *uniform*, then for *fleet*:
 
 - `certain`: all 13,456 and all 7,072 are right.
-- `likely`: 97.5 % and 99.5 % are right. Of the causes with 200 `likely` rows or more, the lowest shares are 88.2 %
+- `likely`: 97.5 % and 99.5 % are right. The lowest shares of a cause with 200 `likely` rows or more are 88.2 %
   (SESSION_TIMEOUT of classic groups) and 97.6 % (TOPIC_METADATA_CHANGE of classic groups). If one true cause is three
   times as frequent or as rare, these are 72.7 % and 93.2 %, and still the lowest.
 - The true cause is the cause of the row or one of its alternatives, except for four rows of *uniform* (seeds 3,001,203,

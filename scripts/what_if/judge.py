@@ -79,8 +79,8 @@ Made by `scripts/judge-what-if`; a test checks that both agree. Every prediction
 
 How good are the predictions of [`what-if`](what-if.md)? A *life* is a list of steps: clients start, close or crash, and
 topics get partitions. On a real broker (4.3.1), six groups with different settings went through the same life, and were
-recorded. From each of the six recordings, the other five are predicted and compared with the broker's records.
-A prediction is *within the bounds* if it differs from the record by no more than this:
+recorded. Each of the six recordings serves to predict the other five. The predictions are compared with the broker's
+records. A prediction is *within the bounds* if it differs from the record by no more than this:
 
 - rebalances: 1 or 10 %
 - partitions reassigned: 20 %
@@ -94,8 +94,8 @@ Each prediction is made three times:
 2. **Intervals given**: also {intervals}.
    A user knows these settings, but nobody wrote them down for this recording. We inferred them from the records of all
    six groups, so the times of these predictions are not blind.
-3. **Intervals given, after the start**: as before, but only from the time at which all six groups were Stable, because
-   the six recordings started differently (see below).
+3. **Intervals given, after the start**: as before, but only from the time at which all six groups were Stable. This
+   leaves out the start, in which the six recordings differ (see below).
 """
 
 _PREDICTIONS_INTRODUCTION = """\
@@ -108,13 +108,13 @@ A cell has the predicted value, its range in parentheses, and after the colon th
 """
 
 _WHY_PREDICTIONS_MISS = """\
-*12 + 3 of 15* means: in 12 of 15 predictions, the likeliest value is within the bounds. In 3 others, the range contains
-the recorded value. With nothing given, a range covers all intervals from the shortest one to Kafka's default, because
-the record does not show the true interval.
+*12 + 3 of 15* means: in 12 of 15 predictions, the likeliest value is within the bounds. Another 3 have a range that
+contains the recorded value. With nothing given, a range covers all intervals from the shortest one to Kafka's default,
+because the record does not show the true interval.
 
-The misses come from **the start** of the recordings. In shop-v-dynamic and shop-v-static, the third client sent its
-first request 0.7 and 0.8 s after the second client. This caused one more generation. In the other four groups, the
-third client came within 0.3 s. So these two kinds of recordings differ by one rebalance and three partitions, and no
+The misses come from **the start** of the recordings. The third client of shop-v-dynamic and shop-v-static sent its
+first request 0.7 and 0.8 s after the second client. This caused one more generation. The third client of the other four
+groups came within 0.3 s. So these two kinds of recordings differ by one rebalance and three partitions, and no
 recording of one kind shows the start of the other kind. Ranges only cover arrivals up to a second later.
 """
 

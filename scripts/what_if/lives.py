@@ -142,12 +142,13 @@ with clients of librdkafka and Java were recorded at the same time on a broker (
 each of the other five, with intervals given.
 
 - *Looked at*: these lives were used to build the ranges, and to measure how much wider ranges must be than the
-  simulated values. *Only judged*: nothing was changed because of these lives.
+  simulated values.
+- *Only judged*: nothing was changed because of these lives.
 - *Width* is the median of (upper bound - lower bound) / value over all ranges.
-- A prediction is *refused* if the simulation does not reproduce the record, or if the variant with most rebalances has
-  at least twice as many as the variant with fewest. The other columns don't count refused predictions.
-- If a Java consumer is restarted while it is still closing, it starts again when it has closed. In lives with a number
-  up to 145, it started again at once.
+- A prediction is *refused* if the simulation does not reproduce the record. It is also refused if the variant with most
+  rebalances has at least twice as many as the variant with fewest. The other columns don't count refused predictions.
+- If a Java consumer is restarted while it is still closing, it starts again when it has closed. It started again at
+  once in lives with a number up to 145.
 
 A cell has the number of ranges that contain the recorded value, and the width of the ranges.
 """
@@ -155,16 +156,16 @@ A cell has the number of ranges that contain the recorded value, and the width o
 _REPEATED = """\
 ### Recordings that were repeated or left out
 
-The program that records lives (`scripts/lab`) calls a recording *bad* in two cases: clients acted more than a second
-late, or a group had no member yet when the first client ended or paused. The following is about the *only judged*
-lives.
+The program that records lives (`scripts/lab`) calls a recording *bad* if clients acted more than a second late. A
+recording is also bad if a group had no member yet when the first client ended or paused. The following is about the
+*only judged* lives.
 
 - The recordings of 180, 186 and 189 were late. These lives are left out.
 - When 190 to 203 were recorded for the first time, the machine was busy, and six recordings were bad.
-    - In 191, 193, 198 and 201, clients acted up to 1.9 s late. These recordings were left out before anybody saw their
+    - Clients acted up to 1.9 s late in 191, 193, 198 and 201. These recordings were left out before anybody saw their
       results. We predicted them later: 97 of 114 of their rebalances were in range.
-    - In 192 and 199, Java's clients joined 13 to 19 s after their start, and the first client was closed after 14 s.
-      In the other lives, clients joined after at most 7 s. At that time, the lab did not check this, so both recordings
+    - Java's clients of 192 and 199 joined 13 to 19 s after their start, and the first client was closed after 14 s.
+      Clients of the other lives joined after at most 7 s. At that time, the lab did not check this, so both recordings
       counted as good and were predicted: 12 of 26 and 14 of 29 rebalances were in range. With these two recordings,
       423 of 474 rebalances (89%) of the lives were in range.
 - The six lives were recorded again from the same seeds on a quieter machine, until the lab called a recording good.

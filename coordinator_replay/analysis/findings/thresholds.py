@@ -18,8 +18,8 @@ class Thresholds:
     Attributes:
         stuck_ms: how long a group may be on its way to Stable; twice a consumer's default rebalance timeout.
         unrevoked_ms: how long a member without a known rebalance timeout may keep partitions that it must revoke.
-        storm_rebalances: number of rebalances within storm-window that is too large. Those that the growing or
-            shrinking of the group explains don't count.
+        storm_rebalances: number of rebalances within storm-window that is too large. Rebalances that the
+            growing or shrinking of the group explains don't count.
         storm_window_ms: the time in which storm-rebalances are counted.
         flapping_returns: number of returns of a static member within flapping-window that is too large.
         flapping_window_ms: the time in which flapping-returns are counted.

@@ -1,4 +1,4 @@
--- One row for each member at the end of the log: client, host, protocol (group_type), assignor, timeouts, subscription, and owned partitions. assigned is empty if the member owns no partition, and null if the assignment is not on record.
+-- One row for each member at the end of the log: client, host, protocol (group_type), assignor, timeouts, subscription, and owned partitions. If the member owns no partition, assigned is empty. If the assignment is not on record, assigned is null.
 SELECT
   member.cluster,
   member.group_id,

@@ -1,4 +1,4 @@
--- Log partitions with missing or unreadable records, with the end of the time of these records. In this time, there may have been groups of which no record is left.
+-- Log partitions with missing or unreadable records, with the end of the time of these records. Groups that existed in this time may have no record left.
 SELECT
   cluster,
   log_partition,
