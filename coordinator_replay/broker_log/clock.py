@@ -67,7 +67,7 @@ class UtcOffset:
     offset_ms: int
 
     def has(self, place: int) -> bool:
-        """Return whether the line with a number has this difference from UTC."""
+        """Return whether a line, given by its number, has this difference from UTC."""
         return (self.first is None or place >= self.first) and (self.last is None or place <= self.last)
 
 

@@ -74,8 +74,8 @@ def _patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
 _PATTERNS = tuple(_patterns())
 
 MANAGED_EVENT = "REBALANCE_LOGGED"
-"""Event of a line in a managed service's rebalancing log whose reason is not worded as in Kafka. The text has the
-line's ``type``."""
+"""Event of a line in a managed service's rebalancing log, if the line's reason is not worded as in Kafka. The text has
+the line's ``type``."""
 
 EVENTS = frozenset(event for event, _ in _PATTERNS) | {MANAGED_EVENT}
 """All kinds of events."""

@@ -20,8 +20,8 @@ class CopyBounds:
         name: folder of the copy, or the input if the copy is an export.
         is_export: whether the copy was read through a consumer, which sees no control records.
         covered_from: the lowest offset that the run read in the copy.
-        cleaned_to: the cleaner may have removed records below this offset. If this offset is above ``end``, it may have
-            removed them because of records after the end, which the copy does not have.
+        cleaned_to: the cleaner may have removed records below this offset. If this offset is above ``end``, records may
+            have been removed because of records after the end, which the copy does not have.
         end: the offset after the last offset that the copy covers.
         gaps: half-open ranges below the end that none of the copy's files covers.
     """

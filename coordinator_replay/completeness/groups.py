@@ -48,15 +48,14 @@ class GroupProofs:
 
     Attributes:
         ranges: the history of each such log partition.
-        times: for the log partition and number of each range: the time of ``begins_at``, and the time of
-            ``from_offset``, from which nothing is missing.
+        times: the times of each range's ``begins_at`` and ``from_offset``, by log partition and number of the range.
         appearances: for each group, log partition and range: the offset and time of the record with which the last key
             of the group appears. Only keys that appear between ``from_offset`` and ``exact_from_offset`` count, because
             the cleaner may have worked there.
-        new: the gaps after the end of earlier runs, by log partition. They are in the history of each group that
-            earlier runs have read.
-        confirmed: for each group, log partition and range after compacted records: the records below the range that the
-            copy of the range still has.
+        new: the gaps after the offsets that earlier runs have read, by log partition. These gaps are in the history of
+            each group that earlier runs have read.
+        confirmed: for each group, log partition and range that follows compacted records: the group's records below the
+            range that the range's copy still has.
     """
 
     ranges: Mapping[int, Sequence[CompleteRange]] = field(default_factory=dict)

@@ -274,9 +274,9 @@ def _outlived(copy: SegmentCopy, others: LogRecords, match: _Match) -> Bools:
 
 
 def _noted(copy: SegmentCopy, others: LogRecords) -> tuple[int, int] | None:
-    """Return the epoch and the start of the first checkpoint entry of the copy that says that other records are lost.
+    """Return epoch and start of the first entry in the copy's checkpoint by which some of ``others`` are lost.
 
-    Return None if no entry says so.
+    Return None if there is no such entry.
     """
     for epoch, start in sorted(copy.checkpoint, key=lambda entry: entry[1]):
         if ((others.offsets >= start) & (others.highest_epochs < epoch)).any():

@@ -1,7 +1,7 @@
 """Proofs about committed offsets from the history of log partitions, for many offsets at once.
 
 A key is proven from each of its records to the next one, because the cleaner removes a record only for a later record
-of its key. Before its first record and across a gap, a key is open. No key is open in the part of the log in which no
+of its key. A key is open before its first record and across a gap. No key is open in the part of the log in which no
 offset is missing.
 """
 
@@ -30,7 +30,7 @@ class OffsetProofs:
     times: Mapping[tuple[int, int], int | None] = field(default_factory=dict)
 
     def _in_ranges(self, partitions: Numbers, offsets: Numbers) -> Iterator[tuple[CompleteRange, Bools]]:
-        """Yield each range, and for each offset whether it lies in the range or among the missing offsets before it."""
+        """Yield each range, and which of the offsets lie in the range or among the missing offsets before the range."""
         for partition, ranges in self.ranges.items():
             is_own = partitions == partition
             for number, span in enumerate(ranges):
@@ -40,8 +40,8 @@ class OffsetProofs:
     def are_unproven(self, partitions: Numbers, offsets: Numbers) -> Bools:
         """Return, for each log offset, whether it lies before the part of its range in which everything is proven.
 
-        At such an offset, a key may have existed although no earlier record of the key is left. For log partitions
-        without missing records, return False.
+        At such an offset, a key may have existed although no earlier record of the key is left. Return False for log
+        partitions without missing records.
         """
         unproven = np.zeros(len(offsets), np.bool_)
         for span, is_in in self._in_ranges(partitions, offsets):
@@ -107,7 +107,7 @@ class OffsetProofs:
         return events.set_column(place, events.schema.field(place), column)
 
     def committed_at(self, partition: int, offset: int) -> int | None:
-        """Return the offset from which a commit without a marker in any dump is proven to be committed.
+        """Return the offset from which a transactional commit is proven, although no dump has its marker.
 
         The cleaner removes aborted commits, and never works where a transaction is still open. So a commit that remains
         where the cleaner worked is committed. This does not hold for an export, which has no markers, or across a gap.

@@ -5,11 +5,11 @@ It shows whether the dump comes from the same log, and which records the log has
 Two logs that have diverged stay different. So if the dump still has the record of the newest anchor, all offsets below
 come from the same log. If the dump has another record at the offset of an anchor, older anchors decide:
 
-- If the dump has none of their records either, the dump comes from another log, unless the topic has the same id.
-  Another log is an InputError.
-- Otherwise a leader was elected without the newest records. This leader began a higher leader epoch, and the records
-  that it lacked are lost (KIP-101). ``lost_tail`` finds this even if the cleaner has removed the new leader's records
-  at these offsets.
+- If the dump has the record of an older anchor, or its topic has the id that earlier runs recorded, the dump comes from
+  the same log. Then a leader was elected without the newest records. This leader began a higher leader epoch, and the
+  records that it lacked are lost (KIP-101). ``lost_tail`` finds this even if the cleaner has removed the new leader's
+  records at these offsets.
+- Otherwise the dump comes from another log, and an InputError is raised.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -124,7 +124,7 @@ class LogCopy:
 
     @property
     def place(self) -> str:
-        """Return the words for the copy in a sentence: its folder, or "the export"."""
+        """Return how a message names the copy: by its folder, or as "the export"."""
         return self.folder or _EXPORT
 
     def add(self, part: "LogCopy") -> None:
@@ -140,7 +140,8 @@ class Truncation(NamedTuple):
 
     Attributes:
         from_offset: records of earlier runs from this offset on no longer count.
-        until_offset: the log diverged at this offset at the latest; equal to ``from_offset`` if that is certain.
+        until_offset: the log diverged at this offset at the latest; equal to ``from_offset`` if the exact offset is
+            known.
         end_offset: the offset after the last offset that earlier runs had read; None if no run has kept this offset.
         leader_epoch: leader epoch of the elected leader.
     """
@@ -172,7 +173,7 @@ class StaleCopy(NamedTuple):
     Such a copy is an older dump, or a replica that had not caught up.
 
     Attributes:
-        place: place of the copy, in words.
+        place: how a message names the copy.
         from_offset: the copy's records from this offset on are not part of the log.
         leader_epoch: leader epoch of the log's own records at that offset.
     """
@@ -194,7 +195,7 @@ class StaleCopy(NamedTuple):
 
 @dataclass(slots=True)
 class LogComparison:
-    """The comparison of a dump with the facts of earlier runs, and of its copies with each other.
+    """The comparison of a dump with the facts of earlier runs, and of the dump's copies with each other.
 
     Attributes:
         truncated: the truncation that lost records of earlier runs, by log partition.
@@ -269,9 +270,9 @@ class LogComparison:
             self.open[place] = min(found.until_offset, self.open.get(place, found.until_offset))
 
     def _lose(self, found: Divergence, name: str | None, earlier: Mapping[int, EarlierLog]) -> None:
-        """Mark records of the copy ``name`` as lost from a divergence on.
+        """Mark records as lost from a divergence on.
 
-        If ``name`` is None, these are the records of earlier runs.
+        These are the records of the copy ``name``; the records of earlier runs if ``name`` is None.
         """
         partition, start, epoch = found.log_partition, found.from_offset, found.leader_epoch
         if name is None:
@@ -412,7 +413,7 @@ def _where(copy: LogCopy, diverged: Comparison) -> str:
 
 
 def _check_same_log(copy: LogCopy, log: EarlierLog, diverged: Comparison) -> None:
-    """Check that a copy that differs from earlier runs was the same log at an earlier time.
+    """Check that a copy comes from the log of earlier runs, although it has another record at an anchor's offset.
 
     Raises:
         InputError: the copy comes from another log.

@@ -1,7 +1,7 @@
-"""Parts of a log partition without missing records. What begins or ends in such a part has the recorded time.
+"""Parts of a log partition without missing records: only in these, states begin and end at the recorded times.
 
-In any other part, a record may have been removed or be in no dump. What seems to begin there may have begun earlier.
-What seems to end there may have gone on.
+In any other part, a record may have been removed or be in no dump. So a state that seems to begin there may have begun
+earlier, and a state that seems to end there may have gone on.
 """
 
 from collections.abc import Iterator, Sequence
