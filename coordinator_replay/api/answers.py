@@ -90,8 +90,8 @@ class Owned(Answer["Ownership"]):
     There is no row if no owner is on record. In a share group, several members may own a partition at once.
 
     Attributes:
-        before: the last ownership that had ended by the time asked for; None if there is none, or for a time range.
-        after: the first ownership that began after the time asked for; None if there is none, or for a time range.
+        before: the last ownership that had ended by the point in time; None if there is none, or for a time range.
+        after: the first ownership that began after the point in time; None if there is none, or for a time range.
         neighbours: the ownerships ``before`` and ``after`` if the partition has no owner; empty if it has one.
         is_exact: whether the log proves that the partition had these owners and no others.
     """
@@ -226,7 +226,7 @@ class Replayed(Answer["door.Measures"]):
     The rows are the recorded life, its simulation, and each alternative.
 
     Attributes:
-        fidelity: how well the simulation with the recorded settings reproduces the record.
+        fidelity: how well the simulation with the recorded settings reproduces the recorded life.
         assumptions: assumptions about facts that the log does not show, in sentences.
         differences: sentences on what each alternative changes. If fidelity is too low, sentences on why no alternative
             was simulated.
@@ -244,10 +244,10 @@ class Replayed(Answer["door.Measures"]):
 
 
 def _reason_head(rebalance: Rebalance) -> tuple[list[Any], str, str]:
-    """Return three parts of a line about a rebalance.
+    """Return the parts of a line about a rebalance.
 
     Returns:
-        The time, group and number that name the rebalance; the cause; and the confidence of the cause.
+        Three parts: a list of time, group and number, which name the rebalance; the cause; and the confidence in it.
     """
     matched = " (matched by an alternative)" if rebalance.matched_by == "alternative" else ""
     name = [rebalance.shown_at, rebalance.group_id, rebalance.number]

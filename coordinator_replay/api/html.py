@@ -50,7 +50,7 @@ def text_of(value: Any) -> str:
 
 
 def safe(value: Any) -> str:
-    """Return a value as text that is escaped for HTML and has at most MOST_CHARACTERS of the value."""
+    """Return the first MOST_CHARACTERS of a value's text, escaped for HTML."""
     text = text_of(value)
     cut = text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
     return escape(neutral(cut))
@@ -70,7 +70,7 @@ def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
     If there are more rows, a paragraph below the table says how many rows there are in all.
 
-    Columns that are empty in all these rows are left out, unless all columns are empty.
+    Leave out columns that are empty in all these rows. If all columns are empty, keep them.
     """
     shown = rows[:MOST_ROWS]
     places = filled_places(names, shown)

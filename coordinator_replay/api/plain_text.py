@@ -22,7 +22,7 @@ def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
 
     If there are more rows, the last line says how many rows are left out.
 
-    Columns that are empty in all these rows are left out, unless all columns are empty.
+    Leave out columns that are empty in all these rows. If all columns are empty, keep them.
     """
     shown = rows[:MOST_ROWS]
     places = filled_places(names, shown)

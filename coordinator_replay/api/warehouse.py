@@ -166,8 +166,8 @@ class Warehouse:
                 topics.
             require_stable: show partitions with a pending transactional commit as unstable, without an offset.
             end_offsets: a CSV or JSON-lines file of topic, partition, offset[, time], to compute the lag.
-            before_removal: return only offsets that were removed up to that time, just before the last removal of
-                each: what the group had before it was deleted, or before its offsets expired.
+            before_removal: return instead, for each partition whose offset was removed by that time, the offset that
+                was removed last: what the group had before it was deleted, or before its offsets expired.
         """
         answer = questions.offsets(
             self._tables,
@@ -219,7 +219,7 @@ class Warehouse:
         start: Time | None = None,
         end: Time | None = None,
     ) -> Answer[OffsetChange]:
-        """Return every committed offset of a topic or partition, from its commit to the event that ended it.
+        """Return every committed offset of a topic or partition, with the time range in which it was in force.
 
         Rows are in log order.
 
@@ -227,7 +227,7 @@ class Warehouse:
             group: id of the group.
             topic: name of the topic.
             partition: only this partition; None for all partitions of the topic.
-            start: leave out offsets that had ended by this time; None leaves out none.
+            start: leave out offsets that were no longer in force at this time; None leaves out none.
             end: leave out offsets that were committed at this time or later; None leaves out none.
         """
         since, until = self._time(start), self._end(end)
@@ -272,7 +272,7 @@ class Warehouse:
             causes: only rebalances with one of these causes, as cause or as alternative (``matched_by`` says which of
                 the two); empty for all rebalances.
             last: number of rebalances to return, the latest ones; None returns all.
-            who: conditions on groups: their names, and clients, hosts and topics in that time range.
+            who: conditions on groups: on their names, and on their clients, hosts and topics from ``start`` to ``end``.
         """
         since, until = self._time(start), self._end(end)
         return self._rows(questions.rebalances(self._tables, group, since, until, causes=causes, last=last, who=who))
@@ -300,7 +300,8 @@ class Warehouse:
             causes: only rebalances with one of these causes, as cause or as alternative (``matched_by`` says which of
                 the two); empty for all rebalances.
             last: number of rebalances to return, the latest ones; None returns all.
-            who: conditions on groups: their names, and clients, hosts and topics in that time range.
+            who: conditions on groups: on their names, and on their clients, hosts and topics at ``at``, or from
+                ``start`` to ``end``.
 
         Raises:
             UsageError: both a point in time and a time range are given.
@@ -410,13 +411,13 @@ class Warehouse:
         """Return the differences of all groups between two points in time, with rebalances and findings in between.
 
         Args:
-            start: the first point in time, or the run id of an audit. A run id means the end of the log that the audit
-                had read.
+            start: the first point in time, or the run id of an audit. A run id means the end of the log as far as the
+                audit had read it.
             end: the second point in time, or a run id; None for the end of the log.
 
         Raises:
             UsageError: the second time lies before the first, or no audit has such a run id. Also if rows were purged,
-                so that the log begins after the end that the audit had read.
+                so that the log now begins after the time to which the audit had read it.
         """
         return self._compared(questions.diff(self._side(start, self._time), self._side(end, self._up_to)))
 
@@ -457,7 +458,7 @@ class Warehouse:
                 statuses.
             within: only offsets in force that expire within this duration after the end of the log.
             until: only offsets in force that expire up to this time, in place of ``within``.
-            who: conditions on groups: their names, and clients, hosts and topics at the end of the log.
+            who: conditions on groups: on their names, and on their clients, hosts and topics at the end of the log.
 
         Raises:
             UsageError: both ``within`` and ``until`` are given, or ``until`` lies before the end of the log.
@@ -496,8 +497,8 @@ class Warehouse:
             end: only findings first seen before this time.
             is_new: only findings first stored by the last audit that read new records, or by a later audit.
             since: only findings first stored by an audit that began at this time or later.
-            who: conditions on groups: their names, and clients, hosts and topics in that time range. A finding that is
-                about no group meets only conditions that exclude names.
+            who: conditions on groups: on their names, and on their clients, hosts and topics from ``start`` to ``end``.
+                Findings about no group are returned only if every condition excludes names.
         """
         answer = questions.findings(
             self._tables,
@@ -598,8 +599,8 @@ class Warehouse:
     ) -> Answer[door.Gain]:
         """Return every group's life replayed under other settings.
 
-        The groups in which the alternative spares the most interruptions come first. For the first ten groups,
-        ``ranges`` has the lowest and the highest possible values. It is null for all others.
+        The groups in which the alternative spares the most interruptions come first. The column ``ranges`` has the
+        lowest and the highest possible values for the first ten groups, and is null for all others.
 
         Args:
             alternative: settings to try, under Kafka's names.
@@ -782,7 +783,8 @@ class Warehouse:
     def _side(self, moment: Time | None, read: Callable[[Time | None], datetime | None]) -> Side:
         """Return one of the two sides of a comparison.
 
-        The side is a point in time. For the run id of an audit, it is the end of the log that the audit had read.
+        A side is the cluster at a point in time. If ``moment`` is the run id of an audit, this time is the end of the
+        log as far as the audit had read it.
 
         Args:
             moment: the point in time or the run id.
