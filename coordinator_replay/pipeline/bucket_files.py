@@ -13,7 +13,7 @@ from coordinator_replay.tables.definition import table as declared
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Places for the rows of a run.
+    """The target of all rows of a run.
 
     Attributes:
         warehouse: path or URI of the warehouse.
@@ -67,12 +67,12 @@ class TableWriter:
         self._writer.add_rows(self._part(table, is_open, self.bucket), rows)
 
     def stage(self, name: str, rows: pa.RecordBatch) -> None:
-        """Add rows to the staged files of a name, which exist only during the run."""
+        """Add rows to the staged files called ``name``. These files exist only during the run."""
         if rows.num_rows:
             self._writer.add(self._staged(name, rows.schema), rows)
 
     def stage_rows(self, name: str, rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> None:
-        """Add rows of plain values to the staged files of a name."""
+        """Add rows of plain values to the staged files called ``name``."""
         self._writer.add_rows(self._staged(name, schema), rows)
 
     def _staged(self, name: str, schema: pa.Schema) -> Part:
@@ -81,7 +81,7 @@ class TableWriter:
     def close(self) -> list[DataFile]:
         """Finish all files and return them.
 
-        The ``table`` of a staged file is None.
+        The field ``table`` of a staged file is None.
         """
         return self._writer.close()
 

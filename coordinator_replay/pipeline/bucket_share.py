@@ -1,4 +1,4 @@
-"""The input of the stage that works on a bucket. The plan of a run makes it."""
+"""Shares of the stage that works on buckets. The plan of a run makes them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -19,9 +19,9 @@ def extremes(
 
     Args:
         uris: the files to read.
-        column: the column; it has a value in all rows that count.
-        which: the lowest or the highest.
-        where: condition of the rows that count.
+        column: the column; all rows that meet the condition must have a value.
+        which: whether to return the lowest or the highest value.
+        where: condition; rows that do not meet the condition are left out.
         by: the column to group by.
     """
     choose = {"min": min, "max": max}[which]

@@ -150,11 +150,12 @@ FROM (
 """SQL for sums of the rows by partition, with times in milliseconds:
 
 - the number of commits, and the first and last time
-- the newest commit, with ``is_lost`` if its end is not on record or its value can't be read
+- the newest commit. ``is_lost`` is true if its ``ended_by`` is RECORDS_MISSING, or if its value can't be read
 - the number of commits while the group was Empty, and the first and newest of them
 - the lowest committed offset
-- the longest step ahead, as a list of its length, log offset, committed offset and time. The log offset is negative, so
-  that the maximum finds the first of several longest steps.
+- the longest step ahead from one commit to the next, as a list of four values: the step's length, and the log offset,
+  the committed offset and the time of the later commit. The log offset is negated, so that the maximum finds the first
+  of several longest steps.
 """
 
 _REWINDS = """
@@ -185,7 +186,7 @@ def commit_sums(
         wanted: the minutes that are over, and the limits.
 
     Yields:
-        GROUP_SUMS or MINUTE_SUMS, and rows.
+        The name of the staged files (GROUP_SUMS or MINUTE_SUMS), and rows for them.
     """
     minutes = select(_MINUTES, {}, commits=reader_of(commits, COMMIT))
     if minutes.num_rows:
@@ -277,7 +278,7 @@ class IntervalSums:
     """Sums of rows of ``offset_history`` by partition.
 
     Rows wait until there are many of them, because the start of an SQL statement takes as long as the work on thousands
-    of rows. While rows wait, only the length of their metadata is kept.
+    of rows. Rows that wait have the length of their commit's metadata instead of the metadata.
     """
 
     def __init__(self) -> None:
@@ -288,7 +289,7 @@ class IntervalSums:
         """Add rows of the history, and yield sums once enough rows wait.
 
         Yields:
-            A name of staged files in ``_SUMS``, and rows.
+            The name of the staged files (a key of ``_SUMS``), and rows for them.
         """
         lengths = pc.binary_length(rows.column("metadata"))
         self._waiting.append(rows.select(_INTERVAL).append_column("metadata_bytes", lengths))

@@ -1,8 +1,8 @@
 """Deduplication: staged rows become rows of the record tables, one row for each position of the log.
 
-``missing_before`` of a record is the number of lower offsets of its log partition at which no dump had a record. If it
-rises between two records of a group, records of the group may be missing between them. If several copies have a record
-at a position, the record with the highest leader epoch is kept, because the log of the newest leader counts.
+``missing_before`` of a record is the number of lower offsets of its log partition at which no dump had a record. If the
+number rises between two records of a group, records of the group may be missing between the two. If several copies have
+a record at a position, the record with the highest leader epoch is kept, because the log of the newest leader counts.
 """
 
 from collections import Counter
@@ -71,7 +71,7 @@ class _Rows:
     """Columns of a bucket's staged rows. Rows are numbered file by file, in the order of the dump.
 
     Attributes:
-        starts: for each file, the number that its first row has. A last entry has the count of all rows.
+        starts: for each file, the number of its first row; after the last file, the count of all rows.
         has_place: for each row, whether the row is a record with a log partition and an offset; False for damage.
         has_key: for each row, whether the key is known.
         identity: the identity of each piece of damage, by the number of its row.
@@ -150,8 +150,8 @@ def _read(files: Sequence[StagedFile]) -> _Rows:
 def _best_copies(rows: _Rows) -> Bools:
     """Return, for each row, whether the row is the best row at its position.
 
-    This is the row with the highest leader epoch. If several rows have this epoch, it is the row of the first file. A
-    row without a position is False.
+    The best row has the highest leader epoch. If several rows have this epoch, the row of the first file is the best. A
+    row without a position is never the best.
     """
     [placed] = np.nonzero(rows.has_place)
     partitions, offsets = rows.partitions[placed], rows.offsets[placed]

@@ -97,7 +97,7 @@ class GroupMove(NamedTuple):
         overlaps_until: the time up to which brokers with the old partition count and brokers with the new one both
             wrote; None if these times do not overlap.
         exact_from_offset: offset of the group's first record in the new log partition after ``overlaps_until``; None if
-            no record comes after that time. Without an overlap, it equals ``begin_offset``.
+            no record comes after that time. Without an overlap, this offset equals ``begin_offset``.
         exact_from_timestamp: time of the record at ``exact_from_offset``.
     """
 
@@ -137,7 +137,8 @@ class GroupMoves:
 
         Args:
             rows: rows with group_id and log_partition.
-            columns: names of the columns with offsets of the rows. One offset at or after the end is enough.
+            columns: names of columns with log offsets. A row comes after the move if at least one of its offsets is not
+                below the offset at which the group left.
         """
         ends = self.ends_of(rows)
         is_over = np.zeros(rows.num_rows, np.bool_)
@@ -305,7 +306,7 @@ def _touched(
 ) -> set[str]:
     """Return the groups whose moves may have changed.
 
-    Groups with new records only after their last move are left out.
+    Groups are left out if all of their new records come after their last move.
     """
     last = {move.group_id: move for move in known}
     touched = set(several).difference(last)

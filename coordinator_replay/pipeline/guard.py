@@ -4,8 +4,9 @@ A well-formed record can still have content that no rule, finding or statistic w
 record's group are left out. The finding ``group_not_evaluated`` and the notes of the ledger name the group. All other
 groups are audited as usual, and every later run tries the group again from its first record.
 
-Only steps for one group are guarded: the replay of its records, a rule over its evidence. Decoding, the order of the
-records, reading and writing are not guarded: if these fail, the program or the disk is broken, not the group.
+Only steps for one group are guarded: the replay of the group's records, or a rule over the group's evidence. Decoding,
+the order of the records, reading and writing are not guarded: a failure there means that the program or the disk is
+broken, not the group.
 """
 
 from pathlib import Path

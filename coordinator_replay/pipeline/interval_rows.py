@@ -14,9 +14,9 @@ class Staged(IntEnum):
     """Kinds of staged rows.
 
     Attributes:
-        CLOSED: an offset that ended with another commit, missing records, or a move of its group.
+        CLOSED: an offset that was current until another commit, until missing records, or until its group moved.
         OPEN: an offset that is current at the end of the log.
-        REMOVED: an offset that ended with a tombstone.
+        REMOVED: an offset that was current until a tombstone.
         PENDING: a commit that waited for a marker, or still waits.
     """
 

@@ -1,4 +1,4 @@
-"""The job of a run: what all its steps work with, such as the stages, the options and the opened warehouse.
+"""The job of a run. It has all that the run's steps need, such as the stages, the options and the opened warehouse.
 
 ``begin_job`` opens the warehouse. ``Job.commit`` commits the files of the run.
 """
@@ -129,12 +129,12 @@ class Job:
 def begin_job(stages: Stages, options: Options, *, is_plan: bool = False) -> tuple[Job, Run]:
     """Open the warehouse for a run, and return the job and the run.
 
-    Undo the changes of a killed run, and create missing tables, unless ``is_plan``.
+    Also undo the changes of a killed run, and create missing tables.
 
     Args:
         stages: runs the stages.
         options: the options of the run.
-        is_plan: only read the warehouse as the last finished run left it, and change nothing.
+        is_plan: change nothing, and only read the warehouse as the last finished run left it.
 
     Raises:
         UsageError: the options ask for another number of buckets than the warehouse has.

@@ -38,7 +38,8 @@ class Run:
     Attributes:
         settings: the options of the run.
         log_end: the latest timestamp of a record that this run or an earlier run read.
-        positions: for each log partition that the run read, the number of offsets with a record below the run's end.
+        positions: for each log partition that the run read, the number of offsets that hold a record and lie below the
+            end of the run.
         groups_failed: number of groups that could not be evaluated.
         lost_from: for each truncated log partition, the first offset that an election truncated although earlier runs
             had read it.
@@ -104,7 +105,7 @@ class Run:
 
         Args:
             extents: the offsets that the run's files cover.
-            ends: the end of earlier runs, by log partition. After this end, only records that this run read count.
+            ends: the end of earlier runs, by log partition. Records after this end count only if this run read them.
         """
         for extent in extents:
             if extent.skipped:
@@ -277,7 +278,7 @@ class History:
 
     @cached_property
     def positions(self) -> Mapping[int, int]:
-        """Return the number of offsets with a record below the end of all runs, by log partition."""
+        """Return, by log partition, the number of offsets that hold a record and lie below the end of all runs."""
         return {partition: count for run in reversed(self.runs) for partition, count in run.positions.items()}
 
     @property

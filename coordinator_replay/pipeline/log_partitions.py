@@ -54,8 +54,8 @@ class _Times(NamedTuple):
 def times_around(files: BucketFiles, needed: Iterable[Needed]) -> dict[Needed, _Times]:
     """Return the times around each offset.
 
-    Brokers' clocks differ, so a record can have an earlier time than a record before it. Then the earlier record's time
-    counts.
+    Brokers' clocks differ, so a record can have an earlier time than a record with a lower offset. Then the time of the
+    record with the lower offset counts.
 
     Args:
         files: files of the bucket.
@@ -265,7 +265,7 @@ def ranges_of(rows: Sequence[Mapping[str, Any]] | None) -> list[CompleteRange]:
 def exact_spans(files: BucketFiles) -> list[ExactSpan]:
     """Return, for each log partition of a bucket with missing records, the parts in which everything is proven.
 
-    The parts are those of the rows in the table.
+    They are computed from the rows in the table.
     """
     batches = read_paths(files.uris(TABLE), ["log_partition", "complete_ranges"])
     rows = (row for batch in batches for row in batch.to_pylist())
@@ -273,7 +273,7 @@ def exact_spans(files: BucketFiles) -> list[ExactSpan]:
 
 
 def _ended_where_exact(row: Mapping[str, Any], ranges: Sequence[CompleteRange]) -> bool:
-    """Return whether a row's last exact range had no record yet, but has one now.
+    """Return whether a row's last exact range had no record when the row was written, but has a record now.
 
     Such a row lacks the time at which the exact range begins.
     """

@@ -7,7 +7,7 @@ from coordinator_replay.engine.model import GroupState, GroupType
 from coordinator_replay.tables.definition import table
 
 NUMBERED = tuple(KINDS)
-"""Pairs of type and state. A kind is the number of a pair, from 1 on: sums by number are far faster than by text."""
+"""Pairs of type and state. The number of a pair, from 1 on, is its kind: sums by number are far faster than by text."""
 
 SIMPLE = NUMBERED.index((GroupType.CLASSIC, GroupState.EMPTY)) + 1
 """The kind of a group that only has offsets."""

@@ -17,7 +17,7 @@ OFFSETS_VERSION = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiryOptions:
-    """Options of expiry.
+    """Options that decide which offsets have expired, and how many commits the history keeps.
 
     Attributes:
         as_of: the time at which expiry is evaluated; None for the end of the log.
@@ -61,7 +61,7 @@ class Options:
 
     @property
     def is_explicit(self) -> bool:
-        """Return whether the options have more than a dump: names of topics, brokers' logs, settings of expiry."""
+        """Return whether the options name more than a dump: names of topics, brokers' logs or settings of expiry."""
         has_files = self.topics or self.cluster_metadata or self.broker_logs
         return bool(has_files) or self.expiry != ExpiryOptions()
 

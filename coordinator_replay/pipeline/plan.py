@@ -82,7 +82,7 @@ class Plan:
     moves: Moves = NOTHING_MOVED
 
     def continuing(self) -> list[BucketShare]:
-        """Return the buckets that shall continue. Their tables may still give a reason to rebuild them.
+        """Return the buckets that shall continue. Their tables may still have a reason to rebuild them.
 
         If the run derives no rows, return an empty list.
         """
@@ -191,10 +191,10 @@ def plan_buckets(
 
 
 def _reasons_everywhere(history: History, options: Options) -> Iterator[str]:
-    """Yield the reasons to rebuild all buckets, because existing rows would now be derived differently.
+    """Yield the reasons to rebuild all buckets. With each of them, existing rows would now be derived differently.
 
-    New names and times of topics explain earlier events, findings depend on the thresholds, and another release may
-    have other rules.
+    Examples: new names and times of topics explain earlier events, findings depend on the thresholds, and another
+    release may have other rules.
     """
     if options.full:
         yield "--full"
@@ -234,7 +234,7 @@ def sums_range(
         totals: files of ``commit_totals``.
         end: the latest timestamp of a record of the log; None if no record has a time.
         is_rebuild: whether all commits are added up again, because sums of earlier runs don't count.
-        limits: the thresholds for too many commits in a minute and for a pause.
+        limits: the thresholds of findings, with the thresholds of hot minutes and pauses.
     """
     if end is None:
         return None

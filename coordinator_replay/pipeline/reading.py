@@ -340,7 +340,7 @@ def _copies_shares(
 def _head(copy: DumpCopy, heads: Mapping[str, LogCopy]) -> LogCopy:
     """Return the facts that the headers of a copy show.
 
-    If the copy's last batch was not read, return no leader epochs.
+    If the copy's last batch was not read, leave the leader epochs out.
     """
     head = heads.get(copy.source, LogCopy(copy.source, copy.bounds.log_partition))
     return head if copy.has_last_batch else replace(head, epochs=[])

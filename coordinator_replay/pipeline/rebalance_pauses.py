@@ -1,8 +1,8 @@
 """Pauses of commits around rebalances. They show how long consumers stopped, whatever their protocol.
 
-A row of the history that ends with the next commit is the time between two commits of a partition. The pause of a
-rebalance is the longest of these times that overlaps the rebalance. Only partitions that the rebalance gave to a member
-count. If it gave none, all partitions count.
+A row of ``offset_history`` that ends with the next commit is the time between two commits of a partition. The pause of
+a rebalance is the longest of these times that overlaps the rebalance. Only partitions that the rebalance gave to a
+member count. If the rebalance gave no partition to a member, all partitions count.
 
 If a row ends because records are missing, it may have lasted longer, so the pause is a lower bound. It is also a lower
 bound if commits may be missing around the rebalance.
@@ -63,10 +63,10 @@ _INTERVAL = ("group_id", "topic", "partition", "valid_from", "valid_to", "ended_
 
 @dataclass(frozen=True, slots=True)
 class EarlierPauses:
-    """Pauses that earlier runs have computed, in the order of the rebalances.
+    """Pauses that earlier runs have computed, in the order of ``CommitPauses.rows``.
 
     Attributes:
-        longest_ms: the longest pause around each rebalance: -1 if there was none, -2 if this run has to compute the
+        longest_ms: the longest pause around each rebalance: -1 if there was no pause, -2 if this run has to compute the
             pause.
         are_at_least: for each pause, whether it is a lower bound.
     """
@@ -82,7 +82,7 @@ class _Taken:
     Attributes:
         topics: names of the topics.
         keys: a number for each rebalance, topic and partition, sorted; see ``numbers``.
-        has_any: for each rebalance, whether it gave a partition to a member.
+        has_any: for each rebalance, whether the rebalance gave a partition to a member.
     """
 
     topics: pa.Array
@@ -144,9 +144,9 @@ class CommitPauses:
         self.taken = self._taken(ownership)
 
     def _are_outside(self, spans: Sequence[ExactSpan]) -> Bools:
-        """Return, for each rebalance, whether no exact span contains all of it. Then commits may be missing.
+        """Return, for each rebalance, whether commits may be missing: no exact span contains the whole rebalance.
 
-        For log partitions without spans, return False.
+        In a log partition without spans, no commit is missing.
         """
         partitions = numbers_of(self.rows.column("log_partition").combine_chunks(), -1)[self.order]
         is_outside = np.isin(partitions, [span.log_partition for span in spans])
@@ -158,7 +158,7 @@ class CommitPauses:
     def _overlapping(self, groups: pa.Array, begins: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
         """Return all pairs of a row and a rebalance of the row's group that overlap.
 
-        They also overlap if the end of one is the beginning of the other.
+        Row and rebalance also overlap if one begins at the time at which the other ends.
 
         Args:
             groups: the group of each row.
@@ -210,7 +210,7 @@ class CommitPauses:
         return _Taken(topics, distinct(keys), has_any)
 
     def add(self, history: pa.RecordBatch) -> None:
-        """Update the longest time between commits of each rebalance that a row of the history overlaps.
+        """Update the longest time between two commits for each rebalance that a row of the history overlaps.
 
         A row counts only if it ends at most ``WITHIN_MS`` after the end of the rebalance.
 
@@ -240,7 +240,7 @@ class CommitPauses:
     def pauses(self) -> tuple[pa.Array, pa.Array]:
         """Return the pause of each rebalance in milliseconds, and whether that pause is a lower bound.
 
-        Both are in the order of the rows. A pause is null if it is unknown.
+        Both are in the order of ``rows``. An unknown pause is null.
         """
         longest = np.where(self.taken.has_any, self.longest["taken"], self.longest["any"])
         every = self.earlier.longest_ms.copy()
@@ -257,7 +257,7 @@ class CommitPauses:
 
 
 def _are_whole(history: pa.RecordBatch) -> Bools:
-    """Return, for each row of the history, whether the row is the whole time between two commits."""
+    """Return, for each row of the history, whether the row is the whole time from one commit to the next."""
     is_ended = are_among(history.column("ended_by"), pa.array([_COMMIT]))
     return is_ended & as_bools(history.column("is_exact")) & as_bools(history.column("is_proven"))
 
@@ -265,10 +265,13 @@ def _are_whole(history: pa.RecordBatch) -> Bools:
 class PauseStep:
     """The step that writes the rebalances of a bucket, each with its pause.
 
-    A row stays open until two things are true. The rebalance is over. And its group was deleted, or has a record so
-    late that no later commit can change the pause. Only the group's own records decide this, so the result does not
-    depend on other groups or on the number of runs.
-    A later commit changes a closed row only in two cases:
+    A row stays open until two conditions are true:
+
+    - the rebalance is over
+    - the group was deleted, or has a record so late that no later commit can change the pause
+
+    Only the group's own records decide this, so the result does not depend on other groups or on the number of runs. A
+    later commit changes a closed row only in two cases:
 
     - the time of a record was ahead of the times of the records after it
     - a deleted group was created again within an hour
@@ -359,9 +362,9 @@ class PauseStep:
     def _intervals_before(self, rebalances: pa.Table, reached_ms: int) -> Iterator[pa.RecordBatch]:
         """Return the rows of the history from earlier runs that may overlap a rebalance of this run.
 
-        There may be such rows, because an earlier run may have read one log partition up to a later time than the time
-        at which this run begins in another. A row that stands for several commits (``--history-every``) is left out: it
-        is not the time between two commits.
+        Such rows exist if an earlier run has read one log partition up to a later time than the time at which this run
+        begins in another. Rows that stand for several commits (``--history-every``) are left out, because they are not
+        the time between two commits.
         """
         started = ms_of(pc.coalesce(rebalances.column("started_at"), rebalances.column("completed_at")))
         early = rebalances.filter(pa.array((started >= 0) & (started <= reached_ms)))

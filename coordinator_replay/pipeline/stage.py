@@ -78,8 +78,8 @@ class Stages(Protocol):
             name: name of the stage, for people.
             shares: the work.
             stage: the function; it may run twice for a share, and only one of its results counts.
-            size: function that returns a rough measure of a share's work. The largest share begins first. Otherwise
-                cores would wait for it at the end.
+            size: function that returns a rough measure of a share's work. The largest share begins first, so that cores
+                don't wait for it at the end.
 
         Returns:
             the results, in the order of the shares.

@@ -7,7 +7,7 @@ Texts, numbers and booleans stay as they are. Other types become:
 - a dataclass or NamedTuple: an object
 - a tuple or another collection: a list
 - a mapping: a list of entries
-- a mapping to ``Any``, such as the bounds of columns: an object. A time in it is an object with its microseconds.
+- a mapping to ``Any``, such as the bounds of columns: an object. A time in the mapping is an object with microseconds.
 
 JSON is used instead of a Spark struct, because a grouped map passes pandas frames. Below the first level, pandas turns
 integers next to a null into floats, which loses digits of offsets.

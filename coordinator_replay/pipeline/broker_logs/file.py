@@ -1,7 +1,7 @@
-"""Files of brokers' logs. A run continues where an earlier run stopped, and keeps only lines with a coordinator's mark.
+"""Files of brokers' logs. A run continues where an earlier run stopped, and keeps only lines with a text of ``MARKS``.
 
-A file is identified by its content: by the hashes of its first bytes and of the bytes before the place where a run
-stopped. So a file that log rotation has renamed is not read twice.
+A file is identified by two hashes of its content: of its first bytes, and of the last bytes that a run has read. So a
+file that log rotation has renamed is not read twice.
 """
 
 import gzip
@@ -46,7 +46,7 @@ class ReadLog:
 class BrokerLogFile:
     """The content of a log file, decompressed if necessary.
 
-    The file is read from its beginning, or from where an earlier run stopped, see ``resume``.
+    The file is read from its beginning, or from the position at which an earlier run stopped, see ``resume``.
 
     Args:
         uri: the file.
@@ -73,7 +73,7 @@ class BrokerLogFile:
         self._stream = gzip.GzipFile(fileobj=io.BufferedReader(plain, _CHUNK_BYTES)) if is_packed else plain
 
     def resume(self, earlier: Mapping[str, ReadLog]) -> ReadLog | None:
-        """Go to where an earlier run stopped in this file.
+        """Move the stream to the position at which an earlier run stopped reading this file.
 
         Args:
             earlier: the parts of files that earlier runs have read, by the hash of a file's first bytes.

@@ -1,8 +1,8 @@
 """Logs of brokers: their lines about groups and partitions of ``__consumer_offsets``, as table ``broker_log``.
 
-A task reads a file from where an earlier run stopped and parses only lines that have a mark of the coordinator. Then
-one task merges the lines of all files. Lines with the same broker, time and text are one line, whichever files they
-come from.
+A task reads a file from the position at which an earlier run stopped. The task parses only lines that have a text of
+``file.MARKS``. Then one task merges the lines of all files. Lines with the same broker, time and text become one row,
+even if they come from different files.
 """
 
 import zlib
@@ -63,9 +63,9 @@ class LogResult:
 
     Attributes:
         uri: URI of the file.
-        read: how far the file has been read now; None if the file was refused or has no new line.
+        read: the part of the file that runs have read now; None if the file was refused or has no new line.
         problem: why the file was refused, or another note on the file.
-        lines: number of lines with a mark of a coordinator.
+        lines: number of lines with a text of ``file.MARKS``.
         events: number of these lines that are about a group or a partition and have a time.
         files: staged rows.
     """
@@ -124,7 +124,7 @@ def earlier_logs(runs: Iterable[Sequence[Mapping[str, Any]]]) -> dict[str, ReadL
 
 
 def ledger_rows(results: Iterable[LogResult]) -> list[dict[str, Any]]:
-    """Return how far files were read, for column ``broker_logs`` of ``audit_runs``.
+    """Return the parts of files that the run has read, for column ``broker_logs`` of ``audit_runs``.
 
     Files with the same first bytes give one row: the row of the file that was read farthest.
     """

@@ -166,7 +166,7 @@ def _unrecorded(files: BucketFiles, context: LinesContext, partitions: Mapping[s
 
 
 def _last_begun(uris: Iterable[str], partitions: Mapping[str, int], where: pc.Expression) -> set[str]:
-    """Return groups of a bucket whose last ``BEGIN`` is not followed by a line about the rebalance's end."""
+    """Return groups of a bucket that are rebalancing: no line about the end follows their last ``BEGIN``."""
     where &= _of_groups(partitions, {BEGIN, *ENDS})
     rows = rows_of(read_paths(uris, _LAST_LINES.names, where), _LAST_LINES)
     last: dict[bool, dict[str, datetime]] = {True: {}, False: {}}

@@ -35,12 +35,12 @@ def utc_times(
         events: lines with their events, in the order of the file.
         rebalances: files of table ``rebalances``, whose times show the zone if ``zone`` is None.
         zone: time zone of local times; None to infer it from records.
-        earlier_ms: local time minus UTC in milliseconds, as an earlier run found it for this file; None if no run did.
+        earlier_ms: the offset from UTC that an earlier run inferred for this file, in milliseconds; None if no run did.
 
     Returns:
-        The times, and local time minus UTC of the last lines in milliseconds. A time is None if clocks changed near its
-        line. The difference from UTC is None if it was not inferred. If it has to be inferred and can't be, the whole
-        result is None.
+        The time of each line, and the offset from UTC (local time minus UTC, in milliseconds) of the last lines. A time
+        is None if clocks changed near the line. The offset is None if nothing was inferred. The whole result is None if
+        the offset is needed and can't be inferred.
     """
     if all(line.has_zone for line, _ in events):
         return [line.time_ms for line, _ in events], earlier_ms
@@ -64,7 +64,8 @@ def utc_times(
 def other_offset_ms(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: Sequence[str], zone: str) -> int | None:
     """Return the offset from UTC that records show, in milliseconds, if the named zone contradicts the records.
 
-    Return None if records show no offset, or if the zone has one of their offsets at any time of the file.
+    Records and zone agree if at least one line of the file has an offset in the zone that records also show. Return
+    None if they agree, or if records show no offset.
 
     Args:
         events: lines with their events, in the order of the file.

@@ -175,7 +175,7 @@ class GroupEvidence:
     removed_offsets: list[_Removed] = field(default_factory=list)
 
     def totals(self, limits: Thresholds) -> Totals:
-        """Return the sums of the group's commits. Call this only once, because it removes fields from the rows.
+        """Return the sums of the group's commits. Call this only once, because the call removes fields from the rows.
 
         Args:
             limits: the thresholds, such as the shortest pause.
@@ -281,7 +281,7 @@ class GroupEvidence:
     def _position_losses(self, totals: Totals) -> Iterator[EvidenceRow]:
         """Yield bursts of commits of negative offsets.
 
-        ``lasting`` has the partitions whose current offset is still a negative offset of the burst.
+        ``lasting`` in a row has the partitions whose current offset is still a negative offset of the burst.
         """
         open_keys = {(row["topic"], row["partition"]) for row in self.offset_history}
         newest = totals.every[PARTITION.name]
@@ -329,7 +329,7 @@ class GroupEvidence:
 
 
 def _bursts(totals: Totals, kind: SummaryKind) -> Iterator[tuple[str, int, Burst]]:
-    """Yield the bursts of each topic, each with its number."""
+    """Yield each topic's bursts: the topic, the number of the burst within the topic, and the burst."""
     topics = defaultdict[str, list[Burst]](list)
     for (topic, _), sums in totals.every[kind.name].items():
         topics[topic] += sums["bursts"]

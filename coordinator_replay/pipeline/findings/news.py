@@ -1,4 +1,4 @@
-"""New findings: findings first stored by the last run that read new records, or later."""
+"""New findings: a finding is new if the last run that read new records, or a later run, stored it first."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -38,7 +38,7 @@ WHERE member_id = owner_member_id AND is_exact AND o.from_offset <= record_offse
 """
 """SQL for pauses of a partition while it had an owner, up to the next commit or the end of the ownership.
 
-If the next commit is of another topic with that name, the time between the two commits is no pause."""
+If the next commit is of another topic with the same name, the time between the two commits is no pause."""
 
 _UNCOMMITTED = """
 WITH commits AS (
@@ -138,7 +138,7 @@ def long_transactions(pending: pa.Table, end: datetime, limits: Thresholds) -> p
     Args:
         pending: rows of ``pending_offsets``.
         end: the end of the log.
-        limits: the duration from which a transaction counts as long.
+        limits: the thresholds; ``pending_ms`` is the duration from which a transaction counts as long.
     """
     return select(_LONG_TRANSACTIONS, {"end": milliseconds(end), "limit": limits.pending_ms}, pending=pending)
 
@@ -150,7 +150,7 @@ def stalls(pauses: pa.Table, ownership: pa.Table, end: datetime, limits: Thresho
         pauses: offsets that no commit replaced for long, with the columns of PAUSE.
         ownership: rows of ``partition_ownership``.
         end: the end of the log.
-        limits: the duration from which a pause is a stall.
+        limits: the thresholds; ``stall_ms`` is the duration from which a pause is a stall.
     """
     asked = {"limit": limits.stall_ms, "end": milliseconds(end)}
     return select(_STALLS, asked, pauses=pauses, ownership=ownership)
@@ -159,7 +159,7 @@ def stalls(pauses: pa.Table, ownership: pa.Table, end: datetime, limits: Thresho
 def endangered_offsets(
     pauses: pa.Table, rules: pa.Table, retention: Retention, horizon_ms: int, end: datetime, limits: Thresholds
 ) -> pa.Table:
-    """Return offsets that were in danger of expiring, or whose topic nobody subscribed to, and no longer are.
+    """Return past times in which an offset was in danger of expiring, or in which no member subscribed to its topic.
 
     Args:
         pauses: offsets that no commit replaced for long, with the columns of PAUSE.
@@ -167,7 +167,7 @@ def endangered_offsets(
         retention: the retention of offsets.
         horizon_ms: an offset is in danger if it expires within this duration.
         end: the end of the log.
-        limits: the time without a subscription after which a topic counts as left behind.
+        limits: the thresholds; ``abandoned_ms`` is the time without a subscription after which a topic is abandoned.
     """
     asked = {
         "end": milliseconds(end),
@@ -186,7 +186,7 @@ def uncommitted_partitions(new: pa.Table | None, totals: pa.Table, ownership: pa
         new: sums of the commits of this run, by partition; None if the run has no commits.
         totals: rows of ``commit_totals``.
         ownership: rows of ``partition_ownership``.
-        limits: the duration from which a time without a commit counts as long.
+        limits: the thresholds; ``never_committed_ms`` is the duration from which a time without a commit is long.
     """
     asked = {"limit": limits.never_committed_ms, "what": PARTITION.name}
     sums = _NO_SUMS if new is None else new.select(_NO_SUMS.column_names)

@@ -87,7 +87,7 @@ def group_proofs(step: PartitionStep, records: DuckDBPyConnection) -> GroupProof
 def _confirmed(proofs: GroupProofs, records: DuckDBPyConnection) -> dict[Part, list[Record]]:
     """Return, for each range that follows compacted records, the earlier records that the range's copy still has.
 
-    These are the last records of their keys, because the cleaner keeps only these.
+    The cleaner has kept each of these records because it is the last record of its key.
     """
     by_part: dict[Part, list[Record]] = {}
     broken = {partition for partition, ranges in proofs.ranges.items() if any(not span.is_gap for span in ranges[1:])}

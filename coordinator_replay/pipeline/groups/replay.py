@@ -154,7 +154,7 @@ class _GroupRun:
         self.complete = None if gap.proven_from is None else (gap.proven_from, gap.proven_ms)
 
     def _pass(self, gap: Break) -> Iterator[Row]:
-        """Tell the replay that records are missing at a break, and yield the rows that this changes."""
+        """Tell the replay that records are missing at a break, and yield the rows that change."""
         yield from self._find_complete(gap.offset)
         place = self.key[1], gap.offset, gap.at_ms
         if gap.is_gap:
@@ -167,7 +167,7 @@ class _GroupRun:
         yield from rows
 
     def _find_complete(self, before: int) -> Iterator[Row]:
-        """Tell the replay that the group is proven from an offset on, and yield the rows that this changes.
+        """Tell the replay from which offset on the group is proven, and yield the rows that change.
 
         Do nothing if this offset is after ``before``, or if the replay was told already.
         """
@@ -179,10 +179,10 @@ class _GroupRun:
             yield from self.life.find_complete(self.key[1], offset, at_ms)
 
     def _advance(self, row: InputRow, record: Record) -> Iterator[Row]:
-        """Tell the replay about the breaks before its next record, and yield the rows that this changes.
+        """Tell the replay about the breaks before the next record, and yield the rows that change.
 
-        Also tell the replay if the group is proven from an offset up to the record on, unless the record continues an
-        operation.
+        If the group is proven from the next record or an earlier offset on, tell the replay this as well. If the record
+        belongs to an operation that is still open, tell the replay later, before a record of another operation.
         """
         while self.breaks and self.breaks[0].offset <= row.log_offset:
             yield from self._pass(self.breaks.pop(0))

@@ -1,7 +1,7 @@
 """Commits as signs of life: the last commits before a record that may show the departure of a member.
 
-Nearly all records of a log are commits, and few of them are near a departure. Each of these few is joined with the
-departure that follows it. For each partition, only the last commit before a departure is kept.
+Nearly all records of a log are commits, but few commits are near a departure. Each of these few commits is joined with
+the next departure. For each partition, only the last commit before a departure is kept.
 """
 
 from collections.abc import Iterator
@@ -84,7 +84,9 @@ def find_departures(connection: DuckDBPyConnection) -> datetime | None:
 
 
 class LastCommits:
-    """The last commit of each partition between two records that may show a departure.
+    """Look-up of the last commit of each partition before a record that may show a departure.
+
+    A commit is returned only for the first such record after the commit.
 
     Args:
         connection: DuckDB with ``departures``, and with ``commits`` in the columns of COMMITS.
@@ -105,7 +107,7 @@ class LastCommits:
         """Return the last commits before a record, ordered by topic and partition; None if there are no commits.
 
         Args:
-            record: a record that comes later, in the order of ``records_in_order``, than all records of earlier calls.
+            record: the record. Calls must pass the records in the order of ``records_in_order``, each record once.
         """
         while self._next is not None and self._next[0] < record:
             self._next = next(self._by_record, None)

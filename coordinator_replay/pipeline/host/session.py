@@ -72,8 +72,8 @@ WORKERS = {
 
 _QUICK_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:ReservedCodeCacheSize=240m")
 """Options for a JVM that starts fast: Python workers do the work, and Spark only passes shares and file names. With one
-compiler, the code cache would have a fifth of its usual size. Once it is full, nothing more is compiled, so it gets its
-usual size."""
+compiler, the code cache would have a fifth of its usual size. Once the cache is full, nothing more is compiled, so an
+option sets its usual size."""
 
 
 @contextmanager
@@ -105,8 +105,8 @@ def _java_output_to_a_file() -> Iterator[None]:
 def _same_interrupts() -> Iterator[None]:
     """Keep the handler of Ctrl-C unchanged through the block.
 
-    PySpark's handler asks Java to cancel all jobs. If it runs in the middle of an answer from Java, the request
-    corrupts the answer, and both end in a traceback.
+    PySpark's handler asks Java to cancel all jobs. If the handler runs in the middle of an answer from Java, its
+    request corrupts the answer, and both the answer and the request end in a traceback.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -2,11 +2,11 @@
 
 Retention removes every offset of a group that is past ``offsets.retention.minutes``. With the last offset, it removes
 the group. DeleteGroups removes all offsets of a group, whatever their age. A deleted topic removes its offsets from
-many groups at once. DeleteOffsets removes the offsets that an admin names. So one offset that is too young proves that
-its operation was not retention. If all offsets are old enough, the confidence in retention depends on how soon after
-their time they were removed. Some releases of Kafka expired offsets that were not due, or that a member's subscription
-or an open transaction should have kept. If such a bug leaves the same records, the evidence names the bug and its
-releases.
+many groups at once. DeleteOffsets removes the offsets that an admin names. So a single offset that is too young proves
+that the operation which removed it was not retention. If all offsets are old enough, the confidence in retention
+depends on how soon after the end of retention they were removed. Some releases of Kafka expired offsets that were not
+due, or that a member's subscription or an open transaction should have kept. If such a bug explains the records too,
+the evidence names the bug and its releases.
 
 Only this step looks across buckets: a topic is deleted in all of them, and retention is the same for all.
 """
@@ -206,7 +206,7 @@ def _retention(share: CausesShare, removed: pa.Table) -> Retention:
 def _texts(*texts: str) -> str:
     """Return SQL for a list of sentences.
 
-    The SQL replaces the name of a column in braces by the column's value.
+    A column's name in braces stands for the column's value.
     """
     parts = (text.replace("'", "''").replace("{", "' || ").replace("}", " || '") for text in texts)
     return "[" + ", ".join(f"'{part}'" for part in parts) + "]"
@@ -283,7 +283,7 @@ _REBALANCING, _JOINING, _HELD, _UPGRADED, _LOADING = "REBALANCING", "JOINING", "
   Stable. Affected: 2.4.0 (the first release with subscriptions) to 2.8.1, 3.0.0 and 3.1.0.
 - JOINING: the same bug, after a member joined an Empty group. Until the rebalance is over, no topic counts as
   subscribed, and retention counts from the commit instead of the time at which the group became Empty. The group is not
-  Empty then, so the broker writes no tombstone of the group beside.
+  Empty then, so the broker does not write a tombstone of the group as well.
 - HELD: the same method spared pending commits, but not pending commits of transactions. Affected: every coordinator in
   Scala.
 - UPGRADED (KAFKA-8069): ``GroupMetadataManager.readOffsetMessageValue`` of 2.1 took the -1 of version 1 for a time.

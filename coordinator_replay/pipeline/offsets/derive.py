@@ -64,8 +64,8 @@ class Chunk(NamedTuple):
 
     Attributes:
         ranges: tuples of log partition, first offset, end (not included).
-        but: None if the chunk has only ``ranges``. Otherwise the chunk also has every log partition that is not in this
-            list, from beginning to end.
+        but: None if the chunk has only ``ranges``. Otherwise a list of log partitions; the chunk also has, from
+            beginning to end, every log partition that is not in the list.
     """
 
     ranges: Sequence[tuple[int, int, int]]
@@ -150,8 +150,8 @@ class Derivation:
 
     Attributes:
         sources: the files with the bucket's facts about offsets.
-        before: end offset by log partition. Only these log partitions are derived, as if each ended at its end offset.
-            None derives all log partitions to their real ends.
+        before: for each log partition, the offset before which its intervals are derived, as if the log partition
+            ended there. Other log partitions are not derived. None derives all log partitions to their real ends.
         proofs: proofs about log partitions with missing records.
         lives: ids of topics, for commits without an id.
         moves: moves of groups to other log partitions.

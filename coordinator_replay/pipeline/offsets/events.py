@@ -55,7 +55,7 @@ EVENTS = pa.schema(
 - ``at_offset`` and ``at_timestamp``: where the event takes effect. A transactional commit takes effect at its marker.
   As long as it waits, these are the values of the first commit of the key in its transaction.
 - ``log_offset`` and ``log_timestamp``: the record of the event.
-- ``name``: the owner, the state, the rule, or the reason for the end of an offset.
+- ``name``: the owner, the state, the rule, or the reason why an interval ends.
 - ``commit_timestamp``: for a rule, the base time of the rule.
 - ``until_offset``: the end of an ownership.
 - ``previous_offset``, ``replaced_offset`` and ``is_begin_open``: as in ``offset_history``, for a commit of an earlier
@@ -66,7 +66,7 @@ EVENTS = pa.schema(
 UNKNOWN_STATE = "Unknown"
 
 RECORDS_MISSING, GROUP_MOVED = "RECORDS_MISSING", "GROUP_MOVED"
-"""Reasons for the end of offsets that no record ends."""
+"""Reasons why an interval ends without a record that replaces or removes its offset."""
 
 _TEXTS = ("group_id", "topic")
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
@@ -128,7 +128,7 @@ def _typed(rows: pa.RecordBatch) -> pa.RecordBatch:
 def _shaped(rows: pa.RecordBatch, kind: pa.Array | pa.Scalar, at_offset: Any, **values: Any) -> pa.RecordBatch:
     """Return events that take effect at an offset.
 
-    Events of one key are sorted by these offsets, unless ``second`` gives another order.
+    Events of one key are sorted by columns ``first`` and ``second``. Both have this offset by default.
     """
     order = {"first": at_offset, "second": at_offset}
     return conform(_typed(rows), UNSORTED, **{**order, "kind": kind, "at_offset": at_offset, **values})
@@ -195,7 +195,7 @@ def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
 
     Topics without a name are left out, because they have no commits.
 
-    If the log does not prove the owner, the event has no name.
+    If the log does not prove the owner, ``name`` of the event is null.
 
     Args:
         ownership: rows with the columns of OWNER.
@@ -273,14 +273,14 @@ def lost_keys(
 ) -> pa.RecordBatch:
     """Return an event for each key that has a record in a log partition before an offset.
 
-    The event ends the committed offset of the key.
+    The event ends the interval of the key's committed offset.
 
     Args:
         events: rows with the columns of UNSORTED.
         log_partition: number of the log partition.
         offset: the first offset that is missing or doesn't count.
         at_us: the time up to which no record is missing; None if this time is unknown.
-        ended_by: the reason for the end.
+        ended_by: the reason why the interval ends.
         group_id: only keys of this group; None for the keys of all groups.
     """
     names = ["group_id", "topic", "partition", "log_partition"]
@@ -337,10 +337,10 @@ ORDER BY row
 
 
 def ended_commits(waiting: pa.Table, markers: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Yield the ends of pending commits.
+    """Yield events that commit or abort pending offset commits.
 
-    A pending offset commit is committed or aborted by the next marker of its producer in the log partition. The
-    producer's epoch is ignored: with KIP-890, the marker's epoch is newer.
+    The next marker of the producer in the log partition commits or aborts a pending offset commit. The producer's epoch
+    is ignored: with KIP-890, the marker's epoch is newer.
 
     Args:
         waiting: events of kinds OPENED and WAITING, with the columns of UNSORTED.

@@ -46,10 +46,7 @@ def _rows(indices: Numbers) -> pa.Array:
 
 
 def _words(codes: Numbers, words: dict[Any, str]) -> pa.Array:
-    """Return words for codes.
-
-    A code without a word becomes null.
-    """
+    """Return the text that ``words`` has for each code; null for a code without a text."""
     names = pa.array([words.get(code) for code in range(int(max(*words, codes.max(initial=0))) + 1)], pa.string())
     return names.take(pa.array(codes))
 
@@ -183,8 +180,8 @@ class _Batch:
     def _states(self, rows: Numbers) -> pa.Array:
         """Return, for each commit, the state of its group.
 
-        If no state is on record, the state is Unknown, unless the group is proven not to have existed. Then Kafka made
-        a simple group for the commit, which is Empty.
+        If no state is on record, the state is Unknown, with one exception: if the group is proven not to have existed,
+        Kafka made a simple group for the commit, and the state is Empty.
         """
         is_new = self._are_looked_up(rows)
         at = self._state_rows.last_at(self.groups[rows], self.fields[EventField.LOG_OFFSET, rows])
@@ -255,9 +252,9 @@ class _Batch:
     def _are_exact(self, rows: Numbers, following: Numbers) -> pa.Array:
         """Return, for each offset, whether the offset is proven in the whole interval.
 
-        An offset is proven if no gap lies between its record and its end: the cleaner removes a commit only because of
-        a later record of its key. For a transactional commit, there must be no gap between its record and its
-        marker either: such a gap could hide an earlier marker, which ended the transaction.
+        An offset is proven if no gap lies between its record and the end of the interval: the cleaner removes a commit
+        only because of a later record of its key. For a transactional commit, the range begins at the commit's record,
+        not at the marker: a gap before the marker could hide an earlier marker, which ended the transaction.
         """
         begins, partitions = self.fields[EventField.LOG_OFFSET, rows], self.fields[EventField.LOG_PARTITION, rows]
         ends = np.where(following == NOWHERE, LARGEST_INT64, self.fields[EventField.AT_OFFSET, following])
@@ -312,7 +309,8 @@ class _Batch:
     def history(self) -> Iterator[pa.RecordBatch]:
         """Yield staged rows of intervals.
 
-        Intervals that a commit, missing records or a move ended come first. The others follow, with columns on expiry.
+        Intervals that end with a commit, with missing records or with a move come first. The other intervals follow,
+        with columns on expiry.
         """
         is_closed = np.isin(self.outcome[Outcome.END, self.intervals], (End.COMMIT, End.LOST))
         closed, others = self.intervals[is_closed], self.intervals[~is_closed]
@@ -336,7 +334,7 @@ class _Batch:
             yield _staged(columns if intervals is closed else columns | self._expiry_columns(intervals))
 
     def _expiry_columns(self, intervals: Numbers) -> dict[str, pa.Array]:
-        """Return the columns that decide about expiry, for intervals that are open or ended with a tombstone."""
+        """Return the columns that decide about expiry, for intervals that are open or end with a tombstone."""
         following = self.outcome[Outcome.BY, intervals]
         ends = np.where(following == NOWHERE, LARGEST_INT64, self.fields[EventField.AT_OFFSET, following])
         rules_at_end = self._rule_rows.last_at(self.groups[intervals], ends)
@@ -383,15 +381,16 @@ class _Batch:
         return np.isin(of_offsets, pairs[codes != NOWHERE])
 
     def _ended_by(self, codes: Numbers, words: dict[Any, str], is_lost: Bools, by: pa.Array) -> pa.Array:
-        """Return the word for the end of each interval.
+        """Return column ``ended_by``: the reason why each interval ended.
 
-        If missing records or a move ended the interval, the word is the name of the event that ended it.
+        If missing records or a move ended the interval, the reason is the ``name`` of the event. Otherwise the reason
+        is the text of the code.
 
         Args:
-            codes: how each interval ended.
-            words: the words by code.
-            is_lost: whether missing records or a move ended the interval.
-            by: the row of the event that ended it.
+            codes: ``End`` of each interval.
+            words: the texts by code.
+            is_lost: for each interval, whether missing records or a move ended it.
+            by: for each interval, the row of the event with which it ended.
         """
         ended = _words(codes, words)
         return pc.if_else(pa.array(is_lost), self.take("name", by), ended) if is_lost.any() else ended

@@ -65,11 +65,12 @@ class EventField(IntEnum):
 
 
 class End(IntEnum):
-    """Ends of offsets that were current, and of commits that waited for a marker.
+    """Reasons why an offset is no longer current, or why a commit no longer waits for a marker.
 
     Attributes:
-        OPEN: there is no end yet.
+        OPEN: the offset is still current, or the commit still waits.
         COMMIT: another offset became current; for a waiting commit, its own offset became current.
+        TOMBSTONE: a tombstone removed the offset, or the waiting commit.
         LOST: records are missing, or the group moved.
         ABORT: the waiting commit never became current.
         REPLACED: a later commit of the same producer replaced the waiting commit.
@@ -89,13 +90,14 @@ class Outcome(IntEnum):
     """Rows of the matrix of outcomes, which has a column for each event.
 
     Attributes:
-        END: ``End`` of a commit that was current or waited; NOWHERE for other rows.
-        BY: the row that ended the commit; NOWHERE while the commit is open.
+        END: ``End`` of a commit that was current or waited; NOWHERE for other events.
+        BY: the row of the event that caused END; NOWHERE while END is OPEN.
         SINCE: the time since which a transaction with a commit of the key has waited.
         SINCE_OFFSET: the log offset at which this wait began.
         FIRST: the log offset of the key's first record, which is this commit or a commit that waits for a marker.
             NOWHERE if an offset was in force before.
-        IS_PROTECTED: 1 if other commits of the key waited when this commit ended.
+        IS_PROTECTED: 1 if other commits of the key waited when this offset was replaced or removed, or still wait if it
+            is current.
     """
 
     END = 0
@@ -114,9 +116,9 @@ UNKNOWN = np.iinfo(np.int64).min
 
 @inlined
 def _first(events: Any, outcome: Any, waiting: Any, count: Any, row: Any) -> Any:
-    """Return the log offset of the first record of a key that has no offset in force.
+    """Return the log offset of the first record of a key that has no current offset.
 
-    This is the record of the row, or of a commit that waits.
+    The first record is the record of the row, or the record of a commit that waits.
     """
     first = min(events[EventField.LOG_OFFSET, row], events[EventField.AT_OFFSET, row])
     for place in range(count):
@@ -126,7 +128,7 @@ def _first(events: Any, outcome: Any, waiting: Any, count: Any, row: Any) -> Any
 
 @inlined
 def _end_of_current(events: Any, waiting: Any, count: Any, stored: Any, row: Any) -> Any:
-    """Return how a row ends the current offset, or NOWHERE if the row does not end it.
+    """Return the ``End`` that a row brings to the current offset; NOWHERE if the offset stays current.
 
     For a commit or a tombstone, return COMMIT or TOMBSTONE even if no offset is current.
     """
@@ -151,9 +153,9 @@ def _end_of_current(events: Any, waiting: Any, count: Any, stored: Any, row: Any
 
 @inlined
 def _end_of_waiting(events: Any, other: Any, stored: Any, row: Any) -> Any:
-    """Return how a row ends a commit that waits for its marker.
+    """Return the ``End`` that a row brings to a commit that waits for a marker.
 
-    If the row does not end the commit, return NOWHERE.
+    If the commit still waits after the row, return NOWHERE.
 
     Args:
         events: the events.
@@ -184,7 +186,7 @@ def _end_of_waiting(events: Any, other: Any, stored: Any, row: Any) -> Any:
 
 @inlined
 def _end_stored(events: Any, outcome: Any, waiting: Any, count: Any, stored: Any, row: Any) -> Any:
-    """End the current offset if a row ends it.
+    """If the current offset is no longer current after a row, fill the offset's ``outcome``.
 
     Returns:
         The row of the offset that is current afterwards, and whether the event row decides which offset is current.
@@ -200,12 +202,12 @@ def _end_stored(events: Any, outcome: Any, waiting: Any, count: Any, stored: Any
 
 @inlined
 def _end_waiting(events: Any, outcome: Any, waiting: Any, count: Any, stored: Any, row: Any) -> Any:
-    """End the waiting commits that a row ends: fill their ``outcome``, and move the others to the front of ``waiting``.
+    """Fill ``outcome`` of the commits that wait no more after a row, and move the others to the front of ``waiting``.
 
     Returns:
         The number of commits that still wait, and the time and log offset since which the row's own commit counts as
-        waiting. If the row is a later commit of a producer whose earlier commit waited, this time and offset are those
-        of the earlier commit. Otherwise they are the row's.
+        waiting. If the commit replaces an earlier waiting commit of its producer, time and offset come from the earlier
+        commit. Otherwise they come from the row.
     """
     since, since_offset = events[EventField.AT_TIME, row], events[EventField.AT_OFFSET, row]
     kept = 0

@@ -71,9 +71,9 @@ def _tombstones_near(removals: Sequence[Removed]) -> ds.Expression:
 def _writes(
     removals: Sequence[Removed], commits: Sequence[str], group_records: Sequence[str]
 ) -> Mapping[Write, Tombstones]:
-    """Return the numbers of tombstones by write, for the writes that lines may be about.
+    """Return the numbers of tombstones in each write that lines may be about.
 
-    A write has a log partition and a time.
+    A write is identified by a log partition and a time.
     """
     writes: dict[Write, Tombstones] = defaultdict(Tombstones)
     if not removals:

@@ -83,11 +83,11 @@ class OffsetStep:
         files: files of the bucket, which include new records and new rows about groups already.
         context: the context for deriving the offsets of every bucket.
         partitions: proofs about the bucket's log partitions.
-        pauses: the search for pauses of rebalances, which gets the times between commits.
+        pauses: the search for pauses of rebalances. This step passes the times between commits to it.
         moves: moves of groups into or out of the bucket's log partitions.
         proofs: proofs about the bucket's offsets.
         lives: ids of topics over time.
-        intervals: sums of the history of this run.
+        intervals: sums of the rows of ``offset_history`` that this run writes.
     """
 
     share: BucketShare
@@ -314,7 +314,7 @@ def _with_merged(rows: pa.RecordBatch) -> pa.RecordBatch:
 def _at_least(rows: pa.RecordBatch, ends: Mapping[int, int], column: str) -> Bools:
     """Return, for each row, whether its offset lies at or after the end of the row's log partition.
 
-    All rows of a log partition that is not in ``ends`` count as after the end.
+    If ``ends`` has no end for the log partition, return True.
     """
     partitions, offsets = (numbers_of(rows.column(name), -1) for name in ("log_partition", column))
     is_after = np.ones(rows.num_rows, np.bool_)
@@ -326,7 +326,7 @@ def _at_least(rows: pa.RecordBatch, ends: Mapping[int, int], column: str) -> Boo
 def _with_group_tombstones(removed: pa.RecordBatch, tombstones: pa.Table) -> pa.RecordBatch:
     """Return removed offsets with ``has_group_tombstone``: whether the group's tombstone follows in the same operation.
 
-    The records of one operation are recognised by their common time, so they may come from several runs.
+    Records with the same time belong to one operation, even if different runs have read them.
     """
     rows = pa.table(
         {

@@ -24,8 +24,8 @@ class DumpCopy:
         skipped: number of the copy's records that were skipped.
         is_late: whether some unread records lie below the end of earlier runs.
         unpaired: base offsets of segments that are missing although the copy has their index or snapshot.
-        has_last_batch: whether the copy's last batch ends at the end of the copy, so that the newest segment is not
-            empty.
+        has_last_batch: whether the copy's last batch ends at the end of the copy, which means that the newest segment
+            is not empty.
     """
 
     source: str
@@ -38,22 +38,25 @@ class DumpCopy:
     has_last_batch: bool = True
 
     def lacks_new_offsets(self, end: int | None) -> bool:
-        """Return whether the cleaner has removed records of the copy after the end of earlier runs."""
+        """Return whether the cleaner has removed records of the copy that lay after the end of earlier runs."""
         return end is not None and self.bounds.end > end and self.unread < self.bounds.end - end
 
     def is_older(self, end: int | None) -> bool:
         """Return whether the copy ends before the end of earlier runs.
 
-        Then it may have records that newer copies have lost.
+        An older copy may have records that newer copies have lost.
         """
         return end is not None and self.bounds.end < end
 
     def may_have_below(self, end: int | None) -> bool:
         """Return whether the part of the copy below the end of earlier runs may say more than the tables.
 
-        Return False if the copy does not begin below that end. If the cleaner has worked after that end
-        (``lacks_new_offsets``), only the copy's records show which keys it has kept. A copy that ends before
-        (``is_older``), or that has unread records below that end (``is_late``), may have records that the tables lack.
+        Return False if the copy begins at that end or after it. Otherwise, return True in three cases:
+
+        - The cleaner has removed records after that end (``lacks_new_offsets``), so only the copy's own records show
+          which keys the cleaner has kept.
+        - The copy ends before that end (``is_older``), so it may have records that the tables lack.
+        - The copy has unread records below that end (``is_late``).
         """
         if end is None or self.bounds.covered_from >= end:
             return False
@@ -134,7 +137,7 @@ def segment_copies(dump: Dump, extents: Sequence[Extent], ends: Mapping[int, int
 def gaps_of(copies: Sequence[DumpCopy], uncovered: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     """Return ranges that no file covers although a copy has the index of a segment there.
 
-    Any other hole between two files comes from the cleaner: it merges segments and keeps the name of the first.
+    Other missing ranges between two files come from the cleaner, which merges segments and keeps the name of the first.
 
     Args:
         copies: the copies of the dump.
@@ -221,10 +224,12 @@ def passed_over(
 ) -> Iterator[tuple[DumpCopy, Mapping[int, Sequence[tuple[int, int]]]]]:
     """Yield copies whose skipped parts must be read after all, each with the parts that still need not be read.
 
-    If a copy lacks offsets after the end of earlier runs, only its own records show which keys were still alive. The
-    same holds if the copy has records in a range for which earlier copies had no file, because compaction has removed
-    other records of that range. An older copy may have records that newer copies have lost, except in ranges without
-    missing records.
+    There are three reasons to read skipped parts:
+
+    - If a copy lacks offsets after the end of earlier runs, only its own records show which keys were still alive.
+    - The same holds if the copy has records in a range for which earlier copies had no file, because compaction has
+      removed other records of that range.
+    - An older copy may have records that newer copies have lost. Ranges without missing records need not be read.
 
     Args:
         copies: the copies of a dump.

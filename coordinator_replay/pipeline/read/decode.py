@@ -1,8 +1,8 @@
 """The first stage, which decodes files of the dump into staged rows.
 
-A staged row has its position, facts of its batch, and the columns of its sort: commit, group record, control record or
-quarantine. Each sort has its own files in each bucket, so that the next stage reads only what it needs. The tasks read
-and write files themselves, so raw bytes never cross to the JVM.
+A staged row has the record's position, facts of the record's batch, and the columns of the row's sort: commit, group
+record, control record or quarantine. Each sort has its own files in each bucket, so that the next stage reads only what
+it needs. The tasks read and write files themselves, so raw bytes never cross to the JVM.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -46,11 +46,11 @@ _SUMS: tuple[tuple[Any, str], ...] = (
 
 
 class CountKey(NamedTuple):
-    """Key of a count.
+    """Key of a ``Count``: records with equal keys are counted together.
 
     Attributes:
-        log_partition: log partition of the counted records; None for records without a log partition.
-        is_audited: whether earlier runs have read the offsets of the counted records.
+        log_partition: log partition of the records; None for records without a log partition.
+        is_audited: whether earlier runs have read the offsets of the records.
     """
 
     log_partition: int | None
@@ -117,7 +117,7 @@ class Tally:
         counts: the counts by key.
         names: topics by id, from commits.
         named: topics by id, from group records.
-        epochs: position of the first record by log partition and leader epoch.
+        epochs: position of the first record of each leader epoch, by log partition and leader epoch.
         divisors: for each log partition, a number that each possible partition count of ``__consumer_offsets`` divides,
             see ``hash_divisor``; 0 if the log partition has no groups.
     """
