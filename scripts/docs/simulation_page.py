@@ -85,7 +85,7 @@ SCRIPTS = {
     "were deleted. `racks` are the racks of each partition's replicas.",
     "groupConfig": '`{"groupConfig": {...}, "group": g}`: all settings of one group, in place of its earlier ones.',
     "request": '`{"request": api, "version"?, "group"?, "client"?: {"id", "host"}, "body"?: {...}}`: a request. Fields '
-    "that are left out have the defaults of the message; `group` is the body's `groupId`.",
+    "left out of `body` have the defaults of the message. `group` is short for a `groupId` in `body`.",
     "endTxn": '`{"endTxn": {"producerId", "producerEpoch", "commit"}}`: writes the marker that ends a transaction.',
     "advance_ms": '`{"advance_ms": n}`: n milliseconds pass. Timers that end in this time fire, each at its own time.',
     "async": '`{"async": "hold"}` stops background work (the resolution of regular expressions). `{"async": "run"}` '
@@ -95,16 +95,16 @@ SCRIPTS = {
     "dump": '`{"dump": true}`: the answer has the inner state of all groups.',
     "timers": '`{"timers": true}`: the answer has the running timers, each with the milliseconds until it ends.',
     "assign": '`{"assign": assignor, "topics": {name: partitions}, "racks"?, "members": {id: {"topics", "owned"?, '
-    '"generation"?, "rack"?, "instance"?}}}`: the answer has the assignment by a client\'s assignor. The coordinator '
-    "has no part in this.",
+    '"generation"?, "rack"?, "instance"?}}}`: computes an assignment as a client\'s assignor does. The '
+    "answer has the assignment. No group changes.",
     "note": '`{"note": text}`: nothing happens. Any other line may have a note, too.',
 }
 
 DRAFT = f"""\
 ## The draft's assignment on the client's side
 
-The draft of KIP-848 lets a member compute the assignment. No release of Kafka has this feature. It was built from the
-text of KIP-848 and tested against this text alone. The numbers and names of its messages are ours.
+The draft of KIP-848 lets a member compute the assignment. No release of Kafka has this feature. We built ours
+from the text of KIP-848 and tested it against this text alone. The numbers and names of its messages are ours, too.
 
 With `{CLIENT_ASSIGNORS}=true`, members may name assignors of their own (`clientAssignors` in ConsumerGroupHeartbeat).
 If all members have an assignor in common, the coordinator asks one of them to compute the assignment
@@ -153,8 +153,8 @@ The simulation does not have:
 
 It may differ from a broker in these details:
 
-- Timers that restart without a delay. Here they fire after a millisecond. An example is the timer of a join
-  phase, if the rebalance timeout is 0, only static members are left, and none of them has joined.
+- Timers that set themselves again with a delay of 0. Here they fire after a millisecond. An example is a join phase
+  with a rebalance timeout of 0: while only static members are left and none has joined, the phase goes on.
 - Timers that end in the same millisecond. Here they fire in the order in which they were set.
 - Ties that Java breaks by the order of a hash table. The simulation reproduces this order, with one exception: Java
   turns a bin into a tree if it has nine keys or more and the table has 64 places or more.
@@ -217,7 +217,7 @@ def _settings() -> str:
         "| `group.consumer.assignors` | uniform, range |\n"
         "| `group.consumer.migration.policy` | bidirectional |\n"
         f"| `{CLIENT_ASSIGNORS}` | false (not in Kafka, see [below](#the-drafts-assignment-on-the-clients-side)) |\n"
-        f"| `{FAULTS}` | none (allowed: {', '.join(BrokerFault)}, faults of earlier releases) |\n\n"
+        f"| `{FAULTS}` | none (allowed: faults of earlier releases, {', '.join(BrokerFault)}) |\n\n"
         f"Settings of a single group: {groups}. As in Kafka, a value below the broker's `min` counts as `min`, "
         "and a value above `max` counts as `max`. "
         "Settings that do not matter to the simulation (threads and buffers of the coordinator, share and streams "
