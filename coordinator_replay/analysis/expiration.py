@@ -1,7 +1,7 @@
 """The rule by which a group's offsets expire, from the engine's state of the group.
 
-``deciding`` returns the rule. It depends on the type and the state of the group. It says from which time retention
-counts, and which topics are kept because a member subscribes to them. The rules follow
+``deciding`` returns the rule, which depends on the type and the state of the group. A rule says from which time
+retention counts, and which topics' offsets are kept because a member subscribes to the topic. The rules follow
 ``GroupCoordinatorShard.cleanupGroupMetadata``. A group without a record is a simple group: a client commits offsets for
 it without joining.
 """

@@ -4,9 +4,8 @@ The row of an interval or a rebalance is returned when the interval or rebalance
 rows at the end of the log, with null for their end. A later run that continues from ``snapshot`` returns these rows
 again under the same keys: when they are over, or else at the end of its log.
 
-Before a newer dump was taken, the cleaner may have removed records that no older dump has. Then ``interrupt`` continues
-the group from the records that the newer dump still has. These are the last records of their keys, which the cleaner
-keeps.
+The cleaner may have removed records that no older dump has, before a newer dump was taken. Then ``interrupt`` continues
+the group from the records that the newer dump still has: the cleaner keeps the last record of each key.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -131,7 +130,7 @@ class GroupReplay:
         self._rebalances.history.heed(before_offset, signs)
 
     def lose_track(self, partition: int, offset: int, at_ms: int | None) -> list[Row]:
-        """Note the beginning of a gap, whose records no dump has. Return the rows that end with it.
+        """Note the beginning of a gap, whose records no dump has. Return the rows that end there.
 
         Args:
             partition: the log partition.
@@ -146,7 +145,7 @@ class GroupReplay:
         return self._final(rows, offset)
 
     def _lose_key(self, record: Record) -> list[Row]:
-        """Note an unreadable record, so that the value of its key is unknown. Return the rows that end with it."""
+        """Note that a record can't be read, so that its key's value is unknown. Return the rows that end there."""
         rows = self._interrupt(record.offset, record.timestamp_ms)
         is_whole = record.kind == GROUP_METADATA
         members = [
@@ -218,7 +217,7 @@ class GroupReplay:
     def move(self, partition: int, offset: int, at_ms: int | None, to_partition: int) -> list[Row]:
         """End the group in its log partition, and return the rows that end.
 
-        From here on, its records in another log partition count.
+        After the move, the group's records in another log partition count.
 
         Args:
             partition: the log partition.

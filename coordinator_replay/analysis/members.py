@@ -17,7 +17,7 @@ BROKEN, LEFT, REPLACED = EventKind.INVARIANT_BROKEN, EventKind.MEMBER_LEFT, Even
 
 
 class OpenMemberInterval(NamedTuple):
-    """A member's present state, and its beginning.
+    """The present state of a member, with the time and the record since which the member has this state.
 
     Attributes:
         is_client_inherited: whether client id and host on record are, or may be, from an earlier process of this static

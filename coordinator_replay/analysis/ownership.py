@@ -73,9 +73,9 @@ class Unowned(NamedTuple):
 
     Attributes:
         holding: the ownership that ended; ``to_ms`` and ``to_offset`` are its end, ``released_by`` is the reason.
-        topic: the topic as the records of the ended ownership name it. If the group is converted, only the key of the
-            gap changes.
-        awaited_ms: time at which the target assignment took the partition from the member; None if it never took it.
+        topic: the topic as the records of the ended ownership name it. A conversion of the group changes only the key
+            in ``OwnershipReplay.gaps``, not this field.
+        awaited_ms: time at which the target assignment took the partition from the member; None if it never did.
         is_exact: whether the group is proven at the end of the ownership.
         since_ms: the time since which members miss the partition; None while no member subscribes to its topic.
         over: earlier times in which members missed the partition.
@@ -93,7 +93,7 @@ class Unowned(NamedTuple):
     over: tuple[Interval, ...] = ()
 
     def missed_until(self, at_ms: int | None) -> "Unowned":
-        """End the time in which members miss the partition, and return the changed gap."""
+        """Return a copy in which members no longer miss the partition from ``at_ms`` on."""
         if self.since_ms is None:
             return self
         if at_ms is None or at_ms <= self.since_ms:
@@ -115,7 +115,7 @@ class Handover(NamedTuple):
             member id.
         member_id: the member that owned the partition before.
         released_ms: time at which that member gave the partition up.
-        awaited_ms: time at which the target assignment took the partition from that member; None if it never took it.
+        awaited_ms: time at which the target assignment took the partition from that member; None if it never did.
     """
 
     rebalance_id: str | None
@@ -357,10 +357,10 @@ class OwnershipReplay:
         return frozenset(), at_ms
 
     def _convert(self, changed: Changed, group_type: GroupType, at_ms: int | None) -> Iterator[Row]:
-        """End every ownership at a conversion. Begin those that continue again at the same time, under the new keys.
+        """End every ownership at a conversion. If an ownership continues, begin it at the same time under its new key.
 
         Yield the rows of ended ownerships whose partition has an owner afterwards, or whose topic has no known name.
-        Any other partition becomes a gap under its new key, and its row waits for the next owner.
+        Any other partition is added to ``gaps`` under its new key, and its row waits for the next owner.
         """
         for member_id, assignment in list(self.owned.items()):
             is_removed = member_id not in changed or changed[member_id][0] is None
@@ -377,14 +377,14 @@ class OwnershipReplay:
         self.added = 0
 
     def _rename_gaps(self, group_type: GroupType, owned: set[str]) -> Iterator[Row]:
-        """Change the keys of gaps to the new group type.
+        """Change the keys of ``gaps`` to those of the new group type.
 
-        A gap without a topic name ends, because its next owner can't be found. Yield the rows of these gaps.
+        Remove partitions without a topic name, because their next owner can't be found, and yield their rows.
 
         Args:
             group_type: the new type.
-            owned: topics that members own under the new type. They decide which id a gap gets if an old and a new topic
-                have the same name.
+            owned: topics that members own under the new type. If an old and a new topic have the same name, the id in
+                ``owned`` becomes the key.
         """
         gaps, self.gaps = self.gaps, {}
         for (topic, partition), gap in gaps.items():
@@ -615,7 +615,7 @@ def _unowned(gap: Unowned, topic: str | None) -> list[dict[str, int | None]] | N
     Return None if these times are not on record.
 
     Args:
-        gap: the time since the partition's last owner.
+        gap: the partition since it lost its last owner.
         topic: the name of the partition's topic. Without a name it is unknown whether members still subscribe to the
             topic.
     """

@@ -434,11 +434,11 @@ class Rebalances:
         return time_order(self.history.rebalanced_ms) <= time_order(self.unproven_ms)
 
     def _doubts(self, situation: Situation) -> tuple[bool, bool]:
-        """Return whether joined members may be clients that the group removed in missing records.
+        """Return whether joined members may be clients whose removal is in missing records.
 
         Returns:
             Two answers. The first says whether a joined member may be such a client. The second says whether a joined
-            member may be another removed client than ``returns`` found; it is true if the first answer is.
+            member may be another removed client than ``returns`` found. It is true if the first answer is true.
         """
         if self.unproven_at is None:
             return False, False

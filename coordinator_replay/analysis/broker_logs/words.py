@@ -1,11 +1,13 @@
 """Additions of a broker's log to recorded rebalances: when they began, and the coordinator's own reasons.
 
-Log lines can be forged, so lines count only if a record agrees with them. In a classic group, a rebalance ends with a
-line "Stabilized group" or "is now empty". This line must have the generation, the number of members and the time of the
-rebalance's record. The coordinator's lines between the end of the previous rebalance and this line belong to the
-rebalance. The first "Preparing to rebalance" with the old generation begins it. In groups on newer protocols, the
-records have the begin of a rebalance. A line counts if its time is near this begin, and if it names a member that the
-records name too.
+Log lines can be forged, so lines count only if a record agrees with them:
+
+- A rebalance of a classic group ends with a line "Stabilized group" or "is now empty". This line must have the
+  generation, the number of members and the time of the rebalance's record. The coordinator's lines between the end of
+  the previous rebalance and this line belong to the rebalance. The rebalance begins with the first line "Preparing to
+  rebalance" that has the old generation.
+- In groups on newer protocols, records show when a rebalance began. A line counts if its time is near this time, and if
+  the line names a member that the records name too.
 
 Sources: ``ClassicGroup`` and ``GroupMetadataManager`` of Kafka 3.9 to 4.3, ``GroupCoordinator`` (Scala) of 2.x and 3.x;
 KIP-800 for client reasons.
@@ -150,7 +152,7 @@ class _Named(NamedTuple):
 
     Attributes:
         alternatives: other possible causes.
-        triggers: the trigger members; None if those of the row stay.
+        triggers: the trigger members; None to keep the trigger members of the row.
     """
 
     cause: Cause
@@ -236,7 +238,7 @@ def _back_from(lines: Sequence[GroupLogLine], end: int, row: Row, contradicting:
         lines: lines about the group.
         end: index of the line about the end of the rebalance.
         row: row of the rebalance.
-        contradicting: indices of lines that are not used.
+        contradicting: indices of lines that contradict the records; these lines are left out.
     """
     logged: list[GroupLogLine] = []
     before, since_ms = row["epoch"] - (row["attempts"] or 1), searched_from_ms(row)
@@ -255,7 +257,7 @@ def _back_from(lines: Sequence[GroupLogLine], end: int, row: Row, contradicting:
 
 
 def reasons_of(lines: Sequence[GroupLogLine]) -> dict[str, Any]:
-    """Return ``LOG_COLUMNS`` of a rebalance, from the lines about the rebalance in order."""
+    """Return the columns ``LOG_COLUMNS`` of a rebalance, given the lines about the rebalance in order of time."""
     clients = [line.client_reason for line in lines if (line.client_reason or "") not in _NO_REASON]
     return {"reasons": [line.words for line in lines if line.event != "SESSION_EXPIRED"], "client_reasons": clients}
 
@@ -315,9 +317,9 @@ def _left(
 
 
 def _polled_late(row: Row, lines: Sequence[GroupLogLine]) -> GroupLogLine | None:
-    """Return a line about a trigger member that left because its poll timeout had expired.
+    """Return the first line about a member that left because its poll timeout had expired.
 
-    Return None unless all trigger members of the rebalance left for this reason.
+    The line counts only if all trigger members of the rebalance left for this reason. Otherwise return None.
     """
     gave = [line for line in lines if line.event == "MEMBER_LEFT" and POLL_TIMEOUT in (line.client_reason or "")]
     triggers = row["trigger_members"] or ()
@@ -359,8 +361,8 @@ def _rejoined(row: Row, line: GroupLogLine) -> _Named | None:
 def _by_members(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str, Any]:
     """Return a rebalance of a group on a newer protocol, with the additions of brokers' logs.
 
-    Such a rebalance begins with the records that trigger it. So a line counts if it is near the begin of the rebalance
-    and names one of its members.
+    Such a rebalance begins with the records that trigger it. So a line counts if its time is near the begin of the
+    rebalance, and if it names a member that joined, left or triggered the rebalance.
     """
     at_ms = row["started_at"]
     members = [*(row["members_joined"] or ()), *(row["members_left"] or ()), *(row["trigger_members"] or ())]

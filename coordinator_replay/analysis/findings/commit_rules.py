@@ -101,9 +101,9 @@ def commit_stall(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
 def offset_rewind(context: GroupContext, row: Rewinds) -> Iterator[Observation]:
     """Yield rewinds: commits of a lower offset than the previous commit of the partition.
 
-    The group has members, or never had members on record. Rule ``offset_reset`` has the other rewinds: those in an
-    Empty group that has had members, and those before the first member joined. Rewinds of a topic in quick succession
-    are one observation.
+    A rewind counts here if the group has members, or never had members on record. Rule ``offset_reset`` has the other
+    rewinds: those in an Empty group that has had members, and those before the first member joined. Rewinds of a topic
+    in quick succession are one observation.
     """
     last, numbers = row["last"], row["partitions"]
     if row["is_empty"] and context.status is not None and context.status["has_had_members"]:
@@ -319,9 +319,9 @@ def offset_jump(context: GroupContext, topic: "TopicCommits") -> Iterator[Observ
 def _committer(row: Rewinds) -> str:
     """Return in words who may have moved an offset back in a group without members.
 
-    A consumer commits the leader epoch of the last record that it read. kafka-consumer-groups, MirrorMaker's
-    checkpoints, and clients that choose an offset make ``OffsetAndMetadata`` from an offset alone. So a commit with a
-    leader epoch is a consumer's.
+    A consumer commits an offset with the leader epoch of the last record that it read. kafka-consumer-groups,
+    MirrorMaker's checkpoints, and clients that choose an offset commit it without a leader epoch
+    (``OffsetAndMetadata``). So a commit with a leader epoch comes from a consumer.
     """
     last = row["last"]
     if last.get("is_transactional"):
@@ -347,9 +347,10 @@ class TopicCommits:
         topic_id: topic id of the last commit that has a topic id; None if no commit has one.
         partitions: number of partitions with a committed offset.
         metadata_bytes: length of the longest commit metadata.
-        is_last_known: whether no commit can be missing after the last one of any partition.
+        is_last_known: False if a commit may be missing after the last one on record of some partition.
         stalls: partitions whose commits have stopped, by owner.
-        resets: resets in the form for ``totals.bursts_of``, by the words that say when they were (``look_for_reset``).
+        resets: resets in the form for ``totals.bursts_of``, by the state of the group at the reset, as a text like
+            "while the group was Empty".
         jumps: commits that advanced a partition much further than its other commits.
     """
 

@@ -1,4 +1,4 @@
-"""Facts about a group that rules over its evidence need besides the row of evidence that they look at."""
+"""Facts about a group that rules need, besides the row of evidence that they evaluate."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -38,12 +38,12 @@ class PartitionOwner(NamedTuple):
 
 @dataclass(slots=True)
 class ExpiringOffsets:
-    """Offsets of one topic that one rule of expiry is about, in partitions that had an owner lately.
+    """Offsets of one topic that expire by the same rule, in partitions that had an owner lately.
 
     Attributes:
         first_ms: the earliest time at which one of the offsets expired or is to expire.
         last_ms: the latest of these times.
-        owner: the last of the partitions' owners.
+        owner: of the partitions' last owners, the owner with the latest time.
         numbers: numbers of the partitions.
         since_ms: begin of a past time in which the offsets were past retention or about to expire; None if that time is
             not over.
@@ -153,7 +153,7 @@ class GroupContext:
                     self.stalls.append({**summary, "topic": topic, "partition": number, "usual_ms": usual_ms})
 
     def _add_expiry(self, row: OffsetExpiry) -> None:
-        """Take an offset that expired or expires next, if its partition had an owner lately."""
+        """Take an offset that has expired or is about to expire, if its partition had an owner lately."""
         is_expired, until_ms = row["status"] == "EXPIRED", row.get("until")
         owner = self.owned_until(row["topic"], row["partition"])
         if owner is None:

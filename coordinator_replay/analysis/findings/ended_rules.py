@@ -1,8 +1,8 @@
 """Rules for conditions that held at an earlier time, and no longer hold at the end of the log.
 
 ``commit_rules`` looks for stalls, silences and similar conditions that last until the end of the log. This module looks
-for those that a later record ended. A past observation and a present observation make one finding if they have the same
-rule and subject.
+for conditions that a later record ended. A past observation and a present observation make one finding if they have the
+same rule and subject.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -104,7 +104,7 @@ def silent_group_over(context: GroupContext) -> Iterator[Observation]:
 
 
 def epoch_of(row: LastStatus | Silence) -> str:
-    """Return a group's epoch with the word for the group's type, which is generation or epoch."""
+    """Return a group's epoch as text: "generation 5" for a classic group, "epoch 5" for any other group."""
     return f"{'generation' if row['group_type'] == 'classic' else 'epoch'} {row['epoch']}"
 
 

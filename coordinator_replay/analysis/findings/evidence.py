@@ -25,7 +25,7 @@ class Evidence(IntEnum):
         LARGE_RECORD: a record near the topic's limit.
         OFFSETS: the sums of one partition's commits, and its past stalls and expiries.
         PENDING: a transaction whose commits waited long for its marker.
-        EXPIRY: an offset that expired, is past retention or expires next.
+        EXPIRY: an offset that has expired, is past retention or is about to expire.
         OBSERVATION: an observation of a rule over the group's steps.
         UNREADABLE: records of a log partition that could not be decoded.
         GAP: a range of log offsets that no audit has read.

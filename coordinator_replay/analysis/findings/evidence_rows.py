@@ -106,7 +106,7 @@ class GroupCommits(TypedDict):
     Attributes:
         unproven: number of commits that may or may not be transactional. Sums of an earlier release lack this number.
         last_offset: log offset of the last commit.
-        most_a_minute: largest number of commits in a minute, as the mean of the partitions committed in that minute.
+        most_a_minute: largest number of commits per partition in a minute: the mean of the partitions committed then.
         hot_minutes: number of minutes with too many commits (``Thresholds.hot_commits_per_minute``).
         hot_from: time of the first commit in such a minute.
         hot_to: time of the last commit in such a minute.
@@ -133,7 +133,8 @@ class PastStall(TypedDict):
     Attributes:
         at: time of the partition's last commit before the stall.
         until: time of the partition's next commit, or of the end of the ownership.
-        pause: two times: ``at``, and the end of that committed offset (the end of the log if the offset has not ended).
+        pause: a list of two times: ``at``, and the time at which ``committed_offset`` was replaced or removed. If the
+            offset is still in force, the second time is the end of the log.
         went_on_ms: how long after ``at`` the group still committed other partitions, in milliseconds.
     """
 
@@ -176,13 +177,15 @@ class PartitionCommits(TypedDict):
 
     Attributes:
         from_offset: log offset of the newest commit; ``committed_offset`` and ``topic_id`` come from this commit.
-        is_lost: whether missing records ended the newest commit, or its offset is not on record.
+        is_lost: whether the present committed offset is not known: the newest one can't be read, or missing records may
+            have replaced or removed it.
         has_offset: whether the partition has a committed offset.
         is_last_known: whether no commit can be missing after the newest one.
         past: past stalls and expiries.
         lowest: the lowest committed offset. Sums of an earlier release lack ``lowest`` and ``longest_step``.
-        longest_step: the longest step from one commit to the next while the group was not Empty. It is a list: the
-            step's length, its negated log offset, the committed offset after it, and its time.
+        longest_step: the longest step forward from one commit to the next while the group was not Empty: a list of its
+            length, and the log offset, committed offset and time of the commit at its end. The log offset is negated,
+            so that the earliest of several longest steps is the maximum.
     """
 
     topic: str
@@ -340,7 +343,7 @@ class LongTransaction(TypedDict):
 
 
 class OffsetExpiry(TypedDict):
-    """An offset that expired, is past retention or expires next: ``Evidence.EXPIRY``.
+    """An offset that has expired, is past retention or is about to expire: ``Evidence.EXPIRY``.
 
     Attributes:
         at: the time at which the offset expired or is to expire.

@@ -32,7 +32,7 @@ class Observation(NamedTuple):
         partition: log partition of the record that shows the observation, or None; ``offset`` is its log offset.
         topic_partition: the partition of ``topic`` that the observation is about; None if it is about several or none.
         detail: numbers and names for the message, fit for JSON.
-        joins_ms: an earlier observation that ended less than this time before the begin of this one belongs to the same
+        joins_ms: if an earlier observation ended less than this duration before this one began, both belong to the same
             finding.
         is_begin_open: whether the observation may have begun earlier, because records of the group are missing.
         is_end_open: whether the observation may have gone on, because records of the group are missing.

@@ -82,7 +82,7 @@ def _broken(rule: object, changes: Mapping[str, Any]) -> str:
 def _fault(rule: object, step: Step) -> str:
     """Return a clause on the known fault that leaves the same contradiction in the log.
 
-    The text is empty if no known fault does.
+    The text is empty if there is no such fault.
     """
     if rule == ONE_OWNER and step.now.group_type is GroupType.CONSUMER:
         return f", {KAFKA_16147.as_possible}"

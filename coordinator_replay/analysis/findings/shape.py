@@ -32,7 +32,7 @@ _MEMBERSHIP = frozenset(
 
 
 def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Yield partitions without an owner (see ``ownership``) whose topic has owned partitions.
+    """Yield partitions without an owner (see ``ownership``), if other partitions of their topic have one.
 
     An observation is about the partitions of a topic that lost their owner in one operation. It names the partitions
     that have had no owner since then. A partition that loses its owner later makes another observation.
@@ -72,9 +72,10 @@ def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _holes(step: Step) -> dict[str, tuple[str, Unowned, list[int]]]:
-    """Return the partitions that members miss, in topics of which other partitions are owned.
+    """Return the partitions that members miss, if other partitions of their topic are owned.
 
-    They are grouped by topic and by the operation in which they lost their owner. The key is the observation's name.
+    The partitions are grouped by topic and by the operation in which they lost their owner. The key is the name of the
+    observation.
     """
     owned = step.ownership
     topics_owned = {topic for topic, _ in owned.holders}
@@ -121,7 +122,8 @@ class Spread(NamedTuple):
     def is_lopsided(self) -> bool:
         """Return whether the assignment is lopsided.
 
-        It is if a member owns more than twice the average (rounded up), or owns several partitions and the other none.
+        This is so if ``most`` owns more than twice the average (rounded up), or if ``most`` owns several partitions and
+        ``least`` owns none.
         """
         share = -(-self.partitions // self.members)
         return self.most.partitions > 2 * share or (self.least.partitions == 0 and self.most.partitions >= 2)

@@ -228,7 +228,7 @@ class StepRules:
         memory.notes.clear()
 
     def interrupt(self, at_ms: int | None) -> Iterator[Row]:
-        """End all observations, because records begin to be missing. Yield those that have lasted long enough."""
+        """End all observations, because records begin to be missing. Yield observations that lasted long enough."""
         for rule, memory in self.applied:
             for observation in self._ended(rule, memory, self.status, at_ms):
                 yield self._row(rule.__name__, observation, self.exact_from, is_open=False)

@@ -34,7 +34,7 @@ def _begin_again(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def topic_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Yield topics that members subscribe to while no member owns a partition of them.
+    """Yield topics that members subscribe to, and of which no member owns a partition.
 
     The group's records don't show whether such a topic exists. If the cluster metadata shows that the topic does not
     exist, there is no finding.

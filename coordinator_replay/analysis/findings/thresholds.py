@@ -33,7 +33,7 @@ class Thresholds:
         share_group_max_size: group.share.max.size.
         record_max_bytes: max.message.bytes of the topic; a group's record above it can't be written.
         silent_ms: how long a group that used to commit may write nothing at all.
-        stall_ms: how long the commits of one partition may stop while others of the group go on.
+        stall_ms: how long the commits of one partition may stop while the group still commits others.
         patience: silence and stall must also last this many times the usual time between two commits.
         never_committed_ms: how long a partition may be owned without any commit.
         abandoned_ms: how old the last commit of a topic must be for its offsets to count as left behind.
@@ -43,7 +43,7 @@ class Thresholds:
         jump_offsets: how many offsets a commit must advance its partition to be a jump.
         jump_times: how many times the average step of the partition's other commits a jump must be.
         metadata_bytes: how long the metadata of a commit may be.
-        owned_lately_ms: how recently a partition must have had an owner for its offset to be missed.
+        owned_lately_ms: how recently a partition must have had an owner for the loss of its offset to matter.
         metadata_delay_ms: how long a group may take to notice that its topics changed.
         loading_ms: how long a broker may take to load a partition of __consumer_offsets.
     """

@@ -193,13 +193,13 @@ class ActiveTime:
 
 
 class SummaryKind(NamedTuple):
-    """Addition of sums of one kind.
+    """A kind of sums, with the functions that merge two sums of this kind.
 
     Attributes:
         name: name of the kind.
-        columns: the functions that merge two values of a column.
+        columns: by column, the function that merges two values.
         newest: columns that are taken from the newer one of two sums. The key is the column that tells which sum is
-            newer: the one with the larger value in this column.
+            newer: the sum with the larger value in this column.
     """
 
     name: str
@@ -355,7 +355,7 @@ class Totals:
             sums[summary.name][key] = added if before is None else summary.merge(before, added)
 
     def active(self, limits: Thresholds) -> list[Range]:
-        """Return the times in which the group committed without a pause, and keep only these ranges in its sums."""
+        """Return the times in which the group committed without a pause, and store only these in the group's sums."""
         ranges: list[Range] = []
         for sums in (self.over[GROUP.name], self.every[GROUP.name]):
             if (group := sums.get(WHOLE)) is not None:

@@ -211,7 +211,7 @@ def has_twin(situation: Situation, removed: Member | None) -> bool:
 
 
 def successor(situation: Situation, removed: Member) -> tuple[Member, Sign] | None:
-    """Return the member with which a client had joined again before its old member, ``removed``, was removed.
+    """Return the new member of a client that had joined again before its old member, ``removed``, was removed.
 
     The second result is the record of this join. The new member has the same client id and host, joined after the old
     member's last sign of life, and reached a higher epoch than the old member. Return None if there is no such member,

@@ -44,7 +44,7 @@ def _is_readable(subscription: Subscription | None) -> bool:
 
 @CHANGE_RULES.row(Cause.TOPIC_METADATA_CHANGE, CLASSIC, explains=(Cause.SUBSCRIPTION_CHANGE, *_NOTHING_VISIBLE))
 def pattern_resolved(situation: Situation) -> Explanation | None:
-    """A client's own pattern matched a new topic, or a topic that it matched was deleted.
+    """A client's own pattern matched a new topic, or a topic that the pattern matched was deleted.
 
     Footprint: members changed their topics, and by the cluster metadata exactly these topics were created or deleted
         since the previous generation. So the members subscribe by a pattern.
@@ -67,7 +67,7 @@ def pattern_resolved(situation: Situation) -> Explanation | None:
 def subscription_change(situation: Situation) -> Explanation | None:
     """A member subscribed to other topics.
 
-    Footprint: a member that stayed subscribed to other topics, or to another regex.
+    Footprint: a member stayed in the group, and changed its subscription to other topics or to another regex.
     Confidence: certain by regex; else likely.
     Look-alikes: TOPIC_METADATA_CHANGE, if the client subscribes by a pattern of its own.
     """
@@ -327,8 +327,8 @@ def member_metadata_change(situation: Situation) -> Explanation | None:
 def cooperative_follow_up(situation: Situation) -> Explanation | None:
     """The second step of a cooperative rebalance.
 
-    Footprint: members joined the previous generation with partitions that it assigned to nobody; now these partitions
-        are assigned.
+    Footprint: members joined the previous generation with partitions that this generation assigned to nobody; now these
+        partitions are assigned.
     Confidence: certain.
     """
     after = situation.covered_after
@@ -370,7 +370,7 @@ def _shown(partitions: Mapping[str, set[int]]) -> list[str]:
 
 @CHANGE_RULES.row(Cause.LEAVE_OR_TIMEOUT, CLASSIC, explains=(Cause.LEADER_REJOIN,), is_quiet=True)
 def passed_through(situation: Situation) -> Explanation | None:
-    """A generation passed that no member synced, with a member that is not in the next generation.
+    """A generation passed without a sync, and one of its members is not in the next generation.
 
     Footprint: nothing on record changed, but more than one generation passed. One of these generations may have had a
         member that is on no record.

@@ -129,7 +129,7 @@ class FactKind(StrEnum):
 
 
 class Place(NamedTuple):
-    """A record of ``__consumer_offsets``."""
+    """The position of a record of ``__consumer_offsets``."""
 
     partition: int
     offset: int
@@ -168,7 +168,7 @@ class Timeouts(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """A fact.
+    """A fact that a sentence of evidence states.
 
     Attributes:
         kind: kind of the fact, which determines the meaning of the other fields.
@@ -180,7 +180,7 @@ class Fact(NamedTuple):
         elapsed_ms: a duration; None if records have no times.
         timeouts: timeouts with which the duration is compared.
         limit_ms: another limit with which the duration is compared.
-        names: topics, or partitions by topic, MOST_NAMES of them at most.
+        names: topics, or partitions by topic; at most MOST_NAMES names.
         number: a count, or another number that facts of this kind have.
         old: the value before the change.
         new: the value after the change.
@@ -226,7 +226,7 @@ def named(kind: FactKind, names: Sequence[str], **fields: Any) -> Fact:
 def fact_rows(evidence: Evidence) -> list[dict[str, Any]]:
     """Return the facts of evidence in the form of rows.
 
-    UNDECIDED facts are left out, because the alternatives of the rebalance have their causes.
+    UNDECIDED facts are left out, because the causes in such a fact are among the alternatives of the rebalance.
     """
     return [
         fact_row(number, fact)

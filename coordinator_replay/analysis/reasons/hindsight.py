@@ -1,8 +1,8 @@
 """Facts that a rebalance shows about an earlier rebalance: why a member was removed, and which client had joined.
 
-If a client's return shows that it had exceeded max.poll.interval.ms, this was why its member was removed before. A
-client that was killed and started again joins while its old member is still in the group. Only when the old member is
-removed after its session timeout, the records show that the client had come back.
+If a client's return shows that the client had exceeded max.poll.interval.ms, this was why its member was removed. A
+client that was killed and started again joins while its old member is still in the group. The records do not show that
+the client came back until its old member is removed after the session timeout.
 """
 
 from typing import NamedTuple
@@ -80,7 +80,7 @@ def _came_back(situation: Situation, back: Return) -> Sentence:
 def revised(reason: Reason, revision: Revision) -> Reason:
     """Return the reason of the earlier rebalance, given the new facts.
 
-    A certain cause stays. If the cause also rests on other members, it stays, and the new cause becomes an alternative.
+    A certain cause stays. A cause that also rests on other members stays too, and the new cause becomes an alternative.
     """
     if reason.confidence is Confidence.CERTAIN or reason.cause is revision.cause:
         return reason

@@ -272,7 +272,7 @@ class GroupHistory:
         Args:
             started_ms: time at which the rebalance began.
             join_reason: join reason of the rebalance.
-            returned: removed members whose return is known, and their members after the return.
+            returned: ids of members whose return is on record now, see ``hindsight.returned_by``.
             asking: members that joined or changed their subscription in the rebalance. If such a member subscribes by
                 regex, brokers up to 4.0 begin a rebalance at once, and another when the regex is resolved.
             twins: members that joined in the rebalance while another member had the same client id and host.

@@ -99,8 +99,8 @@ def longest_join_ms(situation: Situation) -> int | None:
 
     - The group was Empty. Then the phase lasted for the initial delay, which is not on record.
     - The rebalance timeout of a member is not on record.
-    - The group had static members, and no dynamic member stayed. Then it may be that nobody had joined when the timer
-      ended, so that the phase continued. A dynamic member that stayed must have joined before the timer ended.
+    - The group had static members, and no dynamic member stayed. Then the phase continued if nobody had joined when the
+      timer ended. A dynamic member that stayed must have joined before the timer ended.
     """
     before = situation.before
     if not before:

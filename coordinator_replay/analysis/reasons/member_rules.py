@@ -45,10 +45,9 @@ def group_conversion(situation: Situation) -> Explanation | None:
     """The group went over to another protocol.
 
     Footprint: records of one type after the tombstone of another, in one write.
-    Confidence: certain; likely if an expression was resolved in the same write, possible if the group was empty then;
+    Confidence: certain; likely if a regex was resolved in the same write, possible if the group was empty then;
         possible without the tombstone.
-    Look-alikes: TOPIC_METADATA_CHANGE, if the expression is resolved later; GROUP_CREATED, if no tombstone is on
-        record.
+    Look-alikes: TOPIC_METADATA_CHANGE, if the regex is resolved later; GROUP_CREATED, if no tombstone is on record.
     """
     conversion = _conversion_here(situation)
     if conversion is None:
@@ -59,7 +58,7 @@ def group_conversion(situation: Situation) -> Explanation | None:
     if not conversion.has_tombstone:
         return Explanation(POSSIBLE, evidence, (Cause.GROUP_CREATED,), triggers)
     if situation.resolved:
-        # An empty group is converted without a rebalance: the expression of its first member begins one.
+        # An empty group is converted without a rebalance: the regex of its first member begins one.
         sure = LIKELY if situation.before.keys() - set(triggers) else POSSIBLE
         return Explanation(sure, evidence, (Cause.TOPIC_METADATA_CHANGE,), triggers)
     return Explanation(CERTAIN, evidence, (), triggers)
@@ -94,7 +93,7 @@ def converted_before(situation: Situation) -> Explanation | None:
 
 
 def _conversion_here(situation: Situation) -> Conversion | None:
-    """Return the conversion that is in this operation, or in the same write as this operation; None for none."""
+    """Return the conversion that is in this operation, or in the same write as it; None if there is none."""
     converted = situation.of_kind(EventKind.GROUP_CONVERTED)
     if converted:
         return Conversion.of(converted[0], situation.at_ms)
@@ -224,9 +223,10 @@ def _changed(situation: Situation, upgraded: list[Return]) -> Explanation | None
 
 
 def _beside_others(situation: Situation, explanation: Explanation) -> Explanation:
-    """Return an explanation by members that came back, or a less sure one if other members were removed, too.
+    """Return an explanation by members that came back.
 
-    Then the removal of the other members may have begun the rebalance, so its causes become alternatives.
+    If other members were removed too, their removal may have begun the rebalance. So the explanation is less sure, and
+    the causes of the removal become alternatives.
     """
     back = {returned.departed.member_id for returned in returns(situation)[0]}
     others = [departure for departure in departures(situation) if departure.member_id not in back]
@@ -271,9 +271,9 @@ POLL_SLACK_MS = 15_000
 def poll_timeout_rejoin(situation: Situation) -> Explanation | None:
     """A process that ran all the time was removed from the group, and joined again.
 
-    Footprint: a member joined again under its member id. Or a client joined again, and before its removal no record had
-        shown it alive for its rebalance timeout (max.poll.interval.ms) or a few seconds more. Then the rebalance of the
-        removal has this cause too.
+    Footprint: a member joined again under its member id. Or a client joined again that was silent before its removal,
+        for its rebalance timeout (max.poll.interval.ms) or a few seconds more. Then the rebalance of the removal has
+        this cause too.
     Confidence: possible: a client that has nothing to commit is silent, too.
     Look-alikes: SESSION_TIMEOUT of a process that hung; MEMBER_RESTART; a client that unsubscribed and joined again.
     """
@@ -300,9 +300,11 @@ def _silent_when_removed(back: Return) -> Fact:
 def has_polled_late(back: Return) -> bool:
     """Return whether a client that came back may have exceeded its max.poll.interval.ms.
 
-    It may if it joined again under its old member id. It also may if no record had shown it alive for its timeout
-    (``Departed.timeout_ms``), or for up to POLL_SLACK_MS longer, before its removal. But this second case does not
-    count if the client came back under its instance id, or after an upgrade or a downgrade.
+    Return True in two cases:
+
+    - The client joined again under its old member id.
+    - The client was silent before its removal, for at least its timeout (``Departed.timeout_ms``) and at most
+      POLL_SLACK_MS longer. It came back neither under its instance id nor after an upgrade or a downgrade.
     """
     return back.is_same_process or _was_silent(back)
 

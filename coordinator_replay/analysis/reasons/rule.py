@@ -19,9 +19,9 @@ class ReasonRule(NamedTuple):
     """A row of the table of reasons.
 
     Attributes:
-        cause: the cause that the rule finds; alternatives are in the finding.
+        cause: the cause that the rule finds; the alternatives are in the ``Explanation`` that ``find`` returns.
         types: the types of groups that the rule looks at.
-        explains: causes of lower rank that are part of this cause, so that they are not named beside it.
+        explains: causes of lower rank that are part of this cause, so that they are not named as alternatives.
         is_quiet: whether the rule applies only if no member joined, was removed or changed its subscription.
         find: the function that looks for the footprint.
     """

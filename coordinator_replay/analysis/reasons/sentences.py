@@ -232,10 +232,10 @@ class _Values(dict[str, object]):
 
 
 def _who(fact: Fact) -> str:
-    """Return the words for a fact's members.
+    """Return how a sentence names a fact's members.
 
-    For a static member on the classic protocol, they say "first joined as client". A classic group keeps the client id
-    and host of the first process that used the instance id, even if another process uses it now.
+    A static member on the classic protocol is named as "first joined as client". A classic group keeps the client id
+    and host of the first process that used the instance id, even if another process uses the instance id now.
     """
     client = fact.client or Client(None, None, None, False)
     where = " on ".join(filter(None, (client.client_id, (client.host or "").lstrip("/"))))
@@ -262,9 +262,9 @@ def _names(fact: Fact) -> str:
 
 
 def _timeouts(fact: Fact) -> str:
-    """Return words for a member's timeouts.
+    """Return a member's timeouts as text.
 
-    Session timeouts are on record only for the classic protocol. For other members, the words have the default.
+    Session timeouts are on record only for the classic protocol. The text has the default for other members.
     """
     timeouts = fact.timeouts
     if timeouts is None:

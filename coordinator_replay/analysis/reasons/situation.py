@@ -93,9 +93,10 @@ class Situation:
         return [*changes, *((Subscription(), *resolved) for resolved in self._resolved_now(has_joined=False))]
 
     def _resolved_now(self, *, has_joined: bool) -> list[tuple[Member, int]]:
-        """Return the members whose regex this operation resolves.
+        """Return the members whose regex this operation resolves, so that their topics count from now on.
 
-        Their topics count from now on.
+        Args:
+            has_joined: whether to return members that joined with the regex, or members that changed to the regex.
         """
         if not self.resolved or not self.history.waiting:
             return []

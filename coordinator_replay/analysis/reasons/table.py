@@ -141,7 +141,7 @@ def _at_most(confidence: Confidence, most: Confidence) -> Confidence:
 
 
 def _side_facts(situation: Situation, cause: Cause) -> list[Sentence]:
-    """Return a sentence about a changed assignor, unless the cause already says that the assignor changed."""
+    """Return a sentence about a changed assignor; no sentence if the cause already says that the assignor changed."""
     if cause in (Cause.PROTOCOL_CHANGE, Cause.GROUP_CONVERSION):
         return []
     facts: list[Sentence] = []

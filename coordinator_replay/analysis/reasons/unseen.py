@@ -42,9 +42,9 @@ def unseen_beginnings(situation: Situation, cause: Cause) -> tuple[Cause, ...]:
 def _before_epoch(situation: Situation) -> Iterator[Cause]:
     """Yield causes of a new epoch that may have left no record.
 
-    If no record shows the classic generation before a conversion, the conversion may write two epochs. So it may have
-    caused the second epoch, too. A group of the newer protocols continues to count from its last epoch. So if it has a
-    first epoch again, it was deleted and created in between, and no record shows this.
+    If no record shows the classic generation before a conversion, the conversion may have written two epochs. So the
+    second epoch may come from the conversion, too. A group on a newer protocol continues to count from its last epoch.
+    So a group that has a first epoch again was deleted and created in between, and no record shows this.
     """
     history = situation.history
     if history.conversion is None and situation.at_ms is not None and history.converted_ms == situation.at_ms:
