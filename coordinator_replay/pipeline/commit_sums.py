@@ -76,12 +76,12 @@ class SumsRange:
 
     Attributes:
         since: the time from which all commits are added up again; None for all commits.
-        until: minutes before this time are over. A later run adds them up again only if it adds up all commits.
-        hot: the number of commits of a partition in one minute from which the minute counts as hot.
+        until: minutes before this time are over. Only a run that adds up all commits adds these minutes up again.
+        hot: a minute counts as hot if its committed partitions have at least this many commits each on average.
         pause_ms: the time without a commit that counts as a pause.
         patience: in minutes that are over, a pause must also last at least this many times the usual time between the
-            commits before it. A run that does not add up all commits has 0, because it does not know this usual time.
-            Then any pause of ``pause_ms`` counts.
+            commits before the pause. The value is 0 in a run that does not add up all commits, because such a run does
+            not know the usual time: any pause of ``pause_ms`` counts.
     """
 
     since: datetime | None

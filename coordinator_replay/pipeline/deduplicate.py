@@ -268,8 +268,8 @@ def _offsets(staged: Sequence[StagedFile], rows: _Rows) -> OffsetsByCopy:
 class Deduplication:
     """Deduplication of one bucket.
 
-    If staged records may belong between records of the tables, the tables are searched for the position of each staged
-    record. If a staged record is new, ``missing_before`` is computed again for all records of the bucket.
+    If staged records may lie between records of the tables, the tables are searched for the position of each staged
+    record. If at least one of these records is new, ``missing_before`` is computed again for all records of the bucket.
 
     Attributes:
         share: the bucket.

@@ -176,7 +176,7 @@ def take_findings(job: Job, evaluated: Sequence[EvaluationResult], log: Log, new
 
 
 def _of_log(run: Run, log: Log) -> Iterator[tuple[Evidence, Content]]:
-    """Yield the kind and content of each piece of evidence about the whole log, as far as any run has read the log."""
+    """Yield the kind and content of each piece of evidence about the whole log, from this run and earlier runs."""
     gaps, lost = unread(log.history.ranges, run), lost_ranges([run, *log.history.runs])
     for kind, ranges in ((Evidence.GAP, gaps), (Evidence.LOST, lost)):
         for log_partition, low, high in ranges:

@@ -260,7 +260,8 @@ class History:
 
     Attributes:
         runs: the finished runs, newest first.
-        lost_from: for each log partition that an election has truncated since, the first offset that no longer counts.
+        lost_from: for each log partition that an election has truncated after these runs, the first offset that no
+            longer counts.
     """
 
     runs: Sequence[Run]

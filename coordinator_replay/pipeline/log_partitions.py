@@ -108,7 +108,7 @@ class PartitionStep:
     def changed(self) -> list[int]:
         """Return log partitions whose earlier complete ranges changed.
 
-        A log partition is left out if its last range only became longer, or new ranges follow after a gap.
+        A log partition is left out if its last range only became longer, or if there are only new ranges after a gap.
         """
         return [
             partition

@@ -91,7 +91,7 @@ class PositionFilter:
         return is_within and (self.chosen is None or log_partition in self.chosen)
 
     def meets(self, first: int, behind: int) -> bool:
-        """Return whether the query asks for any log offset from ``first`` on, but before ``behind``."""
+        """Return whether the query asks for any log offset from ``first`` on and below ``behind``."""
         return first <= self.log_offsets.last and behind > self.log_offsets.first
 
     def skipped(self) -> list[tuple[int, int]]:

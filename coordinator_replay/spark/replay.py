@@ -73,7 +73,7 @@ table."""
 class Replay:
     """Replayed history of groups, as DataFrames in the columns of an audit's tables.
 
-    The records are replayed each time when a DataFrame is used. After ``persist`` they are replayed only once.
+    Spark replays the records each time one of the DataFrames is used. After ``persist``, Spark replays them only once.
 
     Attributes:
         group_timeline: one row for each event of a group.
@@ -247,7 +247,7 @@ def replay_in_pandas(
 
 
 def _replay(batches: Iterable[pa.RecordBatch], context: ReplayContext) -> Iterator[Row]:
-    """Replay whole groups, and yield each row with the name of its table, also for tables that are not in TABLES.
+    """Replay whole groups, and yield each row with the name of its table. Tables that are not in TABLES come too.
 
     Args:
         batches: rows with the columns of STREAM, in any order.

@@ -37,7 +37,7 @@ class Begun:
 
     Attributes:
         last: the newest finished run.
-        versions: the version of each existing table from which the run continues.
+        versions: for each existing table, the version from which the run continues.
         undone: tables that a killed run had changed, and that were restored.
     """
 

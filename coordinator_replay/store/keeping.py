@@ -1,13 +1,11 @@
 """The tables that may lose old rows (``PURGED_BY``), and the rule that keeps purged rows out of them.
 
-A table may lose rows only if no later run derives rows from the table. Later runs read these other tables again:
+A table may lose rows only if no later run derives rows from the table. Tables that later runs read must keep all rows:
 
 - records: ``--full``, late dumps and rebuilt tables need them;
 - the group timeline and ownership: the history of offsets names a commit's owner and the group's state;
 - the history of offsets: a rule of findings asks whether a group has ever committed;
 - the ledger: the next run learns from it which records are new.
-
-If these tables lost rows, later audits would derive wrong rows from them.
 
 The time before which rows were purged is a property of the table. A run leaves out rows that are older than this time
 when it writes rows of the table, so no audit brings purged rows back. Questions about an earlier time are refused.
@@ -49,7 +47,7 @@ def purge_of(snapshot: Snapshot) -> Purge | None:
 def may_have_purged_rows(file: TableFile, purge: Purge) -> bool:
     """Return whether a file may have rows to purge, judged by its lowest values in Delta's log.
 
-    Open rows and rows that ended later are not purged.
+    Open rows are never purged, nor are rows that ended at ``purge.before`` or later.
     """
     lowest = file.lowest.get(purge.over)
     return not file.is_open and (lowest is None or lowest < purge.before)

@@ -22,9 +22,9 @@ BUCKETS_PROPERTY = "coordinatorReplay.buckets"
 """Table property with the warehouse's number of buckets. Every table has it, even if it is not divided by bucket."""
 
 STATS_PROPERTY = "delta.dataSkippingStatsColumns"
-"""Delta's own property: the columns of which Delta's log has each file's lowest and highest value (its bounds). If a
-bound of such a column is missing, ``deltalake`` takes it for null, and a filter on the column finds no row. For other
-columns it expects no bounds."""
+"""Delta's own property: the columns with bounds (each file's lowest and highest value) in Delta's log. If such a column
+lacks a bound, ``deltalake`` takes the bound for null, and a filter on the column finds no row. ``deltalake`` expects no
+bounds of other columns."""
 
 RUN_PROPERTY = "coordinatorReplay.run"
 """Key in a commit's information. Its value is the id of the run that made the commit."""

@@ -42,7 +42,7 @@ LEASE_LASTS = timedelta(minutes=2)
 _POLL_SECONDS = 0.5
 _HOLDER_FILE_SECONDS = 1.0
 _ALL_WRITTEN_SECONDS = 1.0
-"""After this time, each run that saw no lease at the same time as this run has written its own lease."""
+"""If several runs see no lease at the same time, each of them has written its own lease after this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,8 +63,8 @@ class Purge(NamedTuple):
     These are rows that ended before a time, and that no later record can change.
 
     Attributes:
-        over: the column with the end of a row.
-        before: the time; rows that ended before it are purged.
+        over: the column with the time at which a row ended.
+        before: rows that ended before this time are purged.
         final: the column that is null while a later record can change the row; None if all rows are final.
     """
 
@@ -94,7 +94,7 @@ class Part:
         compression: compression of the part's files; staged files need none.
         table: the table that the files are meant for; None for staged files.
         partition: values of the table's partition columns.
-        purge: old rows that the table no longer accepts; None if it accepts all.
+        purge: old rows that the table no longer accepts; None if the table accepts all rows.
     """
 
     name: str
@@ -360,7 +360,7 @@ class FileWriter:
     def add(self, part: Part, batch: pa.RecordBatch) -> None:
         """Add rows to a part. The rows must have the part's columns.
 
-        Rows that are as old as those that the part's table has purged are left out, so that no audit brings them back.
+        Rows that the part's table has purged (``purge``) are left out, so that no audit brings them back.
         """
         file = self._file(part)
         file.add(batch if part.purge is None else part.purge.out_of(batch))

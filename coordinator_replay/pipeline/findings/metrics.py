@@ -2,7 +2,7 @@
 
 Each minute with an event of a group gets the group's counts, under the group's type and state at the end of the minute.
 If type or state changed, the old pair has a group less and the new pair a group more. A group that has only offsets in
-the log is a classic group, Empty from its first offset until its last offset is removed.
+the log counts as a classic group that is Empty from its first offset until its last offset is removed.
 """
 
 from collections import Counter
@@ -147,10 +147,10 @@ class MetricsResult:
 
 
 def write_metrics(share: MetricsShare) -> MetricsResult:
-    """Write table ``group_metrics``, with a row for each minute with a record in the log, and for each type and state.
+    """Write table ``group_metrics``: a row for each type and state in each minute that has a record in the log.
 
     Minutes without a record have no row, because the time between two timestamps may be of any length. The number of
-    groups holds until the next minute with a row.
+    groups in a row holds until the next minute with a row.
 
     Args:
         share: the inputs. The counts of commits by earlier runs are kept, because the states of their minutes are

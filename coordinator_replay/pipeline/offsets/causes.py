@@ -168,8 +168,8 @@ def infer_retention(removed: pa.Table, survivors: pa.Table) -> int | None:
       minus one check interval.
     - If several groups lost offsets at ages that agree with both bounds and with each other, retention lies between the
       bounds. Whole days, hours or minutes are preferred to other values.
-    - A group that kept an offset for longer contradicts these groups. One contradicting group for every two agreeing
-      groups is enough to drop the value.
+    - A group that kept an offset for longer than the retention found contradicts these groups. One contradicting group
+      for every two agreeing groups is enough to drop the value.
     - The age of an offset counts from the latest of three times: its own time, the time of its record, and the time
       since which its rule applies. A commit may name any time as its own. So an offset whose own time is long before
       its record has no age.

@@ -53,7 +53,7 @@ EVENTS = pa.schema(
 """Columns of events. A row is one ``OffsetEvent``:
 
 - ``at_offset`` and ``at_timestamp``: where the event takes effect. A transactional commit takes effect at its marker.
-  As long as it waits, these are the values of the first commit of the key in its transaction.
+  As long as the commit waits, the columns have the values of the first commit of the key in its transaction.
 - ``log_offset`` and ``log_timestamp``: the record of the event.
 - ``name``: the owner, the state, the rule, or the reason why an interval ends.
 - ``commit_timestamp``: for a rule, the base time of the rule.

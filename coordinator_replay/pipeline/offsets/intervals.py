@@ -95,7 +95,7 @@ class Outcome(IntEnum):
         SINCE: the time since which a transaction with a commit of the key has waited.
         SINCE_OFFSET: the log offset at which this wait began.
         FIRST: the log offset of the key's first record, which is this commit or a commit that waits for a marker.
-            NOWHERE if an offset was in force before.
+            NOWHERE if the key had a current offset before.
         IS_PROTECTED: 1 if other commits of the key waited when this offset was replaced or removed, or still wait if it
             is current.
     """
@@ -186,7 +186,7 @@ def _end_of_waiting(events: Any, other: Any, stored: Any, row: Any) -> Any:
 
 @inlined
 def _end_stored(events: Any, outcome: Any, waiting: Any, count: Any, stored: Any, row: Any) -> Any:
-    """If the current offset is no longer current after a row, fill the offset's ``outcome``.
+    """Fill the current offset's ``outcome`` if the offset is no longer current after a row.
 
     Returns:
         The row of the offset that is current afterwards, and whether the event row decides which offset is current.
@@ -202,7 +202,7 @@ def _end_stored(events: Any, outcome: Any, waiting: Any, count: Any, stored: Any
 
 @inlined
 def _end_waiting(events: Any, outcome: Any, waiting: Any, count: Any, stored: Any, row: Any) -> Any:
-    """Fill ``outcome`` of the commits that wait no more after a row, and move the others to the front of ``waiting``.
+    """Fill ``outcome`` of commits that no longer wait after a row, and move the others to the front of ``waiting``.
 
     Returns:
         The number of commits that still wait, and the time and log offset since which the row's own commit counts as

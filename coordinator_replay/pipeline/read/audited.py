@@ -78,7 +78,8 @@ def _covers(ranges: SkipRanges, start: int, end: int) -> bool:
 def _extent(file: DumpFile, start: int, end: int) -> Extent:
     """Return the extent of a file that was not opened.
 
-    The number of its records is not known, so the extent has the number of its offsets. Nothing needs the exact number.
+    The number of the file's records is not known, so the extent counts a record for each offset. Nothing needs the
+    exact number.
     """
     return Extent(
         log_partition=file.log_partition,

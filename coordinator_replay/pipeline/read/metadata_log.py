@@ -49,7 +49,7 @@ class MetadataFile:
     """The records about topics in a file of the log.
 
     Attributes:
-        base_offset: the file's first offset; for a snapshot, the first offset that it does not contain.
+        base_offset: the file's first offset; for a snapshot, the first offset that the snapshot does not contain.
         end_offset: the offset after the file's last record.
     """
 
