@@ -59,7 +59,7 @@ class ClassicGroup:
         return self.generation
 
     def header(self, state: GroupState) -> Header:
-        """Return the present group in the given state and without its members."""
+        """Return the group's present header, with the given state."""
         return Header(
             GroupType.CLASSIC,
             state,

@@ -48,7 +48,7 @@ DRAFT_CURRENT_FIELDS = frozenset({"error", "metadataVersion", "metadataBytes"})
 def _member_state(value: Mapping[str, Any]) -> MemberState:
     """Return the state in a value of kind 8.
 
-    The preview in Kafka 3.7 wrote no state, so the state follows from the lists of partitions.
+    Kafka 3.7, the preview, wrote no state. For such a value, derive the state from its lists of partitions.
     """
     if "state" in value:
         return MEMBER_STATES.get(value["state"], MemberState.UNKNOWN)
@@ -62,7 +62,7 @@ class ConsumerGroup(ReconcilingGroup):
     """The replayed state of one consumer group.
 
     Attributes:
-        regexes: the topics that the expression was resolved to, by regular expression.
+        regexes: by regular expression, the topics to which the expression was resolved.
         topic_metadata: the topics in the last record of kind 4; None if there is no such record, or if it is a
             tombstone.
         assignors: for each assignor, the number of members that ask for it.

@@ -98,11 +98,11 @@ class Event(NamedTuple):
         epoch: generation or group epoch after the operation.
         assignment_epoch: epoch of the target assignment; None in a classic group.
         member_count: members after the operation.
-        is_exact: whether the event is proven; False if the group before it is not proven, or if records of the
+        is_exact: whether the event is proven; False if the group before the event is not proven, or if records of the
             operation may be missing.
-        partition: log partition of the record that the event rests on.
-        offset: offset of that record.
-        timestamp_ms: timestamp of that record; None if the record has none.
+        partition: log partition of the record that shows the event.
+        offset: log offset of this record.
+        timestamp_ms: timestamp of this record; None if the record has none.
         member: the member concerned, as it was after the operation. If the member was removed, as it was before the
             operation.
         before: the same member before the operation; None if the member did not exist.
@@ -155,7 +155,7 @@ Show = Callable[[Assignment], list[dict[str, Any]]]
 
 
 def listed(assignment: Assignment) -> list[dict[str, Any]]:
-    """Return an assignment as a list of dicts; ``topic`` is its key: a topic id, a topic name or a subtopology."""
+    """Return an assignment as a list of dicts. In each, ``topic`` is a topic id, a topic name or a subtopology."""
     return [{"topic": topic, "partitions": list(partitions)} for topic, partitions in sorted(assignment.items())]
 
 

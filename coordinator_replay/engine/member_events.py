@@ -83,7 +83,7 @@ def _asked(subscription: Subscription) -> tuple[frozenset[str] | None, str | Non
 def _metadata(subscription: Subscription) -> tuple[Any, ...]:
     """Return the parts of a subscription that are not topics or partitions.
 
-    Only the version of each protocol's blob counts.
+    Each protocol has only the version of its blob here, so other changes of the blob make no difference.
     """
     versions = [(protocol.name, (protocol.fields or {}).get("version")) for protocol in subscription.protocols]
     return subscription._replace(topics=None, regex=None, protocols=()), versions

@@ -108,7 +108,7 @@ class Marker:
 
 
 class Protocol(NamedTuple):
-    """A protocol that a classic member supports, with the member's blob for the protocol, and the blob decoded."""
+    """A protocol that a classic member supports: its name, the member's blob for it, and the fields of the blob."""
 
     name: str
     metadata: str
@@ -208,7 +208,7 @@ class Current(NamedTuple):
     def has_bytes(self) -> bool:
         """Return whether a classic member's assignment has any bytes.
 
-        Even an empty assignment has the bytes of a version.
+        An empty assignment has bytes too: its version.
         """
         return bool(self.assignment_bytes or self.assigned)
 
@@ -335,10 +335,10 @@ def partitions_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = 
 
 
 def epochs_by_topic(entries: Iterable[Mapping[str, Any]] | None, key: str = "topicId") -> Assignment:
-    """Return the ``assignmentEpochs`` of each topic, in the order of the topic's partitions in ``partitions_by_topic``.
+    """Return the ``assignmentEpochs`` of each topic, in the order in which ``partitions_by_topic`` has its partitions.
 
-    Leave a topic out if it has not exactly one epoch for each partition. If a topic is named twice, only the first
-    entry counts.
+    Leave out a topic whose number of epochs differs from its number of partitions. If a topic is named twice, only the
+    first entry counts.
 
     >>> epochs_by_topic([{"topicId": "a", "partitions": [2, 0], "assignmentEpochs": [7, 5]}])
     {'a': (5, 7)}

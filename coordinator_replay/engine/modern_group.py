@@ -94,7 +94,7 @@ class ReconcilingGroup(ABC):
         return None
 
     def header(self, state: GroupState) -> Header:
-        """Return the present group in the given state and without its members."""
+        """Return the group's present header, with the given state."""
         group = self.reconciliation
         return Header(
             self.group_type,

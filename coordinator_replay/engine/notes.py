@@ -19,7 +19,7 @@ Group = ClassicGroup | ModernGroup
 class Note(NamedTuple):
     """A future event, with the fields that are not the same for all events of an operation (see ``Event``).
 
-    The states before and after the event come later.
+    The states before and after the event are added later.
     """
 
     kind: EventKind
@@ -37,8 +37,8 @@ class MemberChange:
     Attributes:
         before: None if the member is new.
         after: None if the member was removed.
-        subscription_at: log offset of the last record of its subscription; without such a record, ``last_at``.
-        current_at: log offset of the last record of its current assignment; None if there is none.
+        subscription_at: log offset of the last record of the member's subscription; ``last_at`` if there is none.
+        current_at: log offset of the last record of the member's current assignment; None if there is none.
         last_at: log offset of the last record about the member.
     """
 

@@ -1,9 +1,9 @@
 """Committed offsets of one group, record by record: stored offsets, pending offsets, and markers.
 
 Mirrors ``OffsetMetadataManager.replay`` and ``replayEndTransactionMarker``. A commit whose batch has a producer id is
-pending until a control record of that producer in the same log partition. The producer id decides, not the
-transactional bit. The marker's producer epoch does not count, because with KIP-890 it is newer than that of the
-commits. If the transaction is committed, a pending offset is stored only if its record is younger than the stored
+pending until the same log partition has a control record of this producer. The producer id decides, not the
+transactional bit. The marker's producer epoch does not count, because with KIP-890 the marker has a newer epoch than
+the commits. If the transaction is committed, a pending offset is stored only if its record is younger than the stored
 offset's record. A tombstone removes the stored offset and the pending offsets of all producers at once.
 
 The pipeline does the same in columns for millions of commits. The simulated coordinator uses this code, which takes
@@ -67,7 +67,7 @@ class Offsets:
     def unstable(self) -> frozenset[TopicPartition]:
         """Return partitions with an open transaction.
 
-        For these, OffsetFetch with ``requireStable`` returns no offset.
+        OffsetFetch with ``requireStable`` returns no offset of them.
         """
         return frozenset(key for offsets in self.pending.values() for key in offsets)
 
@@ -86,7 +86,7 @@ class Offsets:
     def apply_marker(self, marker: Marker) -> None:
         """End a producer's transaction in a log partition.
 
-        If the transaction is committed, store its offsets in this log partition, unless a newer offset is stored.
+        If the transaction is committed, store its pending offsets of this log partition. A newer stored offset stays.
         Pending offsets of other log partitions stay.
         """
         for key, offset in list(self.pending.get(marker.producer_id, {}).items()):

@@ -91,9 +91,9 @@ class Touch:
         before: None if the member is new.
         last_at: log offset of the last record of any kind.
         target_before: the member's target before the operation, even if the member is new.
-        subscription_at: log offset of the last record of its subscription; None if there is none.
-        current_at: the same for its current assignment.
-        target_at: the same for its target assignment.
+        subscription_at: log offset of the last record of the member's subscription; None if there is none.
+        current_at: the same for the member's current assignment.
+        target_at: the same for the member's target assignment.
     """
 
     before: Member | None
@@ -111,7 +111,7 @@ class Operation:
     They are gathered until the next operation begins.
 
     Attributes:
-        phase: the place of the operation's last record in the order (see ``PHASE``).
+        phase: the phase of the operation's last record: a number that grows in the order of records (see ``PHASE``).
         is_exact: False if records may be missing before or inside the operation. Also False if the records contradict
             each other, and missing records can explain this (see ``rules``).
         missing: ``missing_before`` of the operation's last record.
@@ -144,7 +144,7 @@ class Operation:
 
         Args:
             record: the group's next record.
-            phase: its place in the order; None if the record may come anywhere.
+            phase: the record's phase (see ``PHASE``); None if the record may come anywhere.
         """
         if record.timestamp_ms != self.timestamp_ms or record.partition != self.partition:
             return True
@@ -162,7 +162,7 @@ class Operation:
 
         Args:
             record: the record.
-            phase: its place in the order; None if the record may come anywhere.
+            phase: the record's phase (see ``PHASE``); None if the record may come anywhere.
         """
         self.last_offset = record.offset
         if record.missing_before > self.missing:
@@ -180,7 +180,7 @@ class Operation:
 
         Args:
             member_id: the member.
-            before: the member just before this record. It counts only if the ``Touch`` is created.
+            before: the member just before this record. Used only for a new ``Touch``.
         """
         touch = self.members.get(member_id)
         if touch is None:

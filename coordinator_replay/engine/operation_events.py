@@ -155,8 +155,8 @@ def _events(
 def _carrier(notes: list[Note], state: GroupState | None, final: GroupState) -> int | None:
     """Return the index of the note that carries the change to the final state.
 
-    Return None if the state stays the same, or if there is no note. If the group begins in the operation, also return
-    None if the final state is Empty, or if no note follows the beginning.
+    Return None if the state stays the same, or if there is no note. Also return None for a group that begins in the
+    operation, if its final state is Empty or no note follows the beginning.
     """
     if state is final:
         return None

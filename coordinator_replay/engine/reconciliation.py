@@ -44,8 +44,8 @@ class Reconciliation:
         incomplete: members whose subscription or current assignment has not been seen.
         owners: owner by topic and partition, after the last operation.
         target_owners: owner by topic and partition in the target assignments.
-        is_rebalancing: whether some members have not reached the target of the group epoch yet. None if this is not
-            known, because missing records may show that they have.
+        is_rebalancing: whether some members have not reached the target of the group epoch yet. None if missing records
+            may show that all have reached it.
     """
 
     birth_missing: int | None = None

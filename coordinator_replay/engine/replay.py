@@ -139,7 +139,7 @@ class StateReplay:
     def apply_in_operations(self, record: Record) -> list[list[Event]]:
         """Replay one record as ``apply`` does.
 
-        Return a list of events for each operation.
+        Return a list of events for each operation that the record ends.
 
         Raises:
             UsageError: the record has another group.
@@ -203,8 +203,9 @@ class StateReplay:
     def _doubt_beginning(self, operation: Operation) -> None:
         """Mark the operation that created the group as not exact if the group must be older than its first record.
 
-        The epoch or the members show this. Then the copy of the log partition mixes several points in time. So the
-        proof by ``proven_from`` ends, because it assumes a copy from a single point in time.
+        The group's epoch or members show that the group is older. In this case the copy of the log partition mixes
+        several points in time. So also end the proof by ``proven_from``, which assumes a copy from a single point in
+        time.
         """
         group = self.group
         if self.proven_from is None or operation.before is not None or group is None or not operation.is_exact:
@@ -226,17 +227,17 @@ class StateReplay:
     def _end_proof(self) -> None:
         """End the proof by the copy.
 
-        A classic group's next record still proves the group, because it holds the whole group.
+        A classic group's next record still proves the group, because one record holds the whole group.
         """
         self.proven_from = LARGEST_INT64
         self.is_cleaned = False
 
     def _doubt_tail(self, record: Record) -> None:
-        """End the proof if records are missing after the second record of the group's own key.
+        """End the proof if records are missing after the second record of the group's own key (``OWN_KEYS``).
 
-        The cleaner leaves one record of each key in the part of the log that it has cleaned. So in a copy from one
-        point in time, nothing after the second record of a key was ever cleaned. If records are missing there, the copy
-        mixes several points in time.
+        The part of the log that the cleaner has cleaned has one record of each key. So in a copy from one point in
+        time, the log after the second record of a key was never cleaned. If records are missing there, the copy mixes
+        several points in time.
         """
         if self.proven_from is None or self.proven_from == LARGEST_INT64:
             return
@@ -248,7 +249,7 @@ class StateReplay:
             self._own_kind = record.kind
 
     def is_exact(self, missing_before: int | None = None) -> bool:
-        """Return whether the present group is proven: no missing record can change it. The open operation counts.
+        """Return whether the present group, with its open operation, is proven: no missing record can change it.
 
         Args:
             missing_before: the number of missing offsets before the time in question, if that time is after the group's
@@ -267,7 +268,8 @@ class StateReplay:
     def shown_state(self) -> GroupState:
         """Return the state to show after the last finished operation or gap.
 
-        After a gap, this is ``Unknown`` until the next operation, unless the group has one of the newer protocols.
+        After a gap, only a group of the newer protocols has a known state. The others are ``Unknown`` until the next
+        operation.
         """
         return self._state
 
@@ -336,7 +338,7 @@ class StateReplay:
             group_type: the type for the event if the group does not exist.
 
         Returns:
-            The event; None if the group had ended before.
+            The event; None if the group is Dead already.
         """
         group, before = self.group, self._state
         if group is None and before is GroupState.DEAD:
@@ -444,9 +446,9 @@ class StateReplay:
         return operation
 
     def _header_now(self) -> Header | None:
-        """Return the group just before the operation that begins.
+        """Return the header of the group as it is before the next operation; None if the group does not exist.
 
-        Reuse the header if the last operation did not change it.
+        If the last operation did not change the header, reuse it.
         """
         if self._header is None and self.group is not None:
             self._header = self.group.header(self._state)

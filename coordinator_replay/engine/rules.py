@@ -37,7 +37,7 @@ RULES: Mapping[str, str] = {
 def check_generation(group: ClassicGroup, at: int, notes: list[Note]) -> None:
     """Add a note for each partition that a generation assigns to two members.
 
-    This is possible, because the broker does not check the leader's assignment.
+    A generation can do so, because the broker does not check the leader's assignment.
     """
     gains = [
         (member_id, NOTHING, member.current.assigned or NOTHING)
