@@ -82,7 +82,7 @@ def _partitions(
 
 
 def reasons_to_rebuild(share: BucketShare, names: Mapping[str, str], renamed: Collection[str]) -> list[str]:
-    """Return the reasons why a bucket can't continue where its tables end.
+    """Return the reasons why a bucket can't continue from its tables.
 
     Return an empty list if the bucket can continue.
 

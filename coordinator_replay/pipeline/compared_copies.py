@@ -181,8 +181,8 @@ def _segment_copy(compared: ComparedCopy, offsets: CopyOffsets, records: LogReco
 def _newest_stored(share: CopiesShare, log: EarlierLog, stored: LogRecords) -> SegmentCopy | None:
     """Return the stored copy with the highest end.
 
-    Return None in three cases: no copy is stored, the copy is an export, or the cleaner may have removed records of
-    the copy because of records after the copy's end.
+    Return None if no copy is stored, or if the copy with the highest end is an export. Also return None if the cleaner
+    may have removed records of the copy because of records after the copy's end.
     """
     copies = read_copies(share.tables.get(COPIES, ())).get(share.log_partition, [])
     copy = max(copies, key=lambda copy: copy.bounds.end, default=None)

@@ -38,8 +38,8 @@ class Run:
     Attributes:
         settings: the options of the run.
         log_end: the latest timestamp of a record that this run or an earlier run read.
-        positions: for each log partition that the run read, the number of offsets that hold a record and lie below the
-            end of the run.
+        positions: for each log partition that the run read, the number of offsets below ``to_offsets`` that hold a
+            record.
         groups_failed: number of groups that could not be evaluated.
         lost_from: for each truncated log partition, the first offset that an election truncated although earlier runs
             had read it.
@@ -105,7 +105,8 @@ class Run:
 
         Args:
             extents: the offsets that the run's files cover.
-            ends: the end of earlier runs, by log partition. Records after this end count only if this run read them.
+            ends: the offset after the highest offset that earlier runs have read, by log partition. From this offset
+                on, only records that this run read count.
         """
         for extent in extents:
             if extent.skipped:
@@ -279,7 +280,7 @@ class History:
 
     @cached_property
     def positions(self) -> Mapping[int, int]:
-        """Return, by log partition, the number of offsets that hold a record and lie below the end of all runs."""
+        """Return the number of offsets below ``ends`` that hold a record, by log partition."""
         return {partition: count for run in reversed(self.runs) for partition, count in run.positions.items()}
 
     @property

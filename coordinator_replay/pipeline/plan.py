@@ -1,4 +1,4 @@
-"""The plan of a run: the buckets that it works on, and whether each continues where its tables end or is rebuilt.
+"""The plan of a run: the buckets that it works on, and whether each bucket continues from its tables or is rebuilt.
 
 The plan is complete before the work on the first bucket begins. Some reasons to rebuild a bucket can only be found in
 the bucket's tables: a stage of ``audit`` reads these tables, and ``Plan.rebuilding`` takes the reasons.

@@ -122,7 +122,7 @@ def read_dump(stages: Stages, dump: Dump, earlier: Earlier, *, folder: str, buck
 
 @dataclass(frozen=True, slots=True)
 class _Decoding:
-    """The stage that decodes segments, or the rows of an export."""
+    """A runner of the stage that decodes segments, or the rows of an export."""
 
     stages: Stages
     folder: str

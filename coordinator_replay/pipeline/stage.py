@@ -249,7 +249,7 @@ def results_of(
         name: the stage.
         rows: a row for each task with the columns rank, metrics, result and refused.
         stage: the function that made the results.
-        observers: called with the metrics, unless the stage had no task.
+        observers: called with the metrics if the stage had a task.
 
     Raises:
         StoreError: a task was refused access to an object store.

@@ -50,7 +50,7 @@ def utc_times(
         return [shown_ms(at) for at in placed], None
     offsets = utc_offsets(_recorded_lines(events, rebalances))
     if offsets is None and earlier_ms is not None and not any(event.event in _RECORDED_EVENTS for _, event in events):
-        # No new line has a record: the offset from UTC is taken to be unchanged.
+        # No new line is about an event that writes a record, so the offset from UTC is taken to be unchanged.
         offsets = [UtcOffset(None, None, earlier_ms)]
     if offsets is None:
         return None

@@ -54,8 +54,8 @@ class Library:
         title: the library's name, for people.
         folder: the library's folder in the cache.
         jars: the jars to fetch.
-        is_whole: whether the library needs no other jars. If not, its dependencies with the same group id are fetched
-            as well.
+        is_whole: whether ``jars`` are all that the library needs. Otherwise its dependencies with the same group id are
+            fetched as well.
     """
 
     title: str

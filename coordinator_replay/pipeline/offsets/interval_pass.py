@@ -180,8 +180,8 @@ class _Batch:
     def _states(self, rows: Numbers) -> pa.Array:
         """Return, for each commit, the state of its group.
 
-        If no state is on record, the state is Unknown, with one exception: if the group is proven not to have existed,
-        Kafka made a simple group for the commit, and the state is Empty.
+        If no state is on record, the state is Unknown. But if the group is proven not to have existed, Kafka made a
+        simple group for the commit, and the state is Empty.
         """
         is_new = self._are_looked_up(rows)
         at = self._state_rows.last_at(self.groups[rows], self.fields[EventField.LOG_OFFSET, rows])

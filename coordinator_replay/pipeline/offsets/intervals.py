@@ -234,10 +234,10 @@ def find_intervals(events: Any, begins: Any, outcome: Any, waiting: Any) -> Any:
         outcome: int64 matrix with a row for each ``Outcome`` and a column for each event, to be filled. Before, END is
             NOWHERE everywhere.
         waiting: working memory with room for the indexes of all events. Afterwards, its first entries are the commits
-            that wait when the last key ends.
+            that wait after the last event.
 
     Returns:
-        The index of the event whose offset is current when the last key ends (NOWHERE if no offset is current), and the
+        The index of the event whose offset is current after the last event (NOWHERE if no offset is current), and the
         number of commits that wait then.
     """
     stored, count, is_seen = NOWHERE, 0, False

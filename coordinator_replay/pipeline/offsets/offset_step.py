@@ -115,8 +115,8 @@ class OffsetStep:
             kinds = numbers_of(staged.column("kind"))
             self._write_pending(some(staged, kinds == Staged.PENDING), writer)
             history = some(staged, kinds != Staged.PENDING)
-            # An offset that ended with a move shows nothing about the pause around a rebalance in the other log
-            # partition.
+            # An offset that was current until a move shows nothing about the pause around a rebalance in the other
+            # log partition.
             is_moved = as_bools(pc.equal(staged.column("ended_by"), GROUP_MOVED))
             is_pause = (kinds == Staged.CLOSED) & ~as_bools(staged.column("is_topic_over")) & ~is_moved
             self.pauses.add(some(staged, is_pause))

@@ -16,6 +16,9 @@ from coordinator_replay.pipeline.read.tally import Ranges, Tally
 class DumpCopy:
     """A copy of a log partition in a dump.
 
+    Methods take the end of earlier runs as ``end``. This is the offset after the highest offset that earlier runs have
+    read; None if no earlier run has read the log partition.
+
     Attributes:
         source: name of the copy in the staged files.
         bounds: bounds of the copy, in offsets.
