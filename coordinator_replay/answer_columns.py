@@ -42,12 +42,12 @@ class AnswerColumn:
         is_id: whether the values are ids, so that shortened texts must stay different. An id without ``least`` is an
             argument of other commands, so it is never shortened.
         good: width at which the text is readable. The column gets narrower only to make room for columns of rank 1.
-        only_with: the option or type of group without which the column is not shown; empty if it is always shown.
+        only_with: the option or type of group for which alone the column is shown; empty if it is always shown.
         sql: the SQL expression that reads the value; empty for the stored column of the same name.
         read: function that makes the value from the engine's value; None if both are the same.
         text: function that makes the text in a table from the value; None for the usual text.
-        bound: heading of a column of booleans in a table. A table has the column only if the value is true in some row:
-            for such a row, the log proves only a bound.
+        bound: heading in a table of a column whose value is true where the log proves only a bound. A table has such a
+            column only if the value is true in some row.
         is_sentence: whether the column's texts go below their rows if they don't fit beside others.
         is_cut: whether a long text ends in ``…`` on a terminal instead of continuing in the next line.
     """

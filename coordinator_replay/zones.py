@@ -90,7 +90,7 @@ def _offset(zone: tzinfo, at: datetime) -> timedelta:
 
 
 def _change(zone: tzinfo, before: datetime, after: datetime) -> datetime:
-    """Return the second at which a zone's offset changes to the offset of the later time."""
+    """Return the second at which a zone's offset changes to the offset that the zone has at ``after``."""
     offset = _offset(zone, after)
     while after - before > timedelta(seconds=1):
         middle = before + (after - before) // 2

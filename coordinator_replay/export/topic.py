@@ -84,8 +84,8 @@ class Exported:
     """Result of an export.
 
     Attributes:
-        folders: the folders that the export wrote, in order. If the last export was killed, its batch comes first, in a
-            folder of its own.
+        folders: the folders that the export wrote, in order. If the last export was killed, its unfinished batch comes
+            first, in a folder of its own.
         from_offsets: the first offset that the export asked for, by log partition.
         to_offsets: the offset after the last offset that the export asked for, by log partition.
         records: number of records in all folders together.

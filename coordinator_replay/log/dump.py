@@ -89,8 +89,8 @@ class Dump:
 
     Attributes:
         format: the common form of all inputs.
-        segments: the files to read if the form is segments; empty for other forms.
-        paths: the paths for Spark if the form is another one; empty for segments.
+        segments: the files to read if ``format`` is segments; empty for other formats.
+        paths: the paths for Spark if ``format`` is not segments; empty for segments.
         notes: sentences about files that were skipped or read in a special way.
         indexed: for each folder of a log partition, the base offsets in the names of its indexes and snapshots.
         companions: URIs of the files that describe a log: ``partition.metadata`` and ``leader-epoch-checkpoint``.
@@ -136,7 +136,7 @@ class _Listed(NamedTuple):
         uri: a path or a URI, like the input under which the file was found.
         named: whether the user named the file itself, or a glob that matches it.
         leads_out: whether the file is a link to a file outside the folder.
-        modified_ns: time of the last write; None if the filesystem does not say it.
+        modified_ns: time of the last write; None if the filesystem does not know this time.
     """
 
     uri: str
@@ -343,9 +343,9 @@ class _Sorter:
     def placed(self) -> list[DumpFile]:
         """Return the segments, each with its log partition, after all folders have been listed.
 
-        A segment whose folder names no partition counts for partition 0. But if other folders name partitions, the
-        segment is left out unless the user named it, because it could belong to any of them. A swap file counts only if
-        its log partition has no plain segment with the same base offset.
+        A segment whose folder names no partition counts for partition 0. But if the folders of other segments name
+        partitions, such a segment is left out (it could belong to any of these partitions), except if the user named
+        it. A swap file counts only if its log partition has no plain segment with the same base offset.
         """
         partitions = [PARTITION_FOLDER.match(file.folder) for file, _ in self.segments]
         is_any_placed = any(partitions)

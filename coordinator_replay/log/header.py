@@ -61,7 +61,7 @@ def _int32(data: Any, at: Any) -> Any:
 def hop(data: Any, position: Any, end: Any, headers: Any, limit: Any) -> Any:
     """Write the headers of the entries between two positions to ``headers``.
 
-    Stop at an entry that is not complete, that has no valid header, or that has the other family of formats.
+    Stop at an entry that is not complete, has no valid header, or is a batch after messages or a message after batches.
 
     Args:
         data: uint8 array.

@@ -42,7 +42,7 @@ class Message(NamedTuple):
 
 
 def read_messages(entry: memoryview, limit_bytes: int) -> list[Message]:
-    """Return the messages of an entry: the message that it is, or the messages in it if it is a wrapper.
+    """Return the messages of an entry: all messages inside a wrapper, or else the entry itself.
 
     The caller must have checked the entry's checksum.
 

@@ -123,10 +123,10 @@ def scan(
     Args:
         data: uint8 array with the plain records of all batches.
         batches: int64 matrix with one column for each batch, and these rows. 0: start. 1: end. 2: number of records to
-            read. 3: offset delta that the first record must exceed. 4: offset delta that the last must not exceed.
-            5: 1 if the records must end where the batch ends. 6: base offset. 7: base timestamp. 8: 1 if records have
-            their own timestamps. 9: position in the file. The scan overwrites row 0 with the position at which it
-            stopped (-1 for a malformed batch), and row 2 with the number of records read.
+            read. 3: offset delta that the first record must exceed. 4: offset delta that the last record must not
+            exceed. 5: 1 if the records must end where the batch ends. 6: base offset. 7: base timestamp. 8: 1 if
+            records have their own timestamps. 9: position in the file. The scan overwrites row 0 with the position at
+            which it stopped (-1 for a malformed batch), and row 2 with the number of records read.
         numbers: int64 matrix to fill: offset and timestamp of each record, base offset and position of its batch.
         keys: uint8 array to fill with the keys, one after the other.
         key_ends: int32 array to fill with the end of each key in ``keys``, after an initial 0.

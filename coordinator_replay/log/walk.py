@@ -5,7 +5,7 @@ wrong, nothing in it can be trusted. A size that is too large would even swallow
 for the next entry in this order:
 
 1. a header whose checksum is right, within the bytes that the damaged entry claims;
-2. the place where the entry claims to end, if a header stands there (it may be damaged in turn);
+2. the position at which the damaged entry claims to end, if a header is there (this next entry may be damaged too);
 3. a header whose checksum is right, anywhere after the damaged entry.
 
 A damaged wrapper of old messages may hold messages that look like entries, because compression does not always
@@ -269,7 +269,7 @@ class Walk:
         return offset if len(view) == 8 and 0 < offset - self._last_offset < largest else -1
 
     def _is_entry(self, damaged_to: int, damaged_offset: int, at: int, size: int) -> bool:
-        """Return whether a whole entry with a correct checksum begins here, and not a message of a damaged wrapper.
+        """Return whether a whole entry with a correct checksum begins at ``at``, not a message of a damaged wrapper.
 
         Args:
             damaged_to: position in the file at which the damaged entry claims to end.

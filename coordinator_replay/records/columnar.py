@@ -34,7 +34,8 @@ _NO_ID = bytes(_ID_BYTES)
 def has_columns(struct: Struct) -> bool:
     """Return whether ``Columns`` can read all versions of a struct.
 
-    All fields must be signed integers, uuids or strings. No field may be a list or nullable, and no string tagged.
+    All fields must be signed integers, uuids or strings. No field may be a list or nullable, and no string may be a
+    tagged field.
     """
     return all(
         field.type in (_READABLE if field.tag is None else _READABLE - {"string"})
@@ -203,7 +204,7 @@ class Columns:
         return pa.array(numbers, type_, mask=missing if missing.any() else None)
 
     def texts(self, name: str) -> pa.StringArray:
-        """Return a field of strings. It is null in rows without the field, or in all if the struct does not have it."""
+        """Return a field of strings; null in rows without the field, and in all rows if the struct lacks the field."""
         return self._texts.get(name, pa.nulls(len(self.in_order), pa.string()))
 
     def ids(self, name: str) -> pa.StringArray:
@@ -215,7 +216,7 @@ class Columns:
     def json(self) -> pa.StringArray:
         """Return each row in Kafka's JSON form; null for rows that are not ``in_order``.
 
-        The code finds these rows by their first field, which all versions have.
+        A row is null here if its first field is null, because all versions have this field.
         """
         members: list[pa.StringArray | str] = []
         for field in self._fields:

@@ -100,7 +100,7 @@ class _Batch:
         self.record_bytes, self.is_large = np.add(*sizes), np.maximum(*sizes) > LARGEST_RECORD_BYTES
 
     def in_order(self, kind: RecordDefinition, rows: Rows, schema: pa.Schema) -> _Part:
-        """Decode rows of a kind. Return the positions of those that are well-formed, and these rows with ``schema``."""
+        """Decode rows of a kind. Return the positions of the well-formed rows, and their columns as in ``schema``."""
         taken, versions = pa.array(rows), self.versions[rows]
         is_tombstone = self.values.is_null().take(taken)
         key = Columns(kind.key, np.zeros_like(versions), self.keys, rows)
@@ -265,7 +265,7 @@ def _in_one(parts: Sequence[_Part]) -> _Part:
 
 
 def _bytes(column: pa.BinaryArray, row: int, most: int | None = None) -> bytes | None:
-    """Return the bytes of a row, or its first ``most`` bytes, without a copy of the whole column."""
+    """Return the bytes of a row without a copy of the whole column; if ``most`` is given, only that many of them."""
     whole = column[row].as_buffer()
     return None if whole is None else whole.slice(0, whole.size if most is None else min(most, whole.size)).to_pybytes()
 
@@ -311,8 +311,8 @@ def decode_records(records: pa.RecordBatch, *, with_commit_json: bool = False) -
 
     Args:
         records: columns ``key`` and ``value`` (binary), ``control_type``, ``error_class`` and ``error_message``. Rows
-            with a control type are not decoded. Rows with an error class go to quarantine. So do records of which key
-            or value is larger than LARGEST_RECORD_BYTES, with only the first MiB of each.
+            with a control type are not decoded. Rows with an error class go to quarantine. Records whose key or value
+            is larger than LARGEST_RECORD_BYTES go there too, with only the first MiB of each.
         with_commit_json: whether offset commits have their JSON form too. Other records always have it.
     """
     commit_schema = pa.unify_schemas([COMMIT_COLUMNS, JSON_COLUMNS]) if with_commit_json else COMMIT_COLUMNS

@@ -49,7 +49,7 @@ class Field:
 
     Attributes:
         versions: the versions of the struct that have the field.
-        type: an integer type, ``uuid``, ``string``, ``bytes`` or ``struct``; of the elements if ``is_array``.
+        type: an integer type, ``uuid``, ``string``, ``bytes`` or ``struct``; the type of each element if ``is_array``.
         nullable: whether null is a legal value.
         tag: number of a tagged field; None if the field is not tagged.
         default: the value that a missing tagged field means, and that Kafka's JSON form leaves out.

@@ -353,7 +353,7 @@ def read_blob(struct: Struct, data: bytes, version: int | None = None) -> tuple[
         Version and fields, and the number of bytes after the last field.
 
     Raises:
-        RecordError: the bytes end early, a field is null that is not nullable, or the blob's own version is used and is
+        RecordError: the bytes end early, a field that is not nullable is null, or the blob's own version is used and is
             negative.
     """
     source = _Source(data, malformed="replace")
