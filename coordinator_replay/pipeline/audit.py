@@ -189,7 +189,7 @@ def _plan(job: Job, run: Run, dump: Dump, logs: Sequence[DumpFile], report: Repo
 def _find_moves(job: Job, reading: Reading, names: Topics) -> Moves:
     """Find the groups that moved to another log partition.
 
-    Skip the stage that looks for moves if earlier runs found none, and if a single partition count explains the log
+    Skip the stage that looks for moves if earlier runs found no move, and if a single partition count explains the log
     partitions of all groups.
     """
     rows = [row for batch in read_table(job.files(log_partitions.TABLE), _DIVISORS) for row in batch.to_pylist()]

@@ -183,7 +183,7 @@ def commit_sums(
     Args:
         commits: at least the columns of COMMIT.
         evidence: rows of ``group_evidence`` of the same groups, with the columns of STATES.
-        wanted: the minutes that are over, and the limits.
+        wanted: the time before which minutes are over, and the thresholds of hot minutes and pauses.
 
     Yields:
         The name of the staged files (GROUP_SUMS or MINUTE_SUMS), and rows for them.

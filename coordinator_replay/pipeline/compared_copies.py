@@ -147,7 +147,7 @@ def share_of(
 
 
 def compare_copies(share: CopiesShare) -> list[Divergence]:
-    """Return the divergences of the copies of a log partition from each other and from the records of earlier runs."""
+    """Return each divergence of a copy from another copy of the log partition, or from the records of earlier runs."""
     return list(_divergences(share))
 
 

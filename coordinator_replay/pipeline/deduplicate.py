@@ -192,7 +192,7 @@ class _Existing:
     Records that an election truncated are left out.
 
     Attributes:
-        places: positions of the records in the other tables, by log partition.
+        places: positions of the records in tables other than quarantine, by log partition.
         quarantined: positions of the quarantined records, by log partition.
         identities: identities of the damage in quarantine, see ``_identity``.
 

@@ -84,7 +84,7 @@ def _same(value: Any) -> Any:
 
 
 def _plain_time(value: Any) -> dict[str, int]:
-    """Return a time in a mapping to ``Any`` as an object.
+    """Return a time as an object, for a mapping to ``Any``.
 
     Raises:
         TypeError: the value is neither a time nor a JSON value.

@@ -1,4 +1,4 @@
-"""DuckDB for sorting, joining and windows over rows in memory.
+"""Connections to DuckDB, which sorts and joins rows in memory, and computes window functions over them.
 
 DuckDB writes rows that exceed ``MEMORY`` into a temporary folder. If no folder is given, DuckDB writes into the current
 folder, which may be any folder in a Spark worker. So each database gets a folder. Opening a database costs some 40 ms

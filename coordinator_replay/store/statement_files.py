@@ -26,7 +26,7 @@ _SPILLED = "duckdb_temp_"
 class TableFiles(ArrowFiles):
     """Files of tables, for reading.
 
-    Statements can open a file only after ``name`` has given it a name.
+    Statements can open a file only after ``name`` has given the file a name.
     """
 
     protocol = TABLES

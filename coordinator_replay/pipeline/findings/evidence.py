@@ -116,7 +116,7 @@ class _Pause(TypedDict):
 
 
 class _Endangered(PastExpiry):
-    """An offset that was about to expire and no longer is, see ``statements.endangered_offsets``."""
+    """A past time in which an offset was in danger, see ``statements.endangered_offsets``."""
 
     topic: str
     partition: int
@@ -201,9 +201,9 @@ class GroupEvidence:
         return totals
 
     def _past(self, active: Sequence[Range]) -> Mapping[tuple[Key, bool], Sequence[PastStall | PastExpiry]]:
-        """Return past stalls and expiries, by partition and by whether a commit has ended them.
+        """Return past stalls and expiries, by partition and by whether a commit ended them.
 
-        Later commits can still change a stall or expiry that no commit has ended.
+        If no commit ended a stall or expiry, later commits can still change it.
         """
         past = defaultdict[tuple[Key, bool], list[PastStall | PastExpiry]](list)
         last_before = ActiveTime(active if self.stalls else ()).last_before

@@ -90,7 +90,7 @@ def check_has(feature: Feature) -> None:
 def kafka_source() -> KafkaSource:
     """Return the versions that this Spark's Kafka source was built with.
 
-    For a newer Spark, return the newest known versions.
+    If this Spark is newer than all known releases, return the newest known versions.
     """
     known = [since for since in _KAFKA_SOURCES if since <= version()]
     return _KAFKA_SOURCES[max(known, default=OLDEST)]

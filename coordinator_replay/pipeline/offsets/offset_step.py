@@ -1,6 +1,7 @@
 """The step that derives the committed offsets of one bucket.
 
-It writes their history and pending commits, and stages removed and current offsets and sums for later stages.
+The step writes the history of the offsets, and pending commits. It stages removed offsets, current offsets and sums for
+later stages.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

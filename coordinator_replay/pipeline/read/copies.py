@@ -116,7 +116,7 @@ def _first_offset(files: Sequence[DumpFile], extents: Sequence[Extent]) -> int:
 
 
 def segment_copies(dump: Dump, extents: Sequence[Extent], ends: Mapping[int, int]) -> list[DumpCopy]:
-    """Return the copies of log partitions to which the segments of a dump belong.
+    """Return the copies of log partitions that the segments of a dump make up.
 
     Args:
         dump: the dump.

@@ -129,7 +129,7 @@ class DecodedFile:
 
     Attributes:
         files: the staged files.
-        tally: counts of all records, further copies included.
+        tally: counts of all records; a record that several copies have counts once for each copy.
         extents: the offsets that each segment covers.
         notes: sentences about the files for the user.
         anchors: the few records that may become anchors, by log partition.

@@ -90,7 +90,7 @@ def read_topic_id(uri: str) -> str | None:
 
 
 def read_epochs(uri: str) -> list[tuple[int, int]]:
-    """Return leader epochs and their first offsets in a ``leader-epoch-checkpoint``.
+    """Return the leader epochs in a file ``leader-epoch-checkpoint``, each with its first offset.
 
     Return an empty list if the file can't be read.
 
