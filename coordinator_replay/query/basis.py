@@ -29,8 +29,8 @@ class Basis:
         log_end: the latest timestamp in the cluster's log; None if no record has a timestamp.
         complete_since: the time since which all log partitions of the answer are complete. None in two cases: no record
             is missing, or only the end of the log is complete.
-        is_complete: whether no record is missing that the answer needs: at the point in time, or from the beginning of
-            the time range on.
+        is_complete: whether the log has every record that the answer needs. A time range needs all records from its
+            beginning on; a point in time needs those that prove the state at this time.
         of_one_group: whether the answer is about one group.
         moved: text for the basis line on groups that moved to another log partition; empty if no group moved.
         log_begin: the first timestamp in the log, if the time range of the question begins earlier; None otherwise.

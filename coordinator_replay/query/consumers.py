@@ -31,7 +31,7 @@ _NAMES = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConsumer:
-    """A client that read a topic, or a group of which only commits show that the group read the topic.
+    """A client that read a topic, or a group whose commits alone show that the group read the topic.
 
     A client that left and came back has a row for each of its stays.
 

@@ -87,12 +87,12 @@ class Side:
 
     @property
     def moment(self) -> datetime:
-        """Return the point in time for SQL statements, in which ``END`` stands for the end of the log."""
+        """Return the point in time as SQL statements take it: ``END`` for the end of the log."""
         return END if self.at is None else self.at
 
     @property
     def exact_partitions(self) -> list[int]:
-        """Return the log partitions that lack no record at the point in time, so that their state is proven."""
+        """Return the log partitions whose state at the point in time is proven, because no record is missing."""
         partitions = self.warehouse.completeness.partitions
         return [number for number, partition in partitions.items() if partition.is_complete_at(self.moment)]
 
@@ -237,7 +237,7 @@ _RUNS = """
 
 
 def side_of_run(warehouse: Tables, run: str) -> Side:
-    """Return the side of a comparison for an audit: the point in time at which the log ended when the audit read it.
+    """Return the side of a comparison that shows the cluster at the end of the log as far as an audit had read it.
 
     Args:
         warehouse: the tables to read.

@@ -1,4 +1,4 @@
-"""Offsets that expired, are past retention, or expire next.
+"""Offsets that expired, are past retention, or will expire soon.
 
 An audit looks for expiring offsets up to its horizon, a duration after the end of the log. So the table
 ``expired_offsets`` lacks offsets that expire later. For other horizons, ``expiring_rows`` applies the audit's rule to
@@ -39,7 +39,7 @@ _WITHOUT_RULE = f"SELECT count(*) FROM {_IN_FORCE} WHERE rule IS NULL"  # noqa: 
 def applied_retention(warehouse: Tables) -> Retention:
     """Return the retention that the last finished audit applied.
 
-    ``is_known`` is False if it is only the default. The note is empty if the user gave the retention.
+    ``is_known`` is False if the retention is only Kafka's default. The note is empty if the user gave the retention.
     """
     named_ms = next((row[0] for row in warehouse.rows(_SETTINGS)), None)
     applied_ms, is_certain = warehouse.rows(_APPLIED)[0]
@@ -53,7 +53,7 @@ def applied_retention(warehouse: Tables) -> Retention:
 
 
 def _source_note(retention_ms: int, is_known: bool) -> str:
-    """Return a sentence on a retention that the user did not give: inferred, or Kafka's default."""
+    """Return a sentence that says whether a retention was inferred, or is Kafka's default."""
     if not is_known:
         return (
             f"Offset retention: {retention_ms // _DAY_MS} days, Kafka's default; the audits were given no other, and "
@@ -66,7 +66,7 @@ def _source_note(retention_ms: int, is_known: bool) -> str:
 def expiring_rows(warehouse: Tables, group: str | None, within: timedelta, columns: str) -> list[tuple[Any, ...]]:
     """Return offsets in force that are past retention, or will be so before the horizon, the earliest first.
 
-    Offsets from an earlier release may lack the rule. They are left out, and a note of the warehouse counts them.
+    Offsets that an earlier release wrote may have no rule. They are left out, and a note of the warehouse counts them.
 
     Args:
         warehouse: the tables to read.
@@ -129,7 +129,7 @@ def looked_note(until: datetime | None, *, is_chosen: bool, has_none: bool) -> s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiredOffset:
-    """A row of ``expired_offsets``: an offset that expired, is past retention, or expires next.
+    """A row of ``expired_offsets``: an offset that expired, is past retention, or will expire soon.
 
     The fields that are not described here are columns of this table (see ``schemas/tables/expired_offsets.json``).
 

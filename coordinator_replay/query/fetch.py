@@ -25,7 +25,7 @@ def ended_by_ctrl_c(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     DuckDB notices Ctrl-C by itself, but then waits for the tasks of its other threads, and the task of a join may take
     hours. These tasks end early only if the connection itself is interrupted.
 
-    In a thread other than the main thread, do nothing: Python handles signals only in the main thread.
+    Do nothing outside of the main thread: Python handles signals only in the main thread.
 
     Args:
         connection: the connection on which the block runs its statement.

@@ -77,7 +77,7 @@ def findings_of(
     is_new: bool = False,
     since: datetime | None = None,
 ) -> list[Finding]:
-    """Return findings, the most severe first. Of findings of one severity, the last seen comes first.
+    """Return findings, the most severe first. Findings of the same severity are sorted by last time seen, latest first.
 
     Args:
         warehouse: the tables to read.
@@ -120,7 +120,7 @@ _SETTINGS = """
 
 
 def terms_of(warehouse: Tables, rules: Sequence[str]) -> list[str]:
-    """Return a sentence on each rule, which says what the rule looks for, with the thresholds of the last audit.
+    """Return for each rule a sentence that says what the rule looks for, with the thresholds of the last audit.
 
     Names that are not rules are left out.
     """

@@ -68,7 +68,7 @@ class CauseCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expiring:
-    """Offsets of one group and topic that expired or expire next, all with the same status.
+    """Offsets of one group and topic that expired or will expire soon, all with the same status.
 
     Attributes:
         partitions: number of these offsets.
@@ -152,7 +152,7 @@ class ClusterGroups:
         width: length of the intervals in which rebalances are counted.
         kinds: type, state and number of the groups with this type and state at the end of the time range.
         causes: numbers of rebalances, by interval and cause.
-        expiring: offsets that expired or expire next, by group, topic and status.
+        expiring: offsets that expired or will expire soon, by group, topic and status.
         findings: all findings.
         runs: all audits, the latest first.
         gaps: log offsets that the inputs of an audit lacked.

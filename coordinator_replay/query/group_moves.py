@@ -1,6 +1,6 @@
 """Moves of groups to another log partition, after the number of partitions of ``__consumer_offsets`` was raised.
 
-From a move on, only the group's records in the new log partition count.
+After a move, only the group's records in the new log partition count.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -96,9 +96,9 @@ def moves_of(moves: Moves, group: str | None = None) -> Sequence[GroupMove]:
 
 
 def numbers_of(moves: Sequence[GroupMove]) -> dict[int, int]:
-    """Return which move, such as 1 for the first, brought a group to each log partition.
+    """Return, by log partition, the number of the move that brought a group to the log partition.
 
-    If the group came to a log partition twice, this is the later move.
+    If the group came to a log partition twice, return the number of the later move.
     """
     return {move.to_log_partition: move.number for move in moves}
 

@@ -71,10 +71,11 @@ def partition_count(warehouse: Tables) -> int | None:
 
 
 def unaudited_reason(warehouse: Tables, group: str) -> str | None:
-    """Return why audits may have read no record of a group, as part of a sentence.
+    """Return, as part of a sentence, why audits may have read no record of a group.
 
     Return None if the group's log partition is known to have been read. If the partition count of
-    ``__consumer_offsets`` is not known, name the log partitions that were read; return None if there are none.
+    ``__consumer_offsets`` is not known, the reason names the log partitions that were read. If none was read, return
+    None.
     """
     audited = warehouse.completeness.partitions
     count = partition_count(warehouse)

@@ -63,7 +63,7 @@ _HOLD_UPS = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """The wait of a member for partitions of another member. It waited equally long for each of these partitions.
+    """The wait of a member for partitions of another member. The wait is equally long for each of these partitions.
 
     Attributes:
         held_up_by: the member that revoked the partitions.
@@ -117,7 +117,7 @@ class HoldUp:
 def hold_ups(warehouse: Tables, group: str | None = None) -> dict[str, HoldUp]:
     """Return the member that blocked a rebalance, by rebalance id.
 
-    Rebalances that no member blocked, and those without a recorded wait for the member's partitions, are left out.
+    A rebalance is left out if no member blocked it, or if no wait for the blocking member's partitions is on record.
 
     Args:
         warehouse: the tables to read.

@@ -35,8 +35,8 @@ class GroupImpact:
             this time on, the group's partitions don't count as partitions without an owner.
         commit_pause_ms: the longest pause of commits around one of the rebalances.
         is_pause_at_least: whether commits may have paused for longer, because commits are missing from the log.
-        is_at_least: whether the numbers are lower bounds, because a classic join phase leaves no record or records of
-            that time may be missing.
+        is_at_least: whether the numbers are lower bounds, because records of that time may be missing, or because a
+            classic join phase leaves no record.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)
@@ -54,7 +54,7 @@ class GroupImpact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommonTrait:
-    """A trait that more of the groups concerned have than chance explains (see ``_is_significant``).
+    """A trait that is more frequent among the groups concerned than chance explains (see ``_is_significant``).
 
     A log partition and the broker that led it are no traits if the log partition is known to have kept its leader in
     the range.
@@ -83,10 +83,10 @@ class Impact:
     """Costs of a time range over all groups.
 
     Attributes:
-        groups: the groups concerned, those whose partitions were without an owner for the longest time first.
+        groups: the groups concerned. Groups whose partitions were without an owner for longest come first.
         group_count: number of groups that had members in the range or are concerned.
-        traits: significant common traits of the groups concerned, those with the largest difference from the other
-            groups first.
+        traits: significant common traits of the groups concerned. Traits with the largest difference from the other
+            groups come first.
         is_complete: whether no record from the begin of the range on is missing, and all records could be decoded.
     """
 
@@ -358,7 +358,7 @@ def traits_of(
 
 
 def _is_significant(trait: CommonTrait, compared: int) -> bool:
-    """Return whether a trait is significant: chance alone hardly gives it to so many groups concerned.
+    """Return whether a trait is significant: chance alone would hardly give it to this many of the groups concerned.
 
     This is Fisher's exact test, one-sided. It computes the probability that at least this many groups have the trait if
     the groups concerned were drawn at random. The more values are compared, the likelier one of them looks significant
@@ -379,5 +379,5 @@ def _is_significant(trait: CommonTrait, compared: int) -> bool:
 
 
 def _ways(many: int, few: int) -> float:
-    """Return the logarithm of the number of ways to choose a few of many."""
+    """Return the logarithm of the number of ways to choose ``few`` out of ``many`` items."""
     return lgamma(many + 1) - lgamma(few + 1) - lgamma(many - few + 1)

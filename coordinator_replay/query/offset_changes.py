@@ -18,7 +18,7 @@ MOST_CHANGES = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetChange:
-    """A row of ``offset_history``: one committed offset, from its commit to the event that ended it.
+    """A row of ``offset_history``: one committed offset, from its commit to its replacement or removal.
 
     The fields that are not described here are columns of this table (see ``schemas/tables/offset_history.json``).
 
@@ -90,7 +90,7 @@ def offset_changes(
         group: id of the group.
         topic: name of the topic.
         partitions: only these partitions; empty for all partitions of the topic.
-        start: leave out offsets that had ended by this time; None leaves out none.
+        start: leave out offsets that were no longer in force at this time; None leaves out none.
         end: leave out offsets that were committed at this time or later; None leaves out none.
 
     Raises:
@@ -120,7 +120,7 @@ def _without(changes: Sequence[OffsetChange], partitions: Sequence[int]) -> list
 
 
 def partitions_without_note(changes: Sequence[OffsetChange], topic: str, partitions: Sequence[int]) -> str | None:
-    """Return a note on partitions that have no commit in an answer beside others that have; None if there are none.
+    """Return a note on partitions of a question that have no commit in the answer, if others have; else None.
 
     Args:
         changes: the commits of the answer.

@@ -4,7 +4,7 @@ The answer has all partitions with a committed offset, with or without an owner.
 partition is unstable while a transactional commit for this partition is pending. As on the broker, a partition that has
 only a pending commit and no stored offset is left out.
 
-The log may lack a partition's offset at that time, and not prove that the partition had none. Then the answer has the
+If the log neither has the offset of a partition at that time nor proves that the partition had none, the answer has the
 partition without an offset and with ``is_exact = False``.
 """
 
@@ -38,8 +38,8 @@ from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.tables import AS_OF, END, Tables
 from coordinator_replay.times import LATEST, moment_text
 
-# Partitions without an offset in force, with the end of the last offset on record and the first commit after the time,
-# which may be pending already.
+# Partitions without an offset in force. Each row also has the time up to which the last offset on record was in force,
+# and the first later commit, which may be pending already.
 _WITHOUT = f"""
     SELECT topic, partition, min(log_partition), max(valid_to) FILTER (valid_to <= $at),
            arg_max(ended_by, valid_to) FILTER (valid_to <= $at),
@@ -168,7 +168,7 @@ class CommittedOffset:
         is_topic_current: False if the topic was deleted after the commit, or may have been created again.
         is_unstable: whether a transactional commit of the partition was pending; False if the question did not ask for
             stable offsets.
-        producer_id: producer of the commit that was pending for longest; None if no commit was pending.
+        producer_id: producer of the commit that had been pending longest; None if no commit was pending.
         pending_since: the time since which that commit was pending.
         lag: distance to the end offset of the partition; None if no end offset was given, and in the cases that
             ``with_lag`` names.
@@ -291,8 +291,8 @@ def pending_notes(
 ) -> list[str]:
     """Return notes on pending transactional commits, because the offsets of an answer do not show these commits.
 
-    Like OffsetFetch, an answer leaves out a partition that has only a pending commit. For all other partitions, it has
-    the offset that was committed before.
+    Like OffsetFetch, an answer leaves out a partition that has only a pending commit. If a partition has a committed
+    offset and a pending commit, the answer has the committed offset.
 
     Args:
         pending: the pending commits.
@@ -402,7 +402,7 @@ def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -
 
 
 def _kept(warehouse: Tables, partition: LogPartition, at: datetime) -> Sequence[tuple[Any, ...]]:
-    """Return the ranges of log offsets in those copies of a log partition that reach beyond a point in time.
+    """Return the ranges of log offsets in the copies of a log partition that reach beyond a point in time.
 
     Return an empty tuple if the log partition has gaps.
     """
@@ -416,8 +416,8 @@ def _is_removed(
     """Return whether the last tombstone proves that a partition had no offset at a point in time.
 
     If a hole follows the tombstone, the tombstone must also be in a copy that reaches beyond the hole. Then no later
-    record of the key is missing, because the cleaner would have removed the tombstone for such a record. This includes
-    commits that were pending at that time.
+    record of the key is missing, not even of a commit that was pending at that time: the cleaner would have removed the
+    tombstone for such a record.
 
     Args:
         partition: the log partition of the group.
@@ -609,7 +609,7 @@ def offsets_before_removal(
 
 
 def _shown_at_removal(warehouse: Tables, offsets: Iterable[CommittedOffset]) -> set[TopicPartition]:
-    """Return those partitions for which the log certainly shows every commit that was pending at the removal."""
+    """Return the partitions for which the log certainly shows every commit pending when the offset was removed."""
     by_time: dict[datetime, list[CommittedOffset]] = {}
     for offset in offsets:
         if offset.removed_at is not None:
@@ -658,7 +658,7 @@ def _of_asked(
 def _with_topics_and_clients(
     warehouse: Tables, group: str, offsets: Sequence[CommittedOffset]
 ) -> list[CommittedOffset]:
-    """Return offsets with the owners' hosts and client ids, and with whether their topics are current."""
+    """Return offsets with the owners' hosts, the owners' client ids and ``is_topic_current`` filled in."""
     owners = dict(warehouse.rows(_OWNERS, group=group)) if any(offset.owner_member_id for offset in offsets) else {}
     lives = {topic: _TopicLives(*row) for topic, *row in warehouse.rows(_LIVES, group=group)}
     return [
@@ -679,7 +679,7 @@ def _with_stable(
     *,
     require_stable: bool,
 ) -> list[CommittedOffset]:
-    """Return offsets with whether they are stable.
+    """Return offsets with ``is_stable`` filled in.
 
     Args:
         offsets: the offsets.
@@ -756,12 +756,12 @@ def negative_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
 
 
 def _shows_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetime) -> set[int]:
-    """Return those log partitions that certainly show every transactional commit pending at a point in time.
+    """Return the log partitions that certainly show every transactional commit pending at a point in time.
 
-    Once a transaction is over, the cleaner removes an aborted commit, and a commit that a later commit of the same key
-    follows. So the log may not show that such a commit was pending. But it certainly shows all
-    pending commits if two conditions are met. First, the time lies in a complete range. Second, the transactions that
-    were open at the beginning of this range had ended by that time.
+    Once a transaction is over, the cleaner removes its aborted commits, and commits that a later commit of the same key
+    replaced. So the log may not show that such a commit was pending. But the log certainly shows all pending commits if
+    the time lies in a complete range, and all transactions that were open at the beginning of this range had ended by
+    that time.
     """
     history = warehouse.completeness
     if history.is_whole:
@@ -852,16 +852,16 @@ def write_reset_file(
     The file has no heading, and one line for each partition: topic, partition, offset. If ``has_groups``, the group
     comes before the topic.
 
-    Partitions whose offset is negative or not on record are left out. Offsets that are not proven or not stable are
-    also left out, unless ``include_unproven``. This holds for removed offsets, too, if the
-    partition has an offset again, or may have one.
+    Partitions whose offset is negative or not on record are left out. Two kinds of offsets are written only on request:
+
+    - doubtful offsets: not exact, not proven, not stable, or of a topic that is not current,
+    - live offsets: removed offsets of partitions that have an offset again, or may have one.
 
     Args:
         offsets: the offsets to write.
         path: the file.
-        include_unproven: also write offsets that are not proven, or not stable, or whose topic is not current, and
-            removed offsets of partitions that have an offset again.
-        include_live: also write removed offsets of partitions that have an offset again.
+        include_unproven: also write doubtful and live offsets.
+        include_live: also write live offsets.
         has_groups: whether each line names the offset's group; Kafka's tool needs the name for more than one group.
 
     Raises:

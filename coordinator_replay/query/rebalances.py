@@ -20,7 +20,7 @@ _MAX_POLL_INTERVAL_MS = 300_000
 """Default of max.poll.interval.ms: the longest time that a member may take to join."""
 
 SHORT_WAIT_MS = 100
-"""Longest wait for a member that is not shown: the member may only have waited for its next heartbeat or poll."""
+"""Longest wait that answers don't show: the member may only have waited for its next heartbeat or poll."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +153,7 @@ class Rebalance:
     def match(self, causes: Sequence[str]) -> str | None:
         """Return ``cause`` if the cause is one of the given causes.
 
-        Return ``alternative`` if only one of the alternatives is a given cause, and None if there is no match.
+        Otherwise return ``alternative`` if an alternative is one of the given causes, else None.
         """
         wanted = {cause_name(cause) for cause in causes}
         if self.cause in wanted:

@@ -34,8 +34,8 @@ LAST_REMOVALS = f"""
     )
     QUALIFY row_number() OVER (PARTITION BY topic, partition ORDER BY place DESC) = 1
 """  # noqa: S608 - put together from constants
-"""SQL for the row of ``offset_history`` that the last removal of each partition up to a point in time ended. The
-partition may have been committed again later."""
+"""SQL for the offset that the last removal of each partition up to a point in time removed, as a row of
+``offset_history``. The partition may have been committed again later."""
 
 _BY_REASON = """
     SELECT topic, list_sort(list(partition)), ended_by, max(valid_to), ended_confidence, ended_alternatives,
@@ -138,7 +138,7 @@ class DeletedGroup:
 
     Attributes:
         deleted_at: the time at which the group was deleted; None if the log does not prove that time.
-        absent_from: the time from which the group certainly did not exist, if the log proves no more than this.
+        absent_from: the time from which on the group certainly did not exist, given only if ``deleted_at`` is None.
         reason: why the group's last offsets were removed. EXPIRED: the broker's cleanup removed the group with them.
             GROUP_DELETED: DeleteGroups. DELETED: DeleteOffsets in a group that only stored offsets. None if the group
             had no offsets: then the log does not distinguish DeleteGroups from the broker's cleanup of empty groups.
@@ -199,7 +199,7 @@ def deleted_groups(
 ) -> list[DeletedGroup]:
     """Return groups that existed earlier but did not exist at a point in time, in the order of their deletion.
 
-    A group that only stored offsets ends when its last offset is removed.
+    A group that only stored offsets counts as deleted when its last offset is removed.
 
     Args:
         warehouse: the tables to read.

@@ -28,13 +28,13 @@ class Rollout:
         restarts: number of members that restarted.
         rebalances: number of rebalances from ``first_at`` to a minute after ``last_at``.
         unowned_ms_total: milliseconds without an owner, summed over partitions; None if these times are not on record.
-        commit_pause_ms_total: the sum over these rebalances of the longest pause of commits around each; None if no
-            pause is on record.
+        commit_pause_ms_total: the longest pause of commits around each of these rebalances, summed up; None if no pause
+            is on record.
         clients: number of client ids of the members that joined.
         hosts: number of hosts of the members that joined.
         some_clients: the only client id, or the first and the last of several in alphabetical order.
-        is_at_least: whether the true costs may be higher, because a classic join phase leaves no record or records are
-            missing.
+        is_at_least: whether the true costs may be higher, because records are missing, or because a classic join phase
+            leaves no record.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)
@@ -54,7 +54,7 @@ class Rollout:
         """Return the costs in words."""
         least = "at least " if self.is_at_least else ""
         parts = [counted(self.rebalances, "rebalance")]
-        # That there may be more than nothing says nothing.
+        # A lower bound of 0 says nothing.
         if self.unowned_ms_total or (self.unowned_ms_total == 0 and not self.is_at_least):
             parts.append(f"{least}{self.unowned_ms_total / 1000:,.1f} partition-seconds without an owner")
         if self.commit_pause_ms_total is not None:
@@ -72,7 +72,7 @@ class Rollout:
 def rollouts_of(
     warehouse: Tables, start: datetime | None = None, end: datetime | None = None, group: str | None = None
 ) -> list[Rollout]:
-    """Return all rollouts, the most expensive first: those whose partitions were without an owner for the longest time.
+    """Return all rollouts. Rollouts whose partitions were without an owner for longest come first.
 
     Args:
         warehouse: the tables to read.

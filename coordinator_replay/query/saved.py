@@ -14,10 +14,10 @@ default, it is null. ``$cluster`` is the cluster of the question and needs no li
 line ``note`` says how to read the rows, and what they lack. It is shown with every answer. The line ``then`` names the
 command to type next.
 
-``{never-owned-partitions}`` in the statement stands for all rows of that saved query, as a subquery: its statement
-without the ``ORDER BY`` and ``LIMIT`` at its end. So the query's file writes them last, on lines of their own. Both
-queries share parameters that have the same name. ``{jumps-ahead threshold=ahead}`` gives the parameter ``threshold`` of
-that query the value of ``$ahead``.
+``{never-owned-partitions}`` in the statement stands for all rows of the saved query of this name. It becomes a
+subquery: the statement of that query without the ``ORDER BY`` and ``LIMIT`` at its end, which a file must have on lines
+of their own. Parameters of the same name have the same value in both queries. ``{jumps-ahead threshold=ahead}`` gives
+the parameter ``threshold`` of ``jumps-ahead`` the value of ``$ahead``.
 """
 
 import itertools
@@ -43,7 +43,7 @@ _THEN = "then "
 _OTHER_QUERY = re.compile(r"\{(?P<name>[a-z]+(?:-[a-z]+)*)(?P<renamed>(?: [a-z_]+=[a-z_]+)*)\}")
 """The place of another saved query in a statement, with other names for that query's parameters."""
 _ORDER_AND_LIMIT = re.compile(r"(?:\nORDER BY [^\n]+(?:\n [^\n]+)*)?(?:\nLIMIT [^\n]+)?\Z")
-"""The end of a statement that a query in another one goes without."""
+"""The end of a saved query's statement. It is cut off where another query includes the statement."""
 _USED = re.compile(r"\$([a-z_]+)")
 """A parameter in a statement."""
 
@@ -157,7 +157,7 @@ def _read(path: Path) -> SavedQuery:
 
 
 def _all_rows(sql: str, renamed: str) -> str:
-    """Return the statement of a saved query as it stands in another one.
+    """Return the statement of a saved query in the form that another query includes.
 
     Args:
         sql: the statement.

@@ -77,13 +77,13 @@ seconds."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogTime:
-    """A time relative to the end of the log.
+    """A time relative to the end of the log. If ``back`` is given, the fields after it are not used.
 
     Attributes:
         text: the text that the user typed.
         back: duration before the end of the log; None if the user typed a day or a time of day.
         days_back: number of days from the day of the time to the last day of the log; -1 for the day after the last
-            day. Not used if ``back`` is given; neither are ``clock`` and ``zone``.
+            day.
         clock: the time of day.
         zone: the time zone of the day and of the time of day.
     """

@@ -1,9 +1,9 @@
 """Members of classic groups whose subscription can't be read. Because of such a member, the group's topics are unknown.
 
-In a classic group of protocol type ``consumer``, the coordinator reads the group's topics from the subscriptions of all
-members. If it can't read a subscription, it assumes that the group subscribes to all topics. So no offset of the group
-expires while the member with that subscription is in the group (``ClassicGroup.computeSubscribedTopics``). Groups of
-other protocol types have no topics.
+The coordinator reads the topics of a classic group of protocol type ``consumer`` from the subscriptions of all members.
+If it can't read a subscription, it assumes that the group subscribes to all topics. So no offset of the group expires
+while the member with that subscription is in the group (``ClassicGroup.computeSubscribedTopics``). Groups of other
+protocol types have no topics.
 """
 
 from collections.abc import Iterable

@@ -34,8 +34,8 @@ _TOPICS = """
 class Who:
     """Conditions on groups.
 
-    A group must match one pattern of each list that is not empty, and no pattern of ``excluded``. In a pattern, ``*``
-    matches any text.
+    A group must match no pattern of ``excluded``, and one pattern of each other list that is not empty. ``*`` in a
+    pattern matches any text.
 
     Attributes:
         hosts: hosts of members, with or without the slash that Kafka writes before an address.

@@ -22,7 +22,7 @@ class GroupAnswer(Answered[Description]):
     """The answer to ``describe``: a group and its members.
 
     Attributes:
-        of_members: the notes about single members, which say nothing about the group itself.
+        of_members: those of the notes that are about single members, not about the group itself.
     """
 
     of_members: Sequence[str]

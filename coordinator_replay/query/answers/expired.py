@@ -86,10 +86,10 @@ def _has_none(shown: Sequence[ExpiredOffset], wanted: Sequence[str]) -> bool:
 
 
 def _retention_note(warehouse: Tables, shown: Sequence[ExpiredOffset]) -> str | None:
-    """Return a note on the retention that the audits used, if they were not given one.
+    """Return a note on the retention that the audits used; None if the user gave the retention.
 
-    Return None if the audits were given the retention, if the answer is empty, or if no offset of it is in force and
-    the retention is only Kafka's default.
+    Also return None if the answer is empty, or if the retention is only Kafka's default and all offsets of the answer
+    have expired.
     """
     retention = applied_retention(warehouse)
     if not shown or (not retention.is_known and all(offset.status == "EXPIRED" for offset in shown)):

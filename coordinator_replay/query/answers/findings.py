@@ -23,7 +23,7 @@ def findings(
     since: datetime | None,
     who: Who,
 ) -> Rows[Finding]:
-    """Return findings, the most severe first. Of findings of one severity, the last seen comes first.
+    """Return findings, the most severe first. Findings of the same severity are sorted by last time seen, latest first.
 
     Args:
         warehouse: the tables to read.
@@ -34,7 +34,7 @@ def findings(
         group: only findings about this group.
         is_new: only findings first stored by the last audit that read new records, or by a later audit.
         since: only findings first stored by an audit that began at this time or later.
-        who: conditions on groups. A finding about no group meets only conditions that exclude names.
+        who: conditions on groups. Findings about no group are returned only if every condition excludes names.
     """
     lowest = None if severity is None else chosen(severity.lower(), SEVERITIES, "severity")
     found = findings_of(

@@ -64,7 +64,7 @@ def offsets(
         topics: only offsets of these topics, or of the partitions that are named with a topic. Empty for all topics.
         require_stable: show partitions with a pending transactional commit as unstable, without an offset.
         end_offsets: a file with the end offsets of partitions, to compute the lag.
-        before_removal: return the offsets that were removed up to that time, just before the last removal of each.
+        before_removal: return instead, for each partition, the offset that the last removal up to that time removed.
 
     Raises:
         UsageError: ``before_removal`` is given and no removal is on record; or see ``offsets_at``.
@@ -86,7 +86,7 @@ def _before_removal(
     require_stable: bool,
     end_offsets: str | Path | None,
 ) -> Rows[CommittedOffset]:
-    """Return the offsets of a group just before the last removal of each, see ``offsets``.
+    """Return, for each partition of a group, the offset that the last removal removed, see ``offsets``.
 
     Raises:
         UsageError: no removal is on record; or see ``offsets_before_removal``.
@@ -224,7 +224,7 @@ def offset_history(
         group: id of the group.
         topic: name of the topic, or a topic with partitions (``orders-4``, ``orders:0,1``).
         partition: only this partition; None for all partitions that ``topic`` names.
-        start: leave out offsets that had ended by this time; None leaves out none.
+        start: leave out offsets that were no longer in force at this time; None leaves out none.
         end: leave out offsets that were committed at this time or later; None leaves out none.
     """
     partitions: Sequence[int] = () if partition is None else (partition,)

@@ -43,7 +43,7 @@ def owned_partitions(warehouse: Tables, group: str, topic: str, partition: int |
         topic: the text that the user typed. If it names no partition, the result has the partitions of the topic from
             the lowest to the highest that the group owned. If the group owned none, the result has partition 0. The
             question about partition 0 then fails with a message.
-        partition: number of the partition, if the user gave it separately; then the text is only the topic.
+        partition: number of the partition, if the user gave it separately; ``topic`` then names no partition.
     """
     owned = owned_topics(warehouse, group)
     if partition is not None:

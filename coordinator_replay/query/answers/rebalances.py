@@ -90,7 +90,7 @@ def why_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequen
     Args:
         warehouse: the tables to read.
         group: only rebalances of this group; None for each of the groups that meet ``who``. Without a group and without
-            conditions, all rebalances in progress are returned; if there is none, the one that began last.
+            conditions, return all rebalances in progress; if none is in progress, the rebalance that began last.
         at: the point in time.
         causes: only rebalances whose cause or alternatives include one of these causes; empty for all rebalances.
         who: conditions on groups.

@@ -70,7 +70,7 @@ class GroupLine:
 
     @property
     def source(self) -> str:
-        """Return words for the broker's log that has the line."""
+        """Return in words which broker's log has the line."""
         return f"log of {broker_name(self.broker)}"
 
     @property
