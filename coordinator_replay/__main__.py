@@ -2,7 +2,7 @@
 
 Python first looks for modules in its working directory, which may be a dump that somebody sent. So this file removes
 the working directory from the path. Python makes some imports before it runs this file: only ``python -P -m`` protects
-those.
+these imports.
 """
 
 import os

@@ -77,7 +77,7 @@ def load(group_id: str, record: Record) -> tuple[ClassicGroup, list[tuple[str, d
     """Return the group in a kind-2 value, and the rules that the value breaks.
 
     Returns:
-        The group, and pairs of the broken rule's name and its detail.
+        The group, and for each broken rule its name and a detail.
     """
     value: Mapping[str, Any] = record.value or {}
     damage: list[tuple[str, dict[str, Any]]] = []

@@ -49,7 +49,8 @@ PHASE: Mapping[tuple[str, bool], int] = {
         for is_tombstone in (True, False)
     },
 }
-"""The place in the order, by record kind and whether the record is a tombstone. Other kinds may come anywhere."""
+"""The phase of a record, its place in the order, by record kind and whether the record is a tombstone. Other kinds may
+come anywhere."""
 
 ONCE = frozenset({BUMPS, INSTALLS, CLASSIC})
 """Phases in which an operation has at most one record."""
@@ -118,7 +119,7 @@ class Operation:
         before: the group before the operation; None if the group did not exist.
         members: the members that the operation touched.
         at: offset of the last record about each field of the group itself, e.g. ``epoch``, ``removed``.
-        changes: old values of the group's own fields, by the names in ``at``.
+        changes: old values of the group's own fields, by the same field names as in ``at``.
         damage: rules that a single record broke: name, detail, offset.
         wrote_subscription: whether the operation wrote or removed a member's subscription, or created a member.
         wrote_target: whether the operation wrote or removed a member's target assignment.

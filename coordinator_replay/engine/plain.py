@@ -196,7 +196,7 @@ def _dataclass(cls: Any) -> Form:
 class Fields:
     """Chosen attributes of the objects of a class, written as a dict.
 
-    The class has to annotate these attributes.
+    The class of the objects must have type hints for these attributes.
 
     Args:
         cls: the class of the objects.

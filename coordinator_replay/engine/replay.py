@@ -313,7 +313,7 @@ class StateReplay:
     def interrupted(
         self, partition: int, offset: int, timestamp_ms: int | None, before: GroupState, group_type: GroupType | None
     ) -> Event:
-        """Return the event that records are missing between older dumps and a newer dump.
+        """Return an event for records that are missing between older dumps and a newer dump.
 
         Only the newer dump proves the state after the event.
 

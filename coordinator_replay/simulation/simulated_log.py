@@ -52,7 +52,7 @@ def write_log(folder: Path, written: Sequence[Batch | MarkerWritten], topics: It
 
 
 def write_truth(file: Path, events: Iterable[Event]) -> None:
-    """Write the events that a coordinator told its observer to a file, as JSON lines.
+    """Write a coordinator's events, as its observer got them, as JSON lines to a file.
 
     Raises:
         UsageError: the file can't be written.

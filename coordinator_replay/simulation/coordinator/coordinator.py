@@ -56,7 +56,7 @@ DRAFT_HANDLERS: Mapping[str, Handler] = {
     "PrepareAssignment": client_assignment.prepare,
     "InstallAssignment": client_assignment.install,
 }
-"""The functions that handle requests if assignment on the client's side is configured."""
+"""The functions that handle requests if assignment by clients is configured."""
 
 
 class Coordinator:

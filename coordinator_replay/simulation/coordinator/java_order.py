@@ -193,8 +193,8 @@ def hash_set(items: Iterable[K], hash_of: Callable[[K], int], size: int = 0) -> 
 class TimelineOrder(_Order[K, V]):
     """A mapping that iterates as a ``TimelineHashMap`` without an initial size.
 
-    The highest bits of the hash, multiplied by a constant, give a key's place. Within a place, the youngest key comes
-    first. A larger table keeps this order.
+    A key's place in the table is given by the highest bits of its hash after multiplication by a constant. Within a
+    place, the youngest key comes first. A larger table keeps this order.
     """
 
     __slots__ = ("_log2_capacity", "_turn")

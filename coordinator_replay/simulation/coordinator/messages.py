@@ -111,7 +111,7 @@ def _filled(fields: tuple[Field, ...], body: Any, where: str) -> Body:
 def _blank(fields: tuple[Field, ...]) -> tuple[Body, Mapping[str, tuple[Field, Check]]]:
     """Return the defaults of fields by name, and each field by name with a quick check.
 
-    A value that passes the quick check is valid. Another value needs ``_checked``.
+    A value that passes the quick check is valid. A value that fails it needs ``_checked``.
     """
     return {field.name: _default(field) for field in fields}, {field.name: (field, _plain(field)) for field in fields}
 

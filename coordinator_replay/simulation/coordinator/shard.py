@@ -1,8 +1,8 @@
 """The state of the coordinator of one log partition, and how operations on it run.
 
-The state that is on record is in a ``StateReplay`` of the engine, one for each group. It gets every written record, as
-in an audit of the log. The shard also has the state that is not on record: timers, background jobs, classic groups
-during a rebalance, and ``ConsumerState``. Mirrors ``GroupCoordinatorShard`` with ``CoordinatorRuntime``.
+The state that is on record is in a ``StateReplay`` of the engine, one for each group. The engine gets every written
+record, as in an audit of the log. The shard also has the state that is not on record: timers, background jobs, classic
+groups during a rebalance, and ``ConsumerState``. Mirrors ``GroupCoordinatorShard`` with ``CoordinatorRuntime``.
 """
 
 from collections import defaultdict, deque
@@ -71,7 +71,7 @@ class Shard:
         timers: the running timers.
         replays: the engine's replay of a group's written records, by group id.
         classic_groups: classic groups in their present state; read them through ``group``.
-        consumer_states: the state of each consumer group in addition to its records.
+        consumer_states: for each consumer group, by id, the part of its state that the engine does not keep.
         end_offset: offset of the next record.
         results: results of operations since the results were last taken.
         jobs_are_on_hold: whether background jobs are postponed.

@@ -1,8 +1,8 @@
 """Events that a coordinator tells its observer.
 
-There is an event for each written batch, started rebalance, raised group epoch and removed member. Its trigger is the
-request, timer or change that caused it. Records do not show these causes. The coordinator does not keep events, and no
-record, response or timer depends on them.
+There is an event for each written batch, started rebalance, raised group epoch and removed member. The trigger of an
+event is the request, timer or change that caused the event. Records do not show these causes. The coordinator does not
+keep events, and no record, response or timer depends on them.
 """
 
 from collections.abc import Callable, Mapping
@@ -58,7 +58,7 @@ LOADING = Trigger(TriggerKind.LOAD, "load")
 
 
 class BatchWritten(NamedTuple):
-    """A batch of records or a control record was written.
+    """An event: a batch of records or a control record was written.
 
     Attributes:
         first_offset: offset of the first record.
@@ -72,7 +72,7 @@ class BatchWritten(NamedTuple):
 
 
 class RebalanceStarted(NamedTuple):
-    """A classic group entered PreparingRebalance.
+    """An event: a classic group entered PreparingRebalance.
 
     Attributes:
         generation: generation of the group at that time.
@@ -91,7 +91,7 @@ class RebalanceStarted(NamedTuple):
 
 
 class EpochBumped(NamedTuple):
-    """The epoch of a consumer group was raised, or set for the first time.
+    """An event: the epoch of a consumer group was raised, or set for the first time.
 
     Attributes:
         epoch: the new epoch.
@@ -108,7 +108,7 @@ class EpochBumped(NamedTuple):
 
 
 class MemberRemoved(NamedTuple):
-    """A member was removed from its group, on record or in memory.
+    """An event: a member was removed from its group, on record or in memory.
 
     Attributes:
         end_offset: offset of the next record of the log.

@@ -256,7 +256,7 @@ def _differences(before: Measures, after: Measures) -> Iterable[str]:
 def _changes_by_cause(before: Measures, after: Measures) -> Iterable[str]:
     """Yield a text on causes with fewer rebalances than before, and a text on causes with more.
 
-    A cause counts only if its whole predicted range is below, or above, its number before.
+    Leave out a cause if its predicted range includes the number of rebalances that it had before.
     """
     vanish, appear = [], []
     for cause in dict.fromkeys((*before.causes, *after.causes)):
@@ -271,6 +271,6 @@ def _changes_by_cause(before: Measures, after: Measures) -> Iterable[str]:
 
 
 def _open_order(alternatives: Sequence[Measures]) -> Iterable[str]:
-    """Yield sentences on alternatives whose order by number of rebalances is open."""
+    """Yield sentences on alternatives that can't be ranked by their number of rebalances."""
     for names in open_rankings(alternatives):
         yield f"It is not known which of these has fewer rebalances, because their ranges overlap: {'; '.join(names)}."

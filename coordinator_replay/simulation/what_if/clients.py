@@ -96,7 +96,7 @@ class Consumer:
 
     @property
     def leaves(self) -> bool:
-        """Return whether the consumer tells the coordinator that it leaves when it is closed."""
+        """Return whether the consumer, when it is closed, tells the coordinator that it leaves."""
         raise NotImplementedError
 
     def leave(self, around: Connection) -> None:
@@ -134,7 +134,7 @@ class ClassicConsumer(Consumer):
         joined_ms: the time at which the consumer sent its last JoinGroup; None if librdkafka need not wait before the
             next JoinGroup.
         stage: the next request: ``new`` or ``join`` for JoinGroup, ``sync`` for SyncGroup, ``stable`` for Heartbeat.
-        leads: the members to which the consumer assigns partitions as the leader; None if it assigns none.
+        leads: the members to which the consumer assigns partitions as the leader; None if it computes no assignment.
     """
 
     strategy: str
@@ -194,7 +194,7 @@ class ClassicConsumer(Consumer):
     def see_topics(self, around: Connection) -> None:
         """Renew the metadata, and join again if topics have changed.
 
-        In Java only the leader joins again (``ConsumerCoordinator``), in librdkafka every member
+        Only the leader joins again in Java (``ConsumerCoordinator``), and every member in librdkafka
         (``rd_kafka_cgrp_metadata_update_check``).
         """
         if self.seen is None or self.seen == (counts := self._partition_counts(around)):
@@ -379,7 +379,7 @@ class ModernConsumer(Consumer):
 
     @property
     def leaves(self) -> bool:
-        """Return whether the consumer tells the coordinator that it leaves when it is closed."""
+        """Return whether the consumer, when it is closed, tells the coordinator that it leaves."""
         return self.generation > 0
 
     def leave(self, around: Connection) -> None:

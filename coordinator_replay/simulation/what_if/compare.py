@@ -106,8 +106,9 @@ class Fidelity:
         recorded: number of rebalances on record.
         simulated: number of rebalances of the simulation.
         matched: number of rebalances on record that match a simulated rebalance.
-        same_targets: number of matched rebalances after which each client owned as many partitions as on record.
-        share: ``matched``, divided by the number of rebalances in either life. A matched pair counts as one.
+        same_targets: number of matched rebalances after which each simulated client owned as many partitions as on
+            record.
+        share: ``matched``, divided by the number of rebalances of both lives together. A matched pair counts as one.
         recorded_unowned_ms: time without owner on record, summed; null if such times are not on record.
         simulated_unowned_ms: time without owner in the simulation, summed.
         misses: rebalances without a match, in sentences.
@@ -244,7 +245,7 @@ def _sentence(row: _Rebalance) -> str:
 
 
 def _shares(life: Lived) -> dict[int, list[tuple[str, int]]]:
-    """Return how many partitions each client owned at the end of each rebalance, by the time of this end."""
+    """Return how many partitions each client owned after each rebalance, by the time when the rebalance was over."""
     moments = sorted({row["completed_at"] for row in life.rebalances if row["completed_at"] is not None})
     changes: list[tuple[int, int, str]] = []
     for row in life.rows.get("partition_ownership", ()):

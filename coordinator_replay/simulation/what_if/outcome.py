@@ -34,7 +34,7 @@ class Pause(NamedTuple):
 class Pauses:
     """A recorder of the partitions that each client works on, and of the pauses of partitions.
 
-    No client works on the partition during a pause.
+    During a pause of a partition, no client works on this partition.
 
     Args:
         start_ms: the part of a pause before this time does not count.

@@ -1,4 +1,4 @@
-"""The visits of each client of a group, built from the group's operations."""
+"""The visits (``script.Visit``) of each client of a group, built from the group's operations."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -161,10 +161,10 @@ class ClientLives:
                     client.now = replace(client.now, alive_ms=operation.join_done_ms or operation.at_ms)
 
     def _began_ms(self, operation: RecordedOperation) -> int:
-        """Return the time at which members are assumed to have come or left, so that the operation's rebalance began.
+        """Return the assumed time at which members came or left, and thereby began the operation's rebalance.
 
         A join phase waits for silent members until their sessions are over. So if silent members were removed with a
-        generation, its other members most likely joined or left soon after the silent members had stopped.
+        generation, other members most likely joined or left soon after the silent members had stopped.
         """
         began_ms = operation.began_ms(self.settings.heartbeat(), self.settings.initial_delay())
         removed_ms = operation.join_done_ms or operation.at_ms
@@ -298,7 +298,7 @@ class ClientLives:
         return self.reasons.get(member.member_id, ("", "possible"))
 
     def _timeout(self, now: Visit, member: Member, operation: RecordedOperation) -> Ending | None:
-        """Return another possible end of a visit whose likeliest end is a leave: a session timeout.
+        """Return a session timeout as the other possible end of a visit that most likely ended with a leave.
 
         Return None if no session timeout can have ended the visit.
 
@@ -485,10 +485,10 @@ def _key(member: Member) -> tuple[str, ...]:
 
 
 def _may_be_back(client: ClientLife) -> bool:
-    """Return whether a client without a return on record may have come back all the same.
+    """Return whether a client may have come back although no return is on record.
 
-    The coordinator refused the client, which leaves no record. Such a client is a static member under KIP-848 whose
-    session timed out, and it may use librdkafka (``ModernConsumer.is_stuck``).
+    This happens if the coordinator refuses the client, which leaves no record. Such a client is a static member under
+    KIP-848 whose session timed out, and it may use librdkafka (``ModernConsumer.is_stuck``).
     """
     last = client.visits[-1]
     is_static = client.instance_id is not None and not last.subscriptions[-1][1].uses_classic_protocol

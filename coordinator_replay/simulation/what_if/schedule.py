@@ -93,7 +93,7 @@ class Agenda:
         return rest_ms if rest_ms > REST_MS else 0
 
     def in_life(self, record: Record) -> Record:
-        """Return a record in the time of the life: its timestamp, and each time in its value."""
+        """Return a record with its timestamp, and each time in its value, converted to the time of the life."""
         if not self.left_out_ms:
             return record
         value = record.value
@@ -111,7 +111,7 @@ No heartbeat comes early: clients check whether one is due when they wake.
 
 
 class _Beat(NamedTuple):
-    """The next heartbeat of a consumer, before which others may be skipped.
+    """The next heartbeat that a consumer sends. Heartbeats before it may be skipped.
 
     Attributes:
         base_ms: the time from which the intervals count.
@@ -129,7 +129,7 @@ class Heartbeats:
     """The next heartbeat of each consumer of a group.
 
     Attributes:
-        restless_ms: for how long after an event no member skips a heartbeat.
+        restless_ms: the time after an event in which no member skips a heartbeat.
         restless_until_ms: the time until which no member skips a heartbeat. Later, a calm member sends heartbeats only
             as often as its session requires.
     """
@@ -250,9 +250,9 @@ class Closing:
         return steps is not None
 
     def answered(self, consumer: Consumer) -> bool:
-        """Take the next steps of a client whose closing consumer has just got its last answer.
+        """Take the next steps of a client if its consumer, which has just got an answer, was closing.
 
-        Return whether the consumer was closing, so that it must send LeaveGroup now.
+        Return whether the consumer was closing. If so, the consumer must send LeaveGroup now.
         """
         steps = self._owed.pop(consumer, None)
         if steps is not None:

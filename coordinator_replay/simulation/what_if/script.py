@@ -32,7 +32,7 @@ class Window(NamedTuple):
         earliest_ms: right after the last sign of life, or one session timeout before the client would have been
             removed.
         latest_ms: right before the client was back, or the end of the record.
-        may_have_stayed: whether the client may not have departed at all.
+        may_have_stayed: whether it is possible that the client did not depart at all.
         is_restart: whether the client was back right after the window. The time away is log-uniform, so that most
             clients are away for seconds.
         is_committed: whether the last sign of life was a commit.
@@ -89,8 +89,8 @@ class Visit:
         how: ``closed`` or ``crashed``.
         window: possible times of the departure, if its time and manner are not on record. ``departed_ms`` and ``how``
             are then assumed.
-        later_ms: the client may have come later by up to this time, because the join phase of a classic group is not on
-            record.
+        later_ms: the client may have come later, by up to this number of milliseconds, because the join phase of a
+            classic group is not on record.
         other_ending: the other possible end, if the record allows two.
         arrival: times at which the client may have arrived, if it replaced another client in a deployment.
         alive_ms: the last rebalance in which the client took part; 0 if it took part in none.
@@ -153,7 +153,7 @@ class Life:
 
 
 def matches(regex: str, topic: str) -> bool:
-    """Return whether a member's expression matches a topic. An expression that Python can't read matches none."""
+    """Return whether a member's expression matches a topic. An expression that Python can't read matches no topic."""
     try:
         return re.fullmatch(regex, topic) is not None
     except re.error:

@@ -39,7 +39,7 @@ class Timing(NamedTuple):
         wake_ms: how long librdkafka's main loop sleeps after a member may join; a negative number shortens its wait.
         pace: time of a revocation, as a multiple of the usual time.
         is_together: whether clients that come within ``SHIFT_MS`` of each other come at the same time.
-        is_restarted: whether applications start librdkafka's consumers again that reported a fatal error.
+        is_restarted: whether applications restart consumers of librdkafka that reported a fatal error.
     """
 
     drift: int = 0

@@ -240,7 +240,7 @@ def unseen(phases: Iterable[RecordedPhase], start_ms: int, end_ms: int) -> float
 def roll_out(phases: Sequence[RecordedPhase], heartbeat_ms: int) -> int:
     """Find rolling deployments, and set the windows in which their members may have been closed and replaced.
 
-    The windows are set in the visits of ``phases``.
+    A window is written to ``window`` or ``arrival`` of a visit (``script.Visit``) to which ``phases`` refers.
 
     Args:
         phases: the phases of a group, in order.
@@ -272,7 +272,7 @@ def roll_out(phases: Sequence[RecordedPhase], heartbeat_ms: int) -> int:
 def _windows(
     phase: RecordedPhase, own: Sequence[Place], rest: Sequence[Place], joined_ms: int
 ) -> list[tuple[Place, Window]]:
-    """Return the windows in which the members of a deployment may have been closed, with their visits.
+    """Return the last visits of a deployment's members, each with the window in which the member may have been closed.
 
     Return no windows if the phase shows no deployment.
 

@@ -21,8 +21,8 @@ from coordinator_replay.simulation.coordinator.truth import leave_reason
 def sync(shard: Shard, live: LiveClassicGroup, request: Request, reply: Reply) -> Outcome:
     """Handle SyncGroup.
 
-    In a Stable group, answer at once. Otherwise the request waits. The leader's request has the assignment, which ends
-    the wait of all members when it is written.
+    In a Stable group, answer at once. Otherwise the request waits. The leader's request has the assignment. When the
+    assignment is written, all waiting requests are answered.
 
     Raises:
         RequestError: the member, its generation or its protocol does not belong to the group, or the group is in its
@@ -52,7 +52,7 @@ def sync(shard: Shard, live: LiveClassicGroup, request: Request, reply: Reply) -
 
 
 def heartbeat(shard: Shard, live: LiveClassicGroup, request: Request) -> Outcome:
-    """Restart the session of a member, which is alive, and answer whether the member has to join again.
+    """Handle Heartbeat: restart the member's session, and answer whether the member has to join again.
 
     Raises:
         RequestError: the member or its generation does not belong to the group.

@@ -62,7 +62,7 @@ def refuse_join(reply: Reply, error: str, member_id: str, *, protocol_is_null: b
 
 
 def heartbeat_key(group_id: str, member_id: str) -> Key:
-    """Return the key of the timer that removes a member that sends no request."""
+    """Return the key of the timer that removes a silent member."""
     return ("heartbeat", group_id, member_id)
 
 

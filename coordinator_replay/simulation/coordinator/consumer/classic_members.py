@@ -210,7 +210,7 @@ def sync(shard: Shard, request: Request) -> Outcome:
 
 
 def heartbeat(shard: Shard, request: Request) -> Outcome:
-    """Restart the session of a classic member, which is alive, and answer whether the member has to join again.
+    """Handle Heartbeat: restart a classic member's session, and answer whether the member has to join again.
 
     Raises:
         RequestError: the member or its generation is wrong.

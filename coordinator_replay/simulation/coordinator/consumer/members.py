@@ -43,7 +43,7 @@ class GroupUpdate:
 
     Attributes:
         group: the replayed group; a new group if the operation creates it.
-        state: the group's state in addition to its records.
+        state: the part of the group's state that the engine does not keep.
         records: records so far, in order.
         is_new: whether the operation creates the group.
         named_topics: the topics that the request lists, in its order. The order decides between names that collide in a

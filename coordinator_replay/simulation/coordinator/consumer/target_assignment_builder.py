@@ -59,8 +59,8 @@ def update_target(
 ) -> tuple[int, Assignment]:
     """Compute the target assignment if it is out of date.
 
-    It is computed if the group epoch is above the assignment epoch, and ``consumer.assignment.interval.ms`` has passed
-    since the last computation. Otherwise the last target stays.
+    The target is computed if the group epoch is above the assignment epoch, and ``consumer.assignment.interval.ms`` has
+    passed since the last computation. Otherwise the last target stays.
 
     Args:
         update: the group; records of a new target are added to its records.

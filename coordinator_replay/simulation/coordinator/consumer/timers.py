@@ -135,7 +135,7 @@ def fence(update: GroupUpdate, members: Sequence[Member], response: Mapping[str,
 def _topics_left(update: GroupUpdate, leaving: Sequence[Member]) -> set[str]:
     """Return the topics to which members still subscribe after some members have left.
 
-    Add tombstones for the regexes that only leaving members use to the group's records.
+    Also add to the group's records a tombstone for each regex that only leaving members use.
     """
     left = update.state.subscriptions
     for member in leaving:

@@ -70,7 +70,7 @@ class Prepared:
 
 @dataclass(slots=True)
 class ClientAssignment:
-    """The state of a group's assignment on the client's side.
+    """The state of a group's assignment by clients.
 
     Attributes:
         assignors: the assignors of each member.
@@ -131,7 +131,7 @@ counts."""
 
 
 def client_assignment(update: GroupUpdate) -> ClientAssignment:
-    """Return the state of a group's assignment on the client's side; a new state if the group has none yet."""
+    """Return the state of a group's assignment by clients; a new state if the group has none yet."""
     extension = update.state.extension
     if not isinstance(extension, ClientAssignment):
         extension = update.state.extension = ClientAssignment()

@@ -1,4 +1,4 @@
-"""State of a consumer group that the engine does not keep.
+"""The part of a consumer group's state that the engine does not keep.
 
 Mirrors the parts of ``modern.consumer.ConsumerGroup`` and ``modern.ModernGroup`` that the engine does not need. The
 deadline (``refresh_at_ms``) and the ``extension`` are lost in a reload. Everything else follows from the records, in
@@ -79,7 +79,7 @@ class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
 
 @dataclass(slots=True, eq=False)
 class ConsumerState:
-    """State of one consumer group that the engine does not keep.
+    """The part of a consumer group's state that the engine does not keep.
 
     Attributes:
         members: ids of the members in the order of Kafka's table.

@@ -49,7 +49,7 @@ class GeneralAssignmentBuilder:
         """Assign all partitions, and return the assignment.
 
         Raises:
-            AssignorError: a partition could go back to its earlier owner, but this member takes no part in the
+            AssignorError: a partition could go back to its earlier owner, but this owner takes no part in the
                 balancing. Kafka's assignor fails, too.
         """
         kept = self._keep_owned()

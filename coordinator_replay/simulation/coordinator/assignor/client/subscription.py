@@ -33,7 +33,7 @@ class ClientSubscription(NamedTuple):
 
     Attributes:
         topics: names subscribed to, in the client's order.
-        owned: partitions that the member claims to own. They stand in ``ownedPartitions`` of the subscription, or in
+        owned: partitions that the member claims to own. They come from ``ownedPartitions`` of the subscription, or from
             its user data for ``sticky``.
         generation: the generation in which the member owned these partitions; -1 if the member names none.
         rack_id: ``client.rack``; None or an empty text for none.
