@@ -3,9 +3,9 @@
 A member owns its assigned partitions, and partitions that it still has to give up. In consumer groups, each assignment
 and each revocation is recorded. A classic group records only the outcome of a rebalance. A partition that changes its
 owner in a rebalance was revoked by the end of the join phase at the latest (``currentStateTimestamp``). So the log does
-not show how long the partition had no owner, unless a generation leaves it without an owner. That happens between the
-two steps of a cooperative rebalance, and in an Empty group. Members of streams groups own tasks, shown as partitions of
-the source topics. Members of a share group own partitions together.
+not show how long the partition had no owner. The exception is a generation that leaves the partition without an owner,
+between the two steps of a cooperative rebalance, or in an Empty group. Members of streams groups own tasks, shown as
+partitions of the source topics. Members of a share group own partitions together.
 
 A partition is *without an owner* while nobody owns it and the group has members that subscribe to its topic. If no
 member subscribes to the topic, the group does not miss the partition. This is the only definition. The columns

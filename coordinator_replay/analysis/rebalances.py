@@ -5,9 +5,10 @@ It is over when the group has reached the targets of that epoch or of a later on
 together with the epoch that overtook it. A classic group has a rebalance for every new generation. Its beginning is not
 on record, so ``started_at`` and ``duration_ms`` are null, and there are two bounds instead:
 
-- The rebalance took at least the time from the end of the join phase (``currentStateTimestamp``) to its record. This
-  time is the sync. If records are missing before this record, it may be a later record of the same generation, written
-  when a static member restarted. Then the rebalance may have ended earlier, and this bound is unknown.
+- The rebalance took at least as long as the sync: the time from the end of the join phase (``currentStateTimestamp``)
+  to the generation's record. If records are missing before this record, an earlier record of the generation may be
+  among them: a restart of a static member writes the generation again. Then the rebalance may have ended earlier, and
+  this bound is unknown.
 - The rebalance took at most the time since the group's previous record. A record of a classic group is written when the
   group becomes Stable or Empty, or when a static member is replaced while the group is Stable. So a rebalance begins
   after such a record. The only exception is the record of generation 0, which creates a group while its first member

@@ -110,7 +110,7 @@ class Compared(Answer["Change"]):
     The rows are the differences.
 
     Attributes:
-        sides: the times, or clusters, in words.
+        sides: the two times, or the two clusters, as text.
         counts: numbers of changes, by group and kind.
         between: the two times; None for two clusters.
     """

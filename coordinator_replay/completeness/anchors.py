@@ -2,8 +2,8 @@
 
 Logs of two clusters have the same offsets, so offsets alone prove nothing. An anchor has the parts of a record that the
 cleaner never changes: its offset, its timestamp, a hash of its key and value. The cleaner rewrites batches and keeps
-only their leader epoch (``org.apache.kafka.storage.internals.log.Cleaner``). So an anchor has no more of its batch than
-this leader epoch.
+only their leader epoch (``org.apache.kafka.storage.internals.log.Cleaner``). So an anchor has only the leader epoch of
+its record's batch.
 """
 
 from collections.abc import Iterable, Sequence

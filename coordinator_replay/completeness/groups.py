@@ -109,8 +109,8 @@ class GroupProofs:
             offsets: offsets of records in the log partition.
 
         Yields:
-            The number of a range. And for each of ``offsets``, whether the offset lies below the range and the range's
-            copy still has its record.
+            The number of a range; and for each of ``offsets``, whether the offset lies below the range and the range's
+            copy still has the record.
         """
         for number, span in enumerate(self.ranges.get(log_partition, ())):
             if number and not span.is_gap:

@@ -477,8 +477,9 @@ def _of_records(facts: Sequence[Row] | None) -> list[Row] | None:
 
 
 def broker_name(broker: int | None) -> str:
-    """Return a broker in words, by its id.
+    """Return how a sentence names a broker.
 
-    The id is None if a line does not have it.
+    Args:
+        broker: id of the broker; None if the line does not have the id.
     """
     return "a broker" if broker is None else f"broker {broker}"

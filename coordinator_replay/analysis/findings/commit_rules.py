@@ -29,7 +29,7 @@ from coordinator_replay.times import latest_ms, time_order, time_text
 
 
 def look_for_stall(context: GroupContext, topic: "TopicCommits", row: PartitionCommits) -> None:
-    """Add the partition to ``topic.stalls`` if its commits stopped long before those of the group.
+    """Add the partition to ``topic.stalls`` if commits of the partition stopped long before the group's last commits.
 
     The partition must have had the same owner since its last commit.
     """
@@ -254,9 +254,9 @@ def offset_reset(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
 
 
 def _step(previous: int | None, committed: int) -> str:
-    """Return the change of a committed offset in words.
+    """Return the change of a committed offset as text.
 
-    The words have the distance if the previous offset is on record.
+    The text has the distance if the previous offset is on record.
 
     >>> _step(None, 7), _step(7, 40), _step(40, 7), _step(7, 7)
     ('to 7', 'from 7 to 40 (33 ahead)', 'from 40 to 7 (33 back)', 'from 7 to 7')
@@ -320,8 +320,8 @@ def _committer(row: Rewinds) -> str:
     """Return in words who may have moved an offset back in a group without members.
 
     A consumer commits an offset with the leader epoch of the last record that it read. kafka-consumer-groups,
-    MirrorMaker's checkpoints, and clients that choose an offset commit it without a leader epoch
-    (``OffsetAndMetadata``). So a commit with a leader epoch comes from a consumer.
+    MirrorMaker's checkpoints, and clients that choose an offset commit without a leader epoch (``OffsetAndMetadata``).
+    So a commit with a leader epoch comes from a consumer.
     """
     last = row["last"]
     if last.get("is_transactional"):

@@ -262,7 +262,7 @@ class Jump(TypedDict):
 
 
 class LastCommit(TypedDict):
-    """The newest commit of a burst. A field is None or missing if it is not on record or not needed."""
+    """The newest commit of a burst. A field is None or missing if its value is not on record or not needed."""
 
     partition: int
     from_offset: int
@@ -327,8 +327,8 @@ class LongTransaction(TypedDict):
     Attributes:
         from_offset: log offset of the transaction's first commit.
         ended_at: time of the marker that ended the transaction; None if no marker has ended it.
-        partitions: number of partitions that the transaction committed.
-        topic: the topic that the transaction committed; None if it committed several.
+        partitions: number of partitions whose offsets the transaction committed.
+        topic: the topic whose offsets the transaction committed; None for several topics.
     """
 
     producer_id: int

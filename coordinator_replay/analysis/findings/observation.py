@@ -83,7 +83,7 @@ def ended_ms(last_ms: int | None, goes_on_ms: int | None, end_ms: int) -> int | 
 
 
 def of_partitions(topic: str, numbers: Sequence[int]) -> str:
-    """Return partitions of a topic in the words of messages.
+    """Return partitions of a topic as text for messages.
 
     >>> of_partitions("orders", [3]), of_partitions("orders", [0, 1, 2, 3, 4, 5, 8])
     ('orders-3', '7 partitions of orders (0-5, 8)')
@@ -113,7 +113,7 @@ def at(at_ms: int | None) -> str:
 
 
 def lasting(duration_ms: int | None) -> str:
-    """Return a duration in the words of messages.
+    """Return a duration as text for messages.
 
     >>> lasting(90_000), lasting(3_600_000), lasting(1500), lasting(7 * 86_400_000)
     ('90 s', '60 min', '1.5 s', '7 d')

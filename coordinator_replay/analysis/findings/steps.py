@@ -349,7 +349,7 @@ class StepRules:
     def _row(self, rule: str, observation: Observation, exact_from: int | None, *, is_open: bool) -> Row:
         """Return an observation as evidence.
 
-        If the observation began with the first proven step, it may have begun before.
+        An observation that began with the first proven step may have begun before this step.
         """
         if exact_from is not None and time_order(observation.first_ms) <= exact_from:
             observation = observation._replace(is_begin_open=True)

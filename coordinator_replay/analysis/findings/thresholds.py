@@ -31,7 +31,7 @@ class Thresholds:
         group_max_size: group.max.size and the same settings for consumer and streams groups; 0 for no limit, Kafka's
             default.
         share_group_max_size: group.share.max.size.
-        record_max_bytes: max.message.bytes of the topic; a group's record above it can't be written.
+        record_max_bytes: max.message.bytes of the topic; a larger record of a group can't be written.
         silent_ms: how long a group that used to commit may write nothing at all.
         stall_ms: how long the commits of one partition may stop while the group still commits others.
         patience: silence and stall must also last this many times the usual time between two commits.

@@ -1,7 +1,8 @@
 """The decision whether a member that joined had been in the group before.
 
-A static member is recognised by its instance id. Any other member gets a new member id each time. It is recognised by
-its client id and host if it was removed at most RETURN_MS ago. A longer timeout of the member extends this time.
+A static member is recognised by its instance id. A dynamic member gets a new member id each time it joins. Such a
+member is recognised by client id and host, if it was removed at most RETURN_MS ago. A longer timeout of the member
+extends this time.
 """
 
 from collections.abc import Sequence
@@ -106,7 +107,7 @@ class Return(NamedTuple):
 def returns(situation: Situation) -> tuple[list[Return], list[tuple[Member, int]]]:
     """Return the members that came back, and the new members, each with the log offset of the record of its join.
 
-    Cached, because several rows need them for the same situation.
+    The result is cached, because several rows need it for the same situation.
     """
     if not situation.joined:
         return [], []

@@ -3,14 +3,17 @@
 LeaveGroup, a session timeout and a rebalance timeout leave the same records: three tombstones, or a next generation
 without the member. Only times tell them apart.
 
-A timeout needs time to expire. So a member has left if it was certainly alive less than its session timeout and less
-than its rebalance timeout before its removal. A member that left temporarily and did not come back, or did not revoke
-partitions for its rebalance timeout, was removed by the coordinator. Commits of a member's partitions show that its
-consumer was working. Missing commits show nothing if there was nothing to read, so they count only while other members
-still committed. In a join phase, commits mean the reverse: members that joined again commit nothing, and a member that
-still commits did not join (``join_phase``). A client that is closed leaves before it comes back. So a client was killed
-if it was back, as another member, before its old member was removed. If none of this decides, the cause is
-LEAVE_OR_TIMEOUT with confidence ``possible``, and the alternatives are named.
+- A timeout needs time to expire. So a member has left if the time from its last sign of life to its removal is shorter
+  than its session timeout and its rebalance timeout.
+- A member that left temporarily and did not come back, or did not revoke partitions for its rebalance timeout, was
+  removed by the coordinator.
+- Commits of a member's partitions show that its consumer was working. Missing commits show nothing if there was nothing
+  to read, so they count only while other members still committed. Commits mean the reverse in a join phase: members
+  that joined again commit nothing, and a member that still commits did not join (``join_phase``).
+- A client that is closed leaves before it comes back. So a client was killed if it was back, as another member, before
+  its old member was removed.
+
+If none of this decides, the cause is LEAVE_OR_TIMEOUT with confidence ``possible``, and the alternatives are named.
 """
 
 from collections.abc import Sequence

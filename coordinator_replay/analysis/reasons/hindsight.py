@@ -1,8 +1,8 @@
 """Facts that a rebalance shows about an earlier rebalance: why a member was removed, and which client had joined.
 
 If a client's return shows that the client had exceeded max.poll.interval.ms, this was why its member was removed. A
-client that was killed and started again joins while its old member is still in the group. The records do not show that
-the client came back until its old member is removed after the session timeout.
+client that was killed and started again joins while its old member is still in the group. The records show only later
+that this client came back: when the old member is removed after its session timeout.
 """
 
 from typing import NamedTuple

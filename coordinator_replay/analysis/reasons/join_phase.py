@@ -44,7 +44,7 @@ def _has_synced(situation: Situation, member: Member, waited_ms: int) -> bool:
 
     The end of a sync phase removes the member and begins a rebalance, which lasts for one join phase. So the removal is
     on record at most two timeouts after the generation's join phase ended. No other timer of a phase removes a static
-    member. Return False for other members, or if this is not known.
+    member. Return False for any other member, or if the timeouts are not known.
     """
     attempts = situation.opening.changes.get("attempts") or 1
     if situation.group_type is not GroupType.CLASSIC or member.instance_id is None or attempts > 1:
@@ -69,7 +69,7 @@ def _least_of_stayers(situation: Situation) -> int:
 
     If a member's timeout changed, its lower value counts.
 
-    Cached, because several removed members need it.
+    The result is cached, because several removed members need it.
     """
     timeouts = [0]
     for after in situation.opening.members:
