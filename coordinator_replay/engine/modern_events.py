@@ -1,7 +1,7 @@
 """Events of an operation on a consumer, share or streams group.
 
-A rebalance begins with a new group epoch. It is over when every member is at its target of that epoch. Consumer and
-streams groups are then Stable again. A share group is Stable during the whole rebalance.
+A rebalance begins with a new group epoch. The rebalance is over when every member has reached its target of this epoch.
+Consumer and streams groups are then Stable again. A share group is Stable during the whole rebalance.
 """
 
 from collections.abc import Mapping, Sequence

@@ -70,8 +70,8 @@ def broken(rule: str, at: int, detail: Mapping[str, Any], member: Member | None 
 def is_explained(operation: Operation, stamps: Sequence[int | None]) -> bool:
     """Return whether missing records can explain a contradiction between some records.
 
-    They can if offsets are missing between the oldest of these records and the end of the operation, or if one of these
-    records was never seen.
+    This is so if offsets are missing between the oldest of these records and the end of the operation, or if one of
+    these records was never seen.
 
     Args:
         operation: the group's last operation.

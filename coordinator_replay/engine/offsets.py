@@ -2,8 +2,8 @@
 
 Mirrors ``OffsetMetadataManager.replay`` and ``replayEndTransactionMarker``. A commit whose batch has a producer id is
 pending until the same log partition has a control record of this producer. The producer id decides, not the
-transactional bit. The marker's producer epoch does not count, because with KIP-890 the marker has a newer epoch than
-the commits. If the transaction is committed, a pending offset is stored only if its record is younger than the stored
+transactional bit. The marker's producer epoch is ignored, because with KIP-890 the marker has a newer epoch than the
+commits. If the transaction is committed, a pending offset is stored only if its record is younger than the stored
 offset's record. A tombstone removes the stored offset and the pending offsets of all producers at once.
 
 The pipeline does the same in columns for millions of commits. The simulated coordinator uses this code, which takes
@@ -53,7 +53,7 @@ class Offsets:
     """Committed offsets of one group.
 
     Attributes:
-        stored: offsets that count, by topic and partition.
+        stored: the stored offset of each topic and partition.
         pending: the offsets in transactions that have not ended, by producer id.
     """
 

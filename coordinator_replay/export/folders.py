@@ -168,8 +168,8 @@ class ExportedDump:
 def _mergeable(folders: dict[ExportFolder, bool], this_hour: str) -> list[list[ExportFolder]]:
     """Return lists of folders to merge, one list for each hour.
 
-    An hour counts if it is over, and if it has at least two folders that are complete and not merged yet. The numbers
-    of their batches must be consecutive.
+    An hour is merged if it is over, and if it has at least two folders that are complete and not merged yet. The
+    numbers of their batches must be consecutive.
     """
     merged = superseded(folder for folder, done in folders.items() if done)
     hours: dict[str, list[ExportFolder]] = {}

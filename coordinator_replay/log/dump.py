@@ -330,7 +330,7 @@ class _Sorter:
             self.skip(f".log.{suffix}: not part of the log" + ("; --include-deleted reads it" * (suffix == "deleted")))
 
     def add_segment(self, file: _Listed, suffix: str = "") -> None:
-        """Add a segment, unless its folder is a log that is not a partition of ``__consumer_offsets``.
+        """Add a segment, or skip it if its folder is a log, but no partition of ``__consumer_offsets``.
 
         A file that the user named is always added.
         """
@@ -345,7 +345,7 @@ class _Sorter:
 
         A segment whose folder names no partition counts for partition 0. But if the folders of other segments name
         partitions, such a segment is left out (it could belong to any of these partitions), except if the user named
-        it. A swap file counts only if its log partition has no plain segment with the same base offset.
+        it. A swap file is left out if its log partition has a plain segment with the same base offset.
         """
         partitions = [PARTITION_FOLDER.match(file.folder) for file, _ in self.segments]
         is_any_placed = any(partitions)

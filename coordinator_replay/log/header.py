@@ -161,8 +161,8 @@ def _is_plausible_batch(view: memoryview, position: int) -> bool:
 def plausible_positions(data: np.ndarray, start: int, stop: int, size_limit: int) -> list[int]:
     """Return the positions from ``start`` to before ``stop`` at which an entry may begin, in order.
 
-    An entry of more than ``size_limit`` bytes does not count. A coarse filter runs over all positions at once, then
-    ``is_plausible`` checks the remaining positions.
+    Positions are left out if an entry there would have more than ``size_limit`` bytes. A coarse filter runs over all
+    positions at once, then ``is_plausible`` checks the remaining positions.
     """
     # Single bytes are checked first: they rule out nearly every position, and zeros are common.
     window = data[start : min(stop, len(data) - SHORTEST_HEADER + 1) + SHORTEST_HEADER - 1]

@@ -2,9 +2,9 @@
 
 A message is: crc uint32, magic int8, attributes int8, in magic 1 a timestamp int64, then key and value with int32
 lengths (-1 is null). A message with a codec in its attributes is a wrapper: its value is a compressed set of messages
-of the same magic. Offsets within a wrapper are absolute in magic 0. In magic 1 they count from 0, and the wrapper has
-the offset of its last message; old librdkafka wrote 0 there. If the broker set the times, all messages have the
-wrapper's time. Source: AbstractLegacyRecordBatch.DeepRecordsIterator, LegacyRecord.
+of the same magic. Offsets within a wrapper are absolute in magic 0. In magic 1 the offsets count from 0, and the
+wrapper has the log offset of its last message; old librdkafka wrote 0 there. If the broker set the times, all messages
+have the wrapper's time. Source: AbstractLegacyRecordBatch.DeepRecordsIterator, LegacyRecord.
 
 Such logs are small and old, so this module reads one message at a time.
 """
@@ -47,7 +47,7 @@ def read_messages(entry: memoryview, limit_bytes: int) -> list[Message]:
     The caller must have checked the entry's checksum.
 
     Raises:
-        MessageError: the entry, or a message in it, can't be read. Then the entry counts as damage as a whole.
+        MessageError: the entry, or a message in it, can't be read. In both cases the whole entry is damage.
     """
     outer = _read_message(entry)
     codec = int(outer.attributes & Attribute.CODEC)

@@ -1,8 +1,8 @@
 """Faults in the bytes of a record, as ``quarantine.error_class`` names them.
 
 A record with such a fault can't be decoded and goes to the table ``quarantine``. The table keeps all bytes of the
-record, unless it is larger than LARGEST_RECORD_BYTES. Kafka's own loader fails on most of these faults, but skips
-records of unknown kinds (``CoordinatorLoaderImpl``, ``GroupCoordinatorRecordSerde``).
+record, or only the beginning if the record is larger than LARGEST_RECORD_BYTES. Kafka's own loader fails on most of
+these faults, but skips records of unknown kinds (``CoordinatorLoaderImpl``, ``GroupCoordinatorRecordSerde``).
 """
 
 from enum import StrEnum

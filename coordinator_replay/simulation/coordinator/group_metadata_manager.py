@@ -137,7 +137,7 @@ def leave_group(shard: Shard, request: Request, _: Reply) -> Outcome:
 def list_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
     """Handle ListGroups: list the groups that have one of the wanted states and one of the wanted types.
 
-    An empty filter accepts all groups. Case does not count.
+    An empty filter accepts all groups. Filters ignore case.
     """
     states = {state.lower().strip() for state in request.body["statesFilter"]}
     types = {name.lower() for name in request.body["typesFilter"]}

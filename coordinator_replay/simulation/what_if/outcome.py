@@ -37,7 +37,7 @@ class Pauses:
     During a pause of a partition, no client works on this partition.
 
     Args:
-        start_ms: the part of a pause before this time does not count.
+        start_ms: the part of a pause before this time is left out.
 
     Attributes:
         spans: the pauses so far, in the order in which they ended.

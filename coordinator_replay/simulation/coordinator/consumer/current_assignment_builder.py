@@ -208,7 +208,7 @@ class CurrentAssignmentBuilder:
 def is_same(current: Current, other: Current) -> bool:
     """Return whether two current assignments are equal in all fields of their record.
 
-    The previous epoch and the epochs of partitions count, too.
+    The previous epoch and the epochs of partitions are compared, too.
     """
     return current is other or (
         current.epoch == other.epoch

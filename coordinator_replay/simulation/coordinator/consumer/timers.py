@@ -91,7 +91,7 @@ def follow_reconciliation(shard: Shard, group_id: str, member: Member) -> None:
 
 
 def fence_if_there(shard: Shard, group_id: str, member_id: str, why: str, epoch: int | None = None) -> Outcome:
-    """Remove a member, unless the member was removed already, or has another epoch than ``epoch``."""
+    """Remove a member; do nothing if the member was removed already, or has another epoch than ``epoch``."""
     try:
         update = existing_group(shard, group_id)
         member = dynamic_member(update, member_id, is_joining=False)

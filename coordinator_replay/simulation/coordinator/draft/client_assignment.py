@@ -7,8 +7,8 @@ The group may change in the meantime, so the assignment epoch may be more than o
 
 Only the proposal's text defines the behaviour. The text leaves some things open, and these rules were chosen for them:
 
-- An assignor counts only if all members have it, in a version that all can read. The assignor that most members name
-  first is used.
+- An assignor can be used only if all members have it, in a version that all can read. Among these assignors, the one
+  that most members name first is used.
 - The coordinator asks the first member that sends a heartbeat while an assignment is due. It asks no other member until
   the asked member has installed an assignment or is removed. If the asked member reports an error, the coordinator asks
   the next member that sends a heartbeat.

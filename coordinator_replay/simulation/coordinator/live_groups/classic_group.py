@@ -99,7 +99,7 @@ class LiveClassicGroup(ClassicGroup):
     def waits(self, member_id: str) -> bool:
         """Return whether a waiting request shows that a member is alive.
 
-        The first join of a new member does not count.
+        The first join of a new member does not show this.
         """
         return member_id not in self.new_members and (
             member_id in self.waiting_joins or member_id in self.waiting_syncs

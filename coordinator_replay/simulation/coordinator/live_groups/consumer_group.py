@@ -61,9 +61,9 @@ class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
     def are_homogeneous(self, regexes: Mapping[str, Regex]) -> bool:
         """Return whether members subscribe alike (``ConsumerGroup.subscriptionType``).
 
-        As in Kafka, all resolved expressions count, even if no member uses them now. If members subscribe by names,
-        each resolved topic must be among the names. If they subscribe by an expression, they must have no names, and no
-        topic may be resolved twice.
+        As in Kafka, all resolved expressions are considered, even if no member uses them now. If members subscribe by
+        names, each resolved topic must be among the names. If they subscribe by an expression, they must have no names,
+        and no topic may be resolved twice.
 
         Args:
             regexes: the resolved expressions.

@@ -38,8 +38,8 @@ class Claims:
 def resolve_claims(topics: Topics, members: Members) -> Claims:
     """Return the members' claims after conflicts are resolved.
 
-    If two members claim a partition, the claim with the higher generation counts. If the generations are equal, no
-    member keeps the partition.
+    If two members claim a partition, the claim with the higher generation wins. If the generations are equal, no member
+    keeps the partition.
     """
     claims = Claims()
     owner: dict[Partition, str] = {}
