@@ -99,8 +99,8 @@ def are_longer(before: Sequence[CompleteRange], now: Sequence[CompleteRange]) ->
 def gaps_behind(before: Sequence[CompleteRange], end: int, now: Sequence[CompleteRange]) -> list[int]:
     """Return the indexes of the ranges that a new dump added behind the earlier ranges.
 
-    Return an empty list if a new range does not follow a gap, or begins before the end of the earlier runs. Also return
-    an empty list if there were no earlier ranges, or one of them changed.
+    Return an empty list if there were no earlier ranges, or one of them changed. Also return an empty list if a new
+    range does not follow a gap, or its gap begins before ``end``.
 
     Args:
         before: the ranges of earlier runs.

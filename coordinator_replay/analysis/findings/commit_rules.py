@@ -320,8 +320,8 @@ def _committer(row: Rewinds) -> str:
     """Return in words who may have moved an offset back in a group without members.
 
     A consumer commits an offset with the leader epoch of the last record that it read. kafka-consumer-groups,
-    MirrorMaker's checkpoints, and clients that choose an offset commit without a leader epoch (``OffsetAndMetadata``).
-    So a commit with a leader epoch comes from a consumer.
+    MirrorMaker's checkpoints, and clients that choose an offset themselves, commit no leader epoch
+    (``OffsetAndMetadata``). So a commit with a leader epoch comes from a consumer.
     """
     last = row["last"]
     if last.get("is_transactional"):
@@ -347,7 +347,7 @@ class TopicCommits:
         topic_id: topic id of the last commit that has a topic id; None if no commit has one.
         partitions: number of partitions with a committed offset.
         metadata_bytes: length of the longest commit metadata.
-        is_last_known: False if a commit may be missing after the last one on record of some partition.
+        is_last_known: False if a partition may have had another commit after its last one on record.
         stalls: partitions whose commits have stopped, by owner.
         resets: resets in the form for ``totals.bursts_of``, by the state of the group at the reset, as a text like
             "while the group was Empty".
@@ -474,7 +474,7 @@ def never_committed(context: GroupContext) -> Iterator[Observation]:
 
 
 def silent_group(context: GroupContext) -> Iterator[Observation]:
-    """Yield a Stable group with members whose last record of any kind is long before the end of the log."""
+    """Yield a Stable group with members, if its last record of any kind is long before the end of the log."""
     status, commits = context.status, context.commits
     if status is None or not context.is_stable or commits is None:
         return

@@ -10,8 +10,8 @@ from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType
 
 CROWD = 20
-"""Number of members with the same client id and host from which they look like a fault, if all joined in one
-generation. A single process is not likely to have this many."""
+"""If at least this number of members with the same client id and host joined in one generation, they look like a fault.
+A single process is not likely to have this many."""
 
 
 def known_faults(situation: Situation) -> list[Sentence]:

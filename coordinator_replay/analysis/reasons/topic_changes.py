@@ -15,7 +15,7 @@ _KINDS = {
 
 
 class DatedTopicChange(NamedTuple):
-    """A change of a topic, which was created, got partitions, or was removed.
+    """The creation of a topic, an addition of partitions to the topic, or its removal.
 
     Attributes:
         at_ms: time at which the controller recorded the change.
