@@ -495,9 +495,9 @@ class StateReplay:
         handler(group, record, operation)
 
     def _replace(self, machine: Machine, record: Record, operation: Operation) -> ModernGroup:
-        """Create the group that a record needs.
+        """Create a group of the type that a record needs.
 
-        If the group has another type, replace it, because the newer record wins.
+        A present group of another type is replaced, because the newer record wins.
         """
         old = self.group
         operation.wrote_subscription = True

@@ -135,7 +135,7 @@ class _Listed(NamedTuple):
     Attributes:
         uri: a path or a URI, like the input under which the file was found.
         named: whether the user named the file itself, or a glob that matches it.
-        leads_out: whether the file is a link to a file outside the folder.
+        leads_out: whether the file is a link to a file outside the input's folder.
         modified_ns: time of the last write; None if the filesystem does not know this time.
     """
 

@@ -29,10 +29,11 @@ class Topic(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicChange:
-    """Difference between two images.
+    """The difference between two images of the topics.
 
     Attributes:
-        created: names of topics that were created. A topic that was deleted and created again has another id.
+        created: names of topics that were created. A topic that was deleted and created again has a new id, and is in
+            ``created`` and in ``deleted_ids``.
         changed: names of topics that have more partitions or other racks.
         deleted_ids: ids of topics that were deleted, by name.
     """

@@ -248,7 +248,7 @@ def with_range(value: object, bounds: tuple[int, int] | None) -> object:
 
 
 def range_text(bounds: tuple[int, int] | None) -> str:
-    """Return the text of a range that follows a value.
+    """Return a range as text, to be written after a value.
 
     Return an empty text if there is no range.
     """

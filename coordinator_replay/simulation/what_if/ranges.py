@@ -27,7 +27,7 @@ from coordinator_replay.simulation.what_if.variants import drawn_course, rolled_
 
 
 class _Open(NamedTuple):
-    """A setting that may not be on record.
+    """A setting that may be missing from the record.
 
     Attributes:
         name: Kafka's name.

@@ -230,10 +230,11 @@ def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
 
     This time is an estimate of the heartbeat interval, because members notice a rebalance at their next heartbeat.
 
-    In a consumer group, this is the longest time from a new target to a member's first step. The join phase of a
-    classic group is not on record, but generations in quick succession limit its length. For such a group, the result
-    is half of the second-shortest time from one operation to the end of the next join phase in which members joined or
-    left.
+    The result for a consumer group is the longest time from a new target to a member's first step.
+
+    The join phase of a classic group is not on record, but it is no longer than the time since the operation before.
+    These times are taken for the generations in which members joined or left. The result is half of the second-shortest
+    time.
     """
     if not operations:
         return None

@@ -92,7 +92,7 @@ class ClientLives:
     Call ``take`` with each operation in order, then ``finish``.
 
     Attributes:
-        counts: number of departures for which something is assumed, by the names of ``ASSUMPTIONS``.
+        counts: number of departures for which something is assumed, by the assumption's name in ``ASSUMPTIONS``.
         libraries: the library of each client, set by ``finish``; None for a client whose records don't show it.
         phases: for each operation, the clients that came and the static members that were removed. In a classic group,
             they show rolling deployments.

@@ -93,7 +93,7 @@ class Visit:
             classic group is not on record.
         other_ending: the other possible end, if the record allows two.
         arrival: times at which the client may have arrived, if it replaced another client in a deployment.
-        alive_ms: the last rebalance in which the client took part; 0 if it took part in none.
+        alive_ms: the time of the last rebalance in which the client took part; 0 if it took part in none.
     """
 
     arrived_ms: int

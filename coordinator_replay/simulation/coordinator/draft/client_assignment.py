@@ -272,7 +272,7 @@ def prepare(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def install(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """Handle InstallAssignment: make a member's result the target assignment, at the epoch for which it was computed.
+    """Handle InstallAssignment: set the target assignment to a member's result, at the epoch for which it was computed.
 
     Raises:
         RequestError: as for PrepareAssignment, or INVALID_ASSIGNMENT.
