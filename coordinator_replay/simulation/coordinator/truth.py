@@ -38,7 +38,7 @@ class Trigger(NamedTuple):
         name: name of the API, the timer or the job.
         version: version of the request, None if the trigger is no request.
         group_id: group of a timer or a job, or the group that a request names.
-        member_ids: members of the timer, or members that the request names.
+        member_ids: members that the timer is for, or that the request names.
         instance_ids: group.instance.id of members that the request names.
         client_id: client id in the header of the request, None if the trigger is no request.
         client_host: address that the request came from.

@@ -36,8 +36,8 @@ class Measures:
             measured it. Also null in a simulation, whose consumers do not commit.
         stable_share: share of the time that the group was Stable; null for classic groups, whose join phases are not
             on record.
-        ranges: lowest and highest value of each measure that has a range, by field. Numbers of rebalances by cause have
-            ranges by the name of the cause. Empty if nothing has a range.
+        ranges: lowest and highest value of each measure that has a range, by field; for the number of rebalances with a
+            cause, by the name of the cause. Empty if nothing has a range.
         is_predictable: whether the number of rebalances can be predicted: the largest number of all variants is less
             than twice the smallest. A smallest number below ``FEW`` counts as ``FEW``.
         variants_left_out: number of variants that the record allows and that were not simulated. If it is not 0, ranges
@@ -67,7 +67,7 @@ class Gain:
     """Gain of an alternative for one group, against the simulation of its recorded settings.
 
     Attributes:
-        share: share of the rebalances in either life that the simulation reproduces.
+        share: share of the rebalances of both lives that match (``Fidelity.share``).
         recorded_rebalances: number of rebalances on record.
         rebalances: number of rebalances of the alternative.
         rebalances_spared: how many fewer rebalances the alternative has; negative if it has more.

@@ -147,7 +147,7 @@ class Ranges:
         Args:
             life: the likeliest course.
             recorded: the recorded group.
-            again: the simulation of that course with the recorded settings.
+            again: the simulation of the likeliest course with the recorded settings.
             on_record: the rows of the recorded life.
             share: share of the rebalances that the likeliest course reproduces.
             most_steps: largest number of steps of all simulations together, including the steps of the likeliest

@@ -94,8 +94,8 @@ class ClientLives:
     Attributes:
         counts: number of departures for which something is assumed, by the assumption's name in ``ASSUMPTIONS``.
         libraries: the library of each client, set by ``finish``; None for a client whose records don't show it.
-        phases: for each operation, the clients that came and the static members that were removed. In a classic group,
-            they show rolling deployments.
+        phases: for each operation, the clients that came and the static members that were removed. The phases of a
+            classic group show rolling deployments.
     """
 
     def __init__(
@@ -276,7 +276,7 @@ class ClientLives:
         Their sessions timed out. There are two signs:
 
         * The member is a cooperative librdkafka consumer without partitions (``ClassicConsumer.leaves``).
-        * Its client leaves and joins in the same generation. After a LeaveGroup, the other members would have
+        * The member's client leaves and joins in the same generation. After a LeaveGroup, the other members would have
           rebalanced within a heartbeat, or a group without others would have become Empty, before the client was back.
           If heartbeats are more than ``QUICK_MS`` apart, the client may have been back before the others rebalanced.
           Then this is no sign.
@@ -404,7 +404,7 @@ class ClientLives:
     def finish(self, end_ms: int) -> tuple[ClientLife, ...]:
         """End open visits, and return the clients.
 
-        A client with an open visit is taken to have stayed to the end, unless it had left temporarily.
+        A client with an open visit is assumed to have stayed to the end, or to have departed when it left temporarily.
 
         Args:
             end_ms: the end of the record.

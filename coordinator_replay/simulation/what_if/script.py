@@ -1,8 +1,8 @@
 """The script of a run: which clients came, went and came back, and when topics changed.
 
 Each start of a client has a new member id. So a client is known by its instance id, or else by its client id and host.
-If several clients have the same client id and host at one time, each counts. Facts that are not in the log are assumed.
-``Life.assumptions`` has a sentence for each assumption.
+If several clients have the same client id and host at one time, each is a client of its own. Facts that are not in the
+log are assumed. ``Life.assumptions`` has a sentence for each assumption.
 """
 
 import re

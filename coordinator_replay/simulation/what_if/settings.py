@@ -84,7 +84,7 @@ class Settings:
         instance: ``per-client``, ``none``, or None for the instance ids on record.
         rebalance_ms: ``max.poll.interval.ms``.
         metadata_ms: ``metadata.max.age.ms``: the delay with which a classic consumer sees a changed topic.
-        library: ``java`` or ``librdkafka``; None for each client's own, as far as the record shows.
+        library: ``java`` or ``librdkafka``; None if each client has its own library, as far as the record shows it.
         revoke_ms: how long a consumer takes to give up partitions under KIP-848. Kafka has no such setting. The time is
             measured if the record shows it.
     """

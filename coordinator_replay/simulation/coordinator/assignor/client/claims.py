@@ -25,8 +25,8 @@ class Claims:
         contested: partitions that two members claim with the same generation; no member keeps them.
         latest_generation: the highest generation that a member names.
         subscriptions_are_equal: whether all members subscribe to the same topics. As in Kafka, members without any
-            topic are ignored if they come before all members with topics. Then they get partitions to which they do not
-            subscribe.
+            topic are ignored if they come before all members with topics. Such members then get partitions of topics to
+            which they do not subscribe.
     """
 
     owned: HashOrder[str, list[Partition]] = field(default_factory=hash_map)
