@@ -256,14 +256,14 @@ def show_screen(
 ) -> int:
     """Print some columns of rows.
 
-    Unless ``--wide`` is given, a table on a terminal has no more lines than a screen.
+    A table on a terminal has no more lines than a screen; with ``--wide``, it has all rows.
 
     Args:
         common: the output form.
         shown: the columns.
         answers: the rows, with an attribute for each column.
         what: a word for one row.
-        beside: sentences that the caller prints above or below the table, for which the screen keeps room.
+        beside: sentences that the caller prints above or below the table. The table leaves room for them.
         shared_with: number of rows of another table on the same screen.
 
     Returns:
@@ -306,13 +306,13 @@ def _values(shown: Sequence[AnswerColumn], answers: Iterable[object]) -> list[li
 
 
 def show_rows(common: Common, shown: Sequence[AnswerColumn], answers: Iterable[object]) -> None:
-    """Print some columns of all rows, for lists that are looked through."""
+    """Print some columns of all rows, however many lines they take."""
     rows = _values(shown, answers)
     print_rows(_with_doubts(shown, rows), rows, common.output, is_wide=common.wide)
 
 
 def _with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]) -> Sequence[AnswerColumn]:
-    """Return the columns of a table, with headings that show doubts and bounds if the log does not prove a row.
+    """Return the columns of a table. If the log does not prove a row, headings show the doubt or the bound.
 
     With ``--require-stable``, the column ``is_unstable`` says which offsets are unstable, so ``is_stable`` is left out.
     """

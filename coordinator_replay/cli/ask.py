@@ -131,7 +131,7 @@ def _print_several(common: Common, descriptions: "Sequence[Described]", *, has_g
     """Print a table of several groups, and a table of their members with a column for the group.
 
     On a terminal, both tables together are no longer than a screen. Notes about single members are printed only for
-    groups of which a member is shown.
+    groups with members in the table.
     """
     kinds = {kind for description in descriptions for kind in description.kinds}
     groups = [description.group for description in descriptions]
@@ -157,7 +157,7 @@ def _notes_of(descriptions: "Sequence[Described]", shown: Collection[str]) -> li
 
     Args:
         descriptions: the groups with their notes.
-        shown: groups of which members are shown; notes about single members of other groups are left out.
+        shown: groups whose members are shown; notes about single members of other groups are left out.
     """
     return [
         note if len(descriptions) == 1 else f"{description.group.group_id}: {note}"
@@ -393,8 +393,8 @@ def sql(
     """Run STATEMENT over the tables, in DuckDB's SQL; "-" reads it from standard input.
 
     SHOW TABLES and DESCRIBE TABLE show names, types and comments. The tables hold all clusters of the warehouse:
-    $cluster in a statement stands for the one that --cluster names. A statement reaches no other files and no network,
-    unless --allow-files lets it.
+    $cluster in a statement stands for the cluster that --cluster names. A statement reaches other files and the
+    network only with --allow-files.
     """
     if is_list:
         if statement is not None or name is not None:
@@ -468,7 +468,7 @@ def _rank(name: str, values: Iterable[object], *, is_asked: bool) -> int:
     """Return the rank of a column of an SQL answer.
 
     Columns up to a confidence (``is_asked``) have rank 1. A column of ``_DOUBTS`` has rank 2 if one of its values is a
-    doubt. If none is, the column is shown only if all columns have room. All other columns have the usual rank.
+    doubt; otherwise the column is shown only if all columns have room. All other columns have the usual rank.
     """
     if is_asked:
         return 1
@@ -481,7 +481,7 @@ def _columns_of_statement(names: Sequence[str], rows: Sequence[Sequence[object]]
     """Return the columns of an SQL answer, with their names as headings.
 
     Group and topic have rank 1, because other commands take them as arguments. ``_rank`` gives the rank of all other
-    columns, also of other ids.
+    columns, including other ids.
     """
     asked = _asked_columns(names)
     return [

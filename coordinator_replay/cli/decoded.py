@@ -94,7 +94,7 @@ def record_text(record: Mapping[str, Any]) -> str:
 
 
 def _fields_text(value: Mapping[str, Any] | None) -> str:
-    """Return the fields of a value that have one, the shortest first: a narrow line has as many as possible.
+    """Return the fields that are not empty, the shortest first, so that a narrow line shows as many as possible.
 
     >>> _fields_text({"protocolType": "consumer", "generation": 4, "leader": None, "members": [{}, {}]})
     'members[2] generation=4 protocolType=consumer'

@@ -126,8 +126,8 @@ def export(
     """Take a dump of __consumer_offsets from a running cluster, starting where the last export into DIR ended.
 
     Each export is a new folder of Parquet files in DIR, in the columns of Spark's Kafka source; its name begins with
-    the hour (UTC). DIR also keeps the offsets at which it ended: no record is left out or taken twice, even if an
-    export is killed.
+    the hour (UTC). DIR also keeps the offsets at which the last export ended: no record is left out or taken twice,
+    even if an export is killed.
 
     With --follow, it goes on and writes a folder each time that there are new records, before the topic's cleaner
     removes any. Folders of a past hour are merged. Only one export works on DIR at a time. While --follow

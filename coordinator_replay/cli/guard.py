@@ -193,7 +193,7 @@ def _say(text: str) -> None:
 def _close_output() -> None:
     """Discard output that could not be written.
 
-    Otherwise Python tries again when it ends, and prints a traceback.
+    Otherwise Python would try to write the output again at its end, and print a traceback.
     """
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

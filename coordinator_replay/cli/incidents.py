@@ -64,8 +64,8 @@ def impact(common: Common, by: str, **asked: Any) -> None:
 
     It lists groups that rebalanced in that time or had partitions without an owner. Common traits are host, client,
     topic and partition of __consumer_offsets; from brokers' logs also the coordinator and its change. A trait is listed
-    only if it is significantly more common than among the other groups with members in that time. A coordinator is
-    never named if it is known not to have changed.
+    only if it is significantly more common among these groups than among the other groups with members in that time. A
+    coordinator is named only if it changed or may have changed.
 
     With --by rollout each line is a rollout: restarts of a group's members that follow each other within ten minutes.
     A restart is a member that left and one that came back under its group.instance.id or client id. Under new client

@@ -71,8 +71,8 @@ class TextTable:
             the years differ; empty if times are shown in full.
         heading: the line of headings, or two lines.
         rows: for each row its lines, including lines above it with ids and lines below it with sentences.
-        left_out: headings of the columns with values that did not fit. A column whose only value the question names is
-            not among them.
+        left_out: headings of the columns with values that did not fit, except columns whose only value the question
+            names.
         everywhere: heading and text of each column that did not fit and has the same text in all rows.
         is_cut: whether an id was shortened, or a line is not whole.
         is_folded: whether a text takes more than a line.
@@ -313,7 +313,7 @@ class _Fitted:
 
     @property
     def wanted(self) -> int:
-        """Return the smallest width that the column needs in a line with whole ids. Its own ids stay readable."""
+        """Return the smallest width that the column needs beside uncut ids. Ids of the column itself stay readable."""
         return self.readable if self.column.is_id else self.least
 
     @property
@@ -501,7 +501,8 @@ def lay_out(
     table = laid_out(is_heading_folded=False)
     if not table.left_out:
         return table
-    # Headings in two lines are harder to read: only for a column that would be left out, and none before it is.
+    # Headings in two lines are harder to read. So they are used only if they make room for a column, and if no column
+    # of a lower rank is left out for it.
     by_rank = [column.heading for column in sorted(columns, key=lambda column: column.rank)]
     folded = laid_out(is_heading_folded=True)
     return min(table, folded, key=lambda tried: [heading in tried.left_out for heading in by_rank])

@@ -80,7 +80,7 @@ def maintain(
     are removed after a day. All clusters of the warehouse are maintained. No JVM is needed.
 
     With --keep, old rows of rebalances, member_timeline and group_metrics are deleted for good: no later audit brings
-    them back, and questions about the time before are refused. All other tables keep their rows, because later
+    them back, and questions about their time are refused. All other tables keep their rows, because later
     audits need them: to drop records as well, start a new warehouse from a current dump.
     """
 

@@ -39,7 +39,7 @@ def _write(text: str, path: Path) -> None:
 
 
 def _push(written: "Metrics", cluster: str, gateway: str) -> None:
-    """Replace the metrics of an earlier push of the cluster at a Pushgateway."""
+    """Push a cluster's metrics to a Pushgateway. They replace the metrics of an earlier push."""
     from http.client import HTTPException
 
     from prometheus_client import push_to_gateway

@@ -120,5 +120,5 @@ def unknown_command(typed: str, known: Sequence[str]) -> str:
 
 
 def _meant(typed: str, known: Sequence[str], words: Mapping[str, Sequence[str]]) -> str | None:
-    """Return the first known name for which the typed word is another word."""
+    """Return the first known name for which ``words`` has the typed word as a synonym."""
     return next((name for name, others in words.items() if name in known and typed in others), None)

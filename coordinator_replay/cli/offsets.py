@@ -194,7 +194,7 @@ def offsets(
 @click.option("--until", type=END_TIME, help="Only offsets that expire up to this time, in place of --within.")
 @who_options()
 def expired(common: Common, **asked: Any) -> None:
-    """Show offsets of GROUP, or of all groups, that expired, are past retention, or expire next.
+    """Show offsets of GROUP, or of all groups, that expired, are past retention, or will expire soon.
 
     Commits after the end of the log are not known. If offsets were looked for up to a time that is already past, a note
     says so.

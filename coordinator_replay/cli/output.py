@@ -179,7 +179,7 @@ def print_table(
 
 
 def _fitting(rows: Sequence[Sequence[str]], most_lines: float) -> int:
-    """Return the number of first rows that have no more lines than a limit; one at least."""
+    """Return how many rows from the first on fit into a number of lines; 1 at least."""
     return max(bisect_right(list(accumulate(map(len, rows))), most_lines), 1)
 
 
@@ -194,7 +194,7 @@ def _beside(table: TextTable, row_count: int, *, is_excerpt: bool) -> Iterator[s
 
 
 def _said_of(printed: int, rows: float) -> str:
-    """Return the words before values that all printed rows have."""
+    """Return the words that introduce values that all printed rows share, such as ``In all rows``."""
     if rows == 1:
         return "Also"
     if printed == rows:

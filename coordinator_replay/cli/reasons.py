@@ -97,8 +97,8 @@ def reason_lines(rebalance: "Rebalance", hold_up: "HoldUp | None" = None, most_l
     Args:
         rebalance: the rebalance to explain.
         hold_up: the member that blocked the rebalance, if there was one.
-        most_lines: largest number of lines. The last facts of the evidence are only counted if there is no room for
-            them; the first fact always has its lines.
+        most_lines: largest number of lines. Facts of the evidence that have no room are only counted; the first fact is
+            always printed.
     """
     facts = sorted(rebalance.evidence or (), key=lambda fact: not _ISSUE.search(fact))
     texts = [_duration(rebalance)]
@@ -119,7 +119,7 @@ def reason_lines(rebalance: "Rebalance", hold_up: "HoldUp | None" = None, most_l
 
 
 def _doubts(rebalance: "Rebalance") -> list[str]:
-    """Return sentences on what others gave as the reason, and on how sure the cause is."""
+    """Return texts on the reasons that the coordinator and clients gave, on alternative causes, and on exactness."""
     texts = []
     if rebalance.reasons and len(rebalance.reasons) > 1:
         reasons = [reason.rstrip(".") for reason in rebalance.reasons]
@@ -164,12 +164,12 @@ def _names(rebalances: "Sequence[Rebalance]") -> list[list[str]]:
 def print_reasons(reasons: "Reasons", *, is_wide: bool, is_at: bool = False) -> None:
     """Print rebalances in log order, with a blank line between them.
 
-    On a terminal, only some rebalances are explained, as far as ``_MOST_LINES`` allow: the one of ``_telling`` and
-    those before it. Another rebalance gets its first line, or is only counted.
+    If all explanations take more than ``_MOST_LINES``, a terminal gets only some of them: that of the rebalance of
+    ``_telling``, and of as many rebalances before it as fit. The others get their first line, or are only counted.
 
     Args:
         reasons: the rebalances with their explanations.
-        is_wide: whether a terminal gets all of them in full.
+        is_wide: whether a terminal gets all explanations.
         is_at: whether these are the rebalances of a point in time.
     """
     blocks = [reason_lines(reason, reasons.hold_ups.get(reason.rebalance_id)) for reason in reasons]
@@ -192,9 +192,9 @@ def print_reasons(reasons: "Reasons", *, is_wide: bool, is_at: bool = False) -> 
 
 
 def _excerpt(reasons: "Reasons", blocks: list[list[str]], most_lines: int, *, is_at: bool) -> tuple[range, list[str]]:
-    """Return the places of the rebalances to explain, and the lines that name the others.
+    """Return the indexes of the rebalances to explain, and the lines that name the others.
 
-    The block of the telling rebalance is shortened if it has no room.
+    The lines about the rebalance of ``_telling`` are shortened if they have no room.
 
     Args:
         reasons: the rebalances with their explanations.
@@ -230,10 +230,10 @@ def _others(explained: range, count: int) -> list[int]:
 
 
 def _telling(reasons: "Sequence[Rebalance]", *, is_at: bool) -> int:
-    """Return the place of the rebalance that is always explained.
+    """Return the index of the rebalance that is always explained.
 
-    It is the last whose evidence names a known fault of Kafka. If there is none, it is the last rebalance, but the
-    first of a point in time: a later one only may have begun by then.
+    This is the last rebalance whose evidence names a known fault of Kafka. If no evidence names a fault, this is the
+    last rebalance, or the first if ``is_at``: later rebalances may not have begun by that time.
     """
     faulty = [place for place, rebalance in enumerate(reasons) if _issues([rebalance])]
     if faulty:
@@ -242,7 +242,7 @@ def _telling(reasons: "Sequence[Rebalance]", *, is_at: bool) -> int:
 
 
 def _hint(reasons: "Sequence[Rebalance]", others: "Sequence[int]", named: int, telling: int, *, is_at: bool) -> str:
-    """Return a sentence on the evidence that an excerpt leaves out, and on the rebalance that it explains instead."""
+    """Return a sentence on the evidence that an excerpt leaves out, and on the rebalance that the excerpt explains."""
     earlier = len(others) - named
     what = f"{counted(earlier, 'earlier rebalance')}, and the evidence of all" if earlier else "Evidence"
     faults = [

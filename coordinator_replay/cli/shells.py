@@ -93,6 +93,6 @@ class Fish(FishComplete):
 
 
 def use_own_shells() -> None:
-    """Make click use these classes for completion."""
+    """Make click use ``Bash`` and ``Fish`` for completion."""
     for shell in (Bash, Fish):
         add_completion_class(shell)

@@ -9,7 +9,7 @@ from coordinator_replay.query.times import parse_duration
 def parse_threshold(text: str) -> tuple[str, int]:
     """Return the name and the value of a threshold that a user typed.
 
-    The name of a threshold that is a duration may lack ``_ms``. Its value needs a unit.
+    If a threshold is a duration, its name may be typed without ``_ms``, and its value needs a unit.
 
     >>> parse_threshold("stuck=15m")
     ('stuck_ms', 900000)
