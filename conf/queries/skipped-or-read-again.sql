@@ -1,8 +1,8 @@
 -- Did a consumer skip records, or read them again? Committed offsets that went far ahead at once, or back, the furthest first. Commits do not show whether the records in between were read. Offsets that begin anew because the topic was created again come last.
 -- param group text: only this group
 -- param from time: commits from this time on
--- param ahead number = 1000: offsets from which a step ahead counts
--- param threshold number = 1: offsets from which a step back counts
+-- param ahead number = 1000: shortest step ahead that counts, in offsets
+-- param threshold number = 1: shortest step back that counts, in offsets
 -- then offsets GROUP --history TOPIC shows the commits around a step. sql --query jumps-ahead and sql --query rewinds show more about each.
 SELECT group_id, topic, partition, "at", previous_offset, committed_offset, what, owner_member_id FROM (
     SELECT group_id, topic, partition, "at", previous_offset, committed_offset, delta, what, owner_member_id FROM {rewinds}

@@ -84,8 +84,8 @@ if TYPE_CHECKING:
     metavar="STATE",
     type=STATES,
     help=f"Only groups in this state, or in these with commas between: {', '.join(GROUP_STATES)}. "
-    "A rebalance of a classic group leaves no record until it is over: until then the group shows the state before, "
-    "unless brokers' logs were audited. Unknown: the state depends on records that are no longer in the log.",
+    "A rebalance of a classic group leaves no record until it is over: until then the group shows its state from "
+    "before, unless brokers' logs were audited. Unknown: the state depends on records that are no longer in the log.",
 )
 @click.option(
     "--deleted", is_flag=True, help="Show groups that no longer exist, with the time and the cause of their deletion."
@@ -304,11 +304,11 @@ def owner(common: Common, group: str, topic: str, partition: int | None, **asked
     "--new",
     "is_new",
     is_flag=True,
-    help="Only findings that the last audit that read new records stored first. If missing records may "
-    "hide an earlier beginning of a finding, the finding says so.",
+    help="Only findings that the last audit with new records, or an audit after it, was the first to store. If missing "
+    "records may hide an earlier beginning of a finding, the finding says so.",
 )
 @click.option("--since", type=TIME, help="Only findings first stored by an audit that began at this time or later.")
-@click.option("--exit-code", is_flag=True, help="End with code 4 if there is no such finding.")
+@click.option("--exit-code", is_flag=True, help="End with code 4 if no finding is shown.")
 @who_options()
 def findings(common: Common, exit_code: bool, **asked: Any) -> None:
     """Show the problems that audits found, the most severe first.

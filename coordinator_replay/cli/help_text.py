@@ -17,7 +17,7 @@ EXIT_CODES: Mapping[str, str] = {
 
 MORE_EXIT_CODES: Mapping[str, tuple[str, str]] = {
     "audit": ("3", "--fail-on: new findings. --strict: records were quarantined, or groups not evaluated."),
-    "findings": ("4", "--exit-code: there is no such finding."),
+    "findings": ("4", "--exit-code: no finding was shown."),
 }
 """Exit codes that only one command has."""
 

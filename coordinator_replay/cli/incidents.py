@@ -42,9 +42,9 @@ _MOST_TRAITS = 3
 @range_options
 @who_options("hosts", "clients", "names", "excluded")
 def consumers(common: Common, **asked: Any) -> None:
-    """List the groups, clients and hosts that read TOPIC (a name or an id): how, in which time, which partitions.
+    """List the groups, clients and hosts that read TOPIC (a name or an id): how, when, and which partitions.
 
-    A client that was gone for a time, as during a restart, has a line for each time that it was there.
+    A client that left and came back, as in a restart, has a line for each stay.
     HOW is subscribed (by name), regex, share, streams, assigned (a protocol whose topics are not on record), or
     commits: a consumer that uses assign(), a tool, or members that are not on record. TO is empty for members still
     there at the end of the log. For commits, FROM and TO are the first and the last commit.

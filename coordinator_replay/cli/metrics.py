@@ -55,7 +55,7 @@ def _push(written: "Metrics", cluster: str, gateway: str) -> None:
     "coordinator-replay metrics --groups 'payments.*' --openmetrics",
     "coordinator-replay metrics --pushgateway http://pushgateway:9091",
 )
-@click.option("--groups", metavar="REGEX", help="Only groups whose whole name matches get own series.")
+@click.option("--groups", metavar="REGEX", help="Only groups whose whole name matches get series.")
 @click.option(
     "--limit",
     type=click.IntRange(min=0),

@@ -68,7 +68,7 @@ TOPIC_OR_PARTITION = Parsed("topic[:partition]", topic_or_partition)
 @click.option(
     "--before-removal",
     is_flag=True,
-    help="Only offsets that were removed (up to --at), just before the group was last deleted, or they expired.",
+    help="Only offsets that were removed (up to --at), as they were just before they expired or the group was deleted.",
 )
 @click.option(
     "--topic",

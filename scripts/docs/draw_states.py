@@ -29,7 +29,7 @@ _DIAGRAMS: tuple[tuple[str, str, Transitions], ...] = (
     ("Share groups", "Members may own the same partition, so no partition has to be revoked.", transitions.SHARE),
     (
         "Streams groups",
-        "As for consumer groups, and also NotReady: the topics of the group's topology have not been validated yet, "
+        "The states of consumer groups, and NotReady: the topics of the group's topology have not been validated yet, "
         "or some of them are missing.",
         transitions.STREAMS,
     ),

@@ -48,12 +48,12 @@ these lives before. The results, first for *uniform*, then for *fleet*:
 - `certain`: all 13,456 and all 7,072 are right.
 - `likely`: 97.5 % and 99.5 % are right. The lowest shares of a cause with 200 `likely` rows or more are 88.2 %
   (SESSION_TIMEOUT of classic groups) and 97.6 % (TOPIC_METADATA_CHANGE of classic groups). If one true cause is three
-  times as frequent or as rare, these are 72.7 % and 93.2 %, and still the lowest.
+  times as frequent or as rare, these shares are 72.7 % and 93.2 %, and still the lowest.
 - The true cause is the cause of the row or one of its alternatives, except for four rows of *uniform* (seeds 3,001,203,
   3,001,618, 3,002,832 and 3,003,756). The rule was changed after the run, and the first of the four names it now.
 - None of 250,072 facts is untrue (in both mixes together).
-- UNKNOWN: 27.2 % and 3.4 %. The rules of the first release say UNKNOWN for as many rebalances of the same lives: this
-  was compared for 8,023 other rebalances.
+- UNKNOWN: 27.2 % and 3.4 %. The rules of the first release say UNKNOWN just as often: both were
+  compared on 8,023 rebalances of other lives.
 - Alternatives on average: 1.08 and 1.70.
 """
 

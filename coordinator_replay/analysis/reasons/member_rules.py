@@ -271,9 +271,9 @@ POLL_SLACK_MS = 15_000
 def poll_timeout_rejoin(situation: Situation) -> Explanation | None:
     """A process that ran all the time was removed from the group, and joined again.
 
-    Footprint: a member joined again under its member id. Or a client joined again that was silent before its removal,
-        for its rebalance timeout (max.poll.interval.ms) or a few seconds more. Then the rebalance of the removal has
-        this cause too.
+    Footprint: a member joined again under its member id. Or a client joined again after it was removed, and it was
+        silent before its removal for its rebalance timeout (max.poll.interval.ms) or a few seconds more. Then the
+        rebalance of the removal has this cause too.
     Confidence: possible: a client that has nothing to commit is silent, too.
     Look-alikes: SESSION_TIMEOUT of a process that hung; MEMBER_RESTART; a client that unsubscribed and joined again.
     """
@@ -467,9 +467,9 @@ def rebalance_timeout(situation: Situation) -> Explanation | None:
 def session_timeout(situation: Situation) -> Explanation | None:
     """A member stopped sending heartbeats.
 
-    Footprint: a member was removed that had left temporarily or is static. Or its client had joined again before, and
-        only the new member was alive since. Or its partitions had no commits for a session timeout, while other
-        partitions had.
+    Footprint: a static member, or a member that had left temporarily, was removed. Or the removed member's client had
+        joined again before, and only the new member was alive since. Or its partitions had no commits for a session
+        timeout, while other partitions had.
     Confidence: likely; possible if only commits are missing.
     Look-alikes: MEMBER_LEAVE (an admin can remove any member).
     """

@@ -56,10 +56,10 @@ MEANING: Mapping[Cause, str] = {
     Cause.GROUP_CREATED: "the first generation or epoch of a group",
     Cause.PROTOCOL_CHANGE: "the same members, another assignor",
     Cause.CLIENT_UPGRADE: "a client came back with another protocol, or a newer version of it",
-    Cause.CLIENT_DOWNGRADE: "a client came back on the classic protocol that had used the consumer protocol (KIP-848)",
+    Cause.CLIENT_DOWNGRADE: "a client that had used the consumer protocol (KIP-848) came back on the classic protocol",
     Cause.MEMBER_RESTART: "a client came back: it was removed from the group and joined again",
     Cause.POLL_TIMEOUT_REJOIN: "a client exceeded max.poll.interval.ms, was removed for that, and joined again",
-    Cause.MEMBER_JOIN: "a member joined that no record shows in the group before",
+    Cause.MEMBER_JOIN: "a member joined, and no record shows it in the group before",
     Cause.REBALANCE_TIMEOUT: "a member did not revoke its partitions, or join again, within the rebalance timeout",
     Cause.SESSION_TIMEOUT: "a member sent no heartbeat for its session timeout",
     Cause.MEMBER_LEAVE: "a member left: closed, unsubscribed, over max.poll.interval.ms, or removed by an admin",
@@ -72,7 +72,7 @@ MEANING: Mapping[Cause, str] = {
     Cause.MEMBER_METADATA_CHANGE: "a member of a streams group changed something other than its topics",
     Cause.COOPERATIVE_FOLLOW_UP: "the second step of a cooperative rebalance: revoked partitions get their new owners",
     Cause.LEADER_REJOIN: "a member joined again, most often the leader, and nothing on record changed",
-    Cause.UNKNOWN: "the records around it are not in the log",
+    Cause.UNKNOWN: "the records around the rebalance are not in the log",
 }
 
 JOIN_REASONS: Mapping[Cause, JoinReason] = {
