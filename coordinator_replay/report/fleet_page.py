@@ -64,13 +64,13 @@ def causes_of(fleet: ClusterGroups) -> Mapping[str, int]:
 
 
 def _own_causes(fleet: ClusterGroups) -> list[str]:
-    """Return the causes with their own colours. If only one other cause remains, it gets its own colour too."""
+    """Return the causes that get their own colours: the first ``MOST_CAUSES``, or one more if then none remains."""
     causes = causes_of(fleet)
     return list(islice(causes, None if len(causes) <= MOST_CAUSES + 1 else MOST_CAUSES))
 
 
 def cause_keys(fleet: ClusterGroups) -> list[Key]:
-    """Return the causes with their own colours, and one entry for all other causes."""
+    """Return the legend of causes: an entry for each cause with its own colour, and one for all other causes."""
     causes, own = causes_of(fleet), _own_causes(fleet)
     keys = [(f"{cause}  {causes[cause]:,}", cause_colour(cause)) for cause in own]
     others = sum(causes.values()) - sum(causes[cause] for cause in own)

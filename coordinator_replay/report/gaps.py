@@ -18,7 +18,7 @@ class Gap(NamedTuple):
 
     Attributes:
         since_ms: time from which nobody owned the partition.
-        until_ms: time at which it got an owner, or the end of the picture.
+        until_ms: time at which the partition got an owner, or the end of the picture.
         before: the ownership that ended before the gap.
         is_lower_bound: whether the true gap was longer, by a time that is not on record.
     """

@@ -114,7 +114,7 @@ def _kind(life: GroupLife) -> str:
 def _left(rebalance: Rebalance, *, members: MemberIdentities, departed: Mapping[Any, str]) -> list[str]:
     """Return the labels of the members that a rebalance removed.
 
-    If a broker's log shows how a member left, its label has that too.
+    If a broker's log shows how a member left, the label says so.
     """
     at = rebalance.completed_at if rebalance.group_type == "classic" else rebalance.started_at
     left = rebalance.members_left or ()
@@ -123,7 +123,7 @@ def _left(rebalance: Rebalance, *, members: MemberIdentities, departed: Mapping[
 
 
 def _words_of(departed: Sequence[LoggedDeparture]) -> dict[Any, str]:
-    """Return words on how members left, by member id and the time of the removal."""
+    """Return in words how members left, by member id and time of the removal."""
     words: dict[Any, str] = {}
     for departure in departed:
         key = (departure.member_id, departure.removed_at)

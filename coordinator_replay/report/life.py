@@ -96,10 +96,10 @@ class OffsetLine(NamedTuple):
         at: times at which the offsets came into force, one for each offset.
         offsets: the offsets.
         until: for each offset, the time at which the line ends after it; None if the line goes on to the next offset.
-        last_until: the time at which the last offset ended; the end of the life if this offset is still in force.
+        last_until: the time up to which the last offset was in force; the end of the life if it still is in force.
         marked: offsets that went backwards or were removed within the life. Each has ``at``, ``until`` and
             ``committed_offset``. ``back_from`` is the higher offset before it, or None. ``removed_by`` says what
-            removed the offset, or is None. ``lost_offset`` is the offset before a negative one, which means no offset.
+            removed the offset, or is None. ``lost_offset`` is the offset before a negative offset, which means none.
     """
 
     topic: str
@@ -128,7 +128,7 @@ class FirstRecords(NamedTuple):
 
 
 class CommitPause(NamedTuple):
-    """The longest pause of commits around a rebalance, which is the rebalance's ``commit_pause_ms``.
+    """The longest pause of commits around a rebalance. Its length is the rebalance's ``commit_pause_ms``.
 
     Attributes:
         rebalance_id: the rebalance.

@@ -55,7 +55,7 @@ class Limits:
 
 
 class Detail(IntEnum):
-    """Level of detail of a life that is read."""
+    """Level of detail at which a life is read. Each level includes the levels before it."""
 
     STATES = 1
     """States, rebalances and rollouts."""
@@ -125,7 +125,7 @@ def spans_of(
     covered = warehouse.coverage
     spans = []
     for name, first, last, log_partition, *offsets in rows:
-        # The last record belongs to the range, which ends before its end.
+        # The end of a range is excluded, but the last record belongs to the range.
         until = end or later(max(covered.last, last or covered.last), 1)
         since = start or first or covered.first
         if since < until or group is not None:

@@ -1,7 +1,7 @@
 """Labels and colours of members.
 
-A member is labelled with its client id, the name that people gave it. A client that restarts becomes a new member. The
-members that a client was, one after another, are its incarnations. They get shades of the client's colour.
+The label of a member is its client id, the name that people gave it. A client that restarts becomes a new member. The
+successive members of one client are its incarnations. Incarnations get shades of the client's colour.
 """
 
 from collections import Counter
@@ -22,10 +22,11 @@ Key = tuple[str, str]
 
 
 class MemberIdentities:
-    """Labels and colours of the members of a life. A static member is one member under all of its member ids.
+    """Labels and colours of the members of a life.
 
-    So the old and the new process of a replaced static member share a label. In a classic group the label is the
-    instance id, because the client id on record is from the process that joined first.
+    A static member counts as one member under all of its member ids, so the processes that replace each other share a
+    label. If the group is classic, this label is the instance id, because the client id on record is from the process
+    that joined first.
 
     Args:
         life: the group's life.
@@ -92,7 +93,7 @@ class MemberIdentities:
 
     @property
     def legend(self) -> Sequence[Key]:
-        """Return the label and the colour of each member, in the order in which they came."""
+        """Return the label and the colour of each member, in the order in which the members came."""
         return [(self._labels[identity], colour) for identity, colour in self._colours.items()]
 
 

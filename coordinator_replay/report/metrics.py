@@ -259,7 +259,7 @@ _NEEDED = "expiring-offsets-still-needed"
 
 
 def _first_expiries(warehouse: Tables) -> list[tuple[str, datetime]]:
-    """Return each group with the time at which the first of its offsets that are still needed expires.
+    """Return for each group the earliest time at which an offset that is still needed expires.
 
     Groups without such an offset are left out.
     """

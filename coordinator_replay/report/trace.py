@@ -147,7 +147,7 @@ def _states(life: GroupLife, clock: Clock) -> Iterator[Event]:
 def _rebalances(life: GroupLife, clock: Clock) -> dict[str, list[Span]]:
     """Return rebalances as slices of the time that they certainly took.
 
-    Separate slices have the time in which a classic rebalance may have begun.
+    Separate slices show the time in which a classic rebalance may have begun.
     """
     certain: list[Span] = []
     possible: list[Span] = []

@@ -1,6 +1,6 @@
 """The state Unknown in pictures.
 
-Before a group's first record, its state is Unknown at the times at which the group may have existed (``unknown_past``).
+At times before a group's first record, the state is Unknown if the group may have existed then (``unknown_past``).
 Later, Unknown stands for a state Empty or Dead that the log does not prove (``with_unknown``).
 """
 
