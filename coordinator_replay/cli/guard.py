@@ -108,7 +108,7 @@ def log_line(text: str) -> None:
 class _Interrupts:
     """A watch for Ctrl-C while a block runs. It notices Ctrl-C even if the block raises another exception, or none.
 
-    Python discards an exception that is raised in a finalizer or in the callback of a weak reference, as Py4J has them.
+    Python discards an exception that is raised in a finalizer or in the callback of a weak reference; Py4J has both.
     If the import of a library written in C is interrupted, the library ends the process or ignores Ctrl-C. So Ctrl-C in
     a finalizer, such a callback or an import is sent again a moment later.
 

@@ -38,7 +38,7 @@ class Rows(Answered[Sequence[T]], Generic[T]):
 
 
 def nothing_note(warehouse: Tables, what: str, rows: Sequence[object], group: str | None = None) -> str | None:
-    """Return a note for an answer without rows; None if there are rows. It has the time range that the tables cover.
+    """Return a note for an answer without rows, with the time range that the tables cover; None if there are rows.
 
     Args:
         warehouse: the tables to read.
