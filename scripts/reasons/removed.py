@@ -2,7 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from deltalake import DeltaTable
@@ -49,13 +51,15 @@ class Removal(NamedTuple):
         return self.is_right or self.truth in (self.row["ended_alternatives"] or ())
 
 
-def judge_cluster(cluster: Cluster, folder: Path, audit: Audit, *, is_retention_known: bool) -> list[Removal]:
+def judge_cluster(cluster: Cluster, audit: Audit, *, is_retention_known: bool) -> list[Removal]:
     """Judge every offset that an audit finds removed in the lives of a cluster."""
-    cluster.write(folder / "log")
     retention_ms = cluster.retention_minutes * MINUTE_MS if is_retention_known else None
     expiry = ExpiryOptions(retention_ms=retention_ms)
-    audit(folder / "tables", folder / "log" / "segments", topics=str(folder / "log" / TOPICS), expiry=expiry)
-    return list(removals(cluster, folder / "tables"))
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        cluster.write(folder / "log")
+        audit(folder / "tables", folder / "log" / "segments", topics=str(folder / "log" / TOPICS), expiry=expiry)
+        return list(removals(cluster, folder / "tables"))
 
 
 def removals(cluster: Cluster, warehouse: Path) -> Iterator[Removal]:
@@ -75,17 +79,22 @@ def _cause(kind: TriggerKind, name: str) -> str:
     return "DELETED" if kind is TriggerKind.TOPICS else "EXPIRED"
 
 
-def judge_removed(
-    seeds: Iterable[int], mix: Mix, folder: Path, audit: Audit, *, is_retention_known: bool
-) -> list[Removal]:
-    """Judge the removed offsets of some lives."""
-    return [
-        removal
-        for number, cluster in enumerate(clusters(seeds, mix))
-        for removal in judge_cluster(
-            cluster, folder / f"{mix.name}-{number}", audit, is_retention_known=is_retention_known
-        )
-    ]
+def judge_removed(seeds: Iterable[int], mix: Mix, audit: Audit, *, is_retention_known: bool) -> Iterator[list[Removal]]:
+    """Yield the judged removed offsets of some lives, cluster after cluster."""
+    for cluster in clusters(seeds, mix):
+        yield judge_cluster(cluster, audit, is_retention_known=is_retention_known)
+
+
+def judge_many(
+    seeds: Iterable[int], mix: Mix, audit: Audit, least: int, *, is_retention_known: bool
+) -> Iterator[list[Removal]]:
+    """Judge lives until there are ``least`` removed offsets. After each cluster, yield all removed offsets so far."""
+    judged: list[Removal] = []
+    for found in judge_removed(seeds, mix, audit, is_retention_known=is_retention_known):
+        judged += found
+        yield judged
+        if len(judged) >= least:
+            return
 
 
 def removed_table(name: str, judged: Sequence[Removal]) -> list[str]:
@@ -106,6 +115,16 @@ def removed_table(name: str, judged: Sequence[Removal]) -> list[str]:
     return lines
 
 
+def missed(judged: Iterable[Removal]) -> list[str]:
+    """Return a line for each removed offset whose cause is ``certain`` and wrong, or whose true cause is not named."""
+    lines = []
+    for removal in judged:
+        is_sure = removal.row["ended_confidence"] == Confidence.CERTAIN
+        if not removal.is_among or (is_sure and not removal.is_right):
+            lines.append(f"- {removal.seed}: {removal.trigger}; {removal.row}")
+    return lines
+
+
 HEAD = "## Removed offsets, compared with the simulated coordinator"
 PAGE = f"""{HEAD}
 
@@ -117,9 +136,12 @@ list of topics, and nothing else.
 PAGE_LIVES = range(1_000_000, 1_000_008)
 
 
-def judge_page(folder: Path, audit: Audit) -> dict[str, list[Removal]]:
+def judge_page(audit: Audit) -> dict[str, list[Removal]]:
     """Judge the removed offsets of the page, by the name of the mix."""
-    return {name: judge_removed(PAGE_LIVES, mix, folder, audit, is_retention_known=True) for name, mix in MIXES.items()}
+    return {
+        name: list(chain.from_iterable(judge_removed(PAGE_LIVES, mix, audit, is_retention_known=True)))
+        for name, mix in MIXES.items()
+    }
 
 
 def removed_page(judged: Mapping[str, Sequence[Removal]]) -> str:
