@@ -44,7 +44,6 @@ class Consumer:
         generation: generation or member epoch, -1 for none.
         is_stuck: whether the consumer does not poll.
         says: reason of the last JoinGroup, even if the library does not send reasons.
-        is_elsewhere: whether the consumer is dynamic, and was started again on another host.
         synced_topics: the topics that the consumer subscribed to in its last generation.
         ended: how the last membership ended; None if there was none.
     """
@@ -72,7 +71,6 @@ class Consumer:
     committed: int = 0
     dies_at: str | None = None
     says: str | None = None
-    is_elsewhere: bool = False
     synced_topics: tuple[str, ...] = ()
 
     @property

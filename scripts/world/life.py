@@ -49,9 +49,10 @@ class Sender(NamedTuple):
 
     Attributes:
         ended: how the consumer's last membership had ended.
-        has_been_member: whether an earlier record showed the consumer, or its instance id, in the group.
+        has_been_member: whether an earlier record showed one of the consumer's member ids, or its instance id, in the
+            group.
         says: reason of the request.
-        is_elsewhere: whether the consumer is a dynamic member on another host than before.
+        is_elsewhere: whether the consumer is dynamic, and no earlier record showed it on its present host.
     """
 
     consumer: Consumer
@@ -108,7 +109,7 @@ class Life:
         self.names: dict[str, str] = {}
         self._waiting: dict[int, Callable[[Mapping[str, Any]], None]] = {}
         self._asking: dict[int, Consumer] = {}
-        self._on_record: set[str | None] = set()
+        self._on_record: dict[str | None, str] = {}
         self._sent = self._numbers = self._rebalances = self._steps = 0
         self._queue: list[tuple[int, int, Act]] = []
         self._topics: dict[str, Topic] = {}
@@ -245,10 +246,16 @@ class Life:
         told = len(self.truth)
         results = self.coordinator.handle(request, self.now_ms)
         if consumer is not None and len(self.truth) > told:
-            was_there = consumer.instance_id in self._on_record or not self._on_record.isdisjoint(consumer.had)
-            sender = Sender(consumer, consumer.ended, was_there, consumer.says, consumer.is_elsewhere)
+            sender = self._sender(consumer, body.get("memberId"))
             self.senders.update((number, sender) for number in range(told, len(self.truth)))
         self._take(results)
+
+    def _sender(self, consumer: Consumer, member_id: str | None) -> Sender:
+        """Return the state of a consumer that sends a request with a member id."""
+        hosts = [self._on_record[had] for had in (*consumer.had, member_id) if had in self._on_record]
+        was_there = consumer.instance_id in self._on_record or bool(hosts)
+        is_elsewhere = consumer.instance_id is None and consumer.host not in hosts
+        return Sender(consumer, consumer.ended, was_there, consumer.says, is_elsewhere)
 
     def commit(self, consumer: Consumer) -> None:
         """Commit the positions of a consumer."""
@@ -419,7 +426,6 @@ class Life:
         if not consumer.is_on:
             if self._new_host_after_restart:
                 consumer.host = f"10.1.{self.random.randint(0, 255)}.{self.random.randint(1, 250)}"
-                consumer.is_elsewhere = consumer.instance_id is None
             consumer.start(self)
 
     def _restart(self, consumer: Consumer, *, closes: bool, after_ms: int) -> None:
@@ -686,15 +692,17 @@ def _settings(fault: BrokerFault | None) -> dict[str, Any]:
     return {FAULTS: [fault], **often}
 
 
-def _members_of(records: Sequence[Record]) -> Iterator[str]:
-    """Yield the member ids and instance ids in a batch."""
+def _members_of(records: Sequence[Record]) -> Iterator[tuple[str, str]]:
+    """Yield the member ids and instance ids in a batch, each with the host of the member."""
     for record in records:
         value = record.value or {}
         members = value.get("members") or () if record.kind == "GroupMetadata" else ()
         if record.kind == "ConsumerGroupMemberMetadata" and record.value is not None:
-            members = ({"memberId": record.key["memberId"], "groupInstanceId": value.get("instanceId")},)
+            names = {"memberId": record.key["memberId"], "groupInstanceId": value.get("instanceId")}
+            members = ({**names, "clientHost": value["clientHost"]},)
         for member in members:
-            yield from filter(None, (member["memberId"], member.get("groupInstanceId")))
+            for name in filter(None, (member["memberId"], member.get("groupInstanceId"))):
+                yield name, member["clientHost"].removeprefix("/")
 
 
 def _ends_group(records: Sequence[Record]) -> bool:

@@ -84,7 +84,7 @@ def _departure(situation: Situation, event: Event, member: Member) -> Departure:
         departure = look(situation, member, fact)
         if departure is not None:
             return departure
-    alternatives = (Cause.MEMBER_LEAVE, *timeouts_of(situation, member))
+    alternatives = (Cause.MEMBER_LEAVE, *_open_timeouts(situation, member))
     limits = about(FactKind.TIMEOUTS, member, timeouts=_limits(situation, member))
     why = (_alive(situation, member), limits, about(FactKind.UNDECIDED, member, causes=alternatives))
     return Departure(member, Cause.LEAVE_OR_TIMEOUT, Confidence.POSSIBLE, ((fact,), why), alternatives)
@@ -155,7 +155,6 @@ def _had_no_time(situation: Situation, member: Member, fact: Fact) -> Departure 
     if _session_ms(member) is not None:
         if timeouts_of(situation, member):
             return None
-        # In a consumer group another timeout may run: a coordinator that loads the group first uses its own timeout.
         is_sure = situation.group_type is GroupType.CLASSIC
         sure = Confidence.CERTAIN if is_sure else Confidence.LIKELY
         why = (alive, about(FactKind.LESS_THAN_TIMEOUTS, member, timeouts=limits), _left_by(member, sure))
@@ -198,7 +197,7 @@ def _committed_late(situation: Situation, member: Member, fact: Fact) -> Departu
     is_open = Cause.REBALANCE_TIMEOUT in timeouts and is_waited_for
     committed = _since(FactKind.COMMITTED, situation, member, commit, timeouts=_limits(situation, member))
     if is_open:
-        alternatives = (Cause.MEMBER_LEAVE, *timeouts)
+        alternatives = (Cause.MEMBER_LEAVE, *_open_timeouts(situation, member))
         question = about(FactKind.UNDECIDED, member, causes=alternatives)
         return Departure(
             member, Cause.LEAVE_OR_TIMEOUT, Confidence.POSSIBLE, ((fact,), (committed, question)), alternatives
@@ -206,7 +205,8 @@ def _committed_late(situation: Situation, member: Member, fact: Fact) -> Departu
     is_known = _session_ms(member) is not None
     too_soon = FactKind.LESS_THAN_SESSION_TIMEOUT if is_known else FactKind.LESS_THAN_MOST_SESSION_TIMEOUTS
     why = (committed, about(too_soon, member), _left_by(member, Confidence.LIKELY))
-    return Departure(member, Cause.MEMBER_LEAVE, Confidence.LIKELY, ((fact,), why), timeouts)
+    alternatives = _open_timeouts(situation, member)
+    return Departure(member, Cause.MEMBER_LEAVE, Confidence.LIKELY, ((fact,), why), alternatives)
 
 
 def _commits(situation: Situation, member: Member) -> tuple[Sign | None, Sign | None]:
@@ -294,6 +294,19 @@ def timeouts_of(situation: Situation, member: Member) -> tuple[Cause, ...]:
     session_timed_out = session is None or alive_ms is None or alive_ms >= session
     causes = (Cause.SESSION_TIMEOUT,) if session_timed_out else ()
     return (*causes, Cause.REBALANCE_TIMEOUT) if could_expire(situation, member) else causes
+
+
+def _open_timeouts(situation: Situation, member: Member) -> tuple[Cause, ...]:
+    """Return the timeouts that may have removed a member.
+
+    A coordinator that has loaded a consumer group gives every member the session timeout of the group, which is not on
+    record. A classic member's own session timeout counts again after its next heartbeat
+    (GroupMetadataManager.onLoaded).
+    """
+    timeouts = timeouts_of(situation, member)
+    if situation.group_type is GroupType.CLASSIC or Cause.SESSION_TIMEOUT in timeouts:
+        return timeouts
+    return (Cause.SESSION_TIMEOUT, *timeouts)
 
 
 def _session_ms(member: Member) -> int | None:

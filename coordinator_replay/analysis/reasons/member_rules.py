@@ -45,9 +45,10 @@ def group_conversion(situation: Situation) -> Explanation | None:
     """The group went over to another protocol.
 
     Footprint: records of one type after the tombstone of another, in one write.
-    Confidence: certain; likely if a regex was resolved in the same write, possible if the group was empty then;
-        possible without the tombstone.
-    Look-alikes: TOPIC_METADATA_CHANGE, if the regex is resolved later; GROUP_CREATED, if no tombstone is on record.
+    Confidence: certain; likely if the group was empty, or if a regex was resolved in the same write; possible if
+        both; possible without the tombstone.
+    Look-alikes: TOPIC_METADATA_CHANGE, if the regex is resolved later; GROUP_CREATED, if no tombstone is on
+        record, or if the empty group was deleted in the millisecond of the join.
     """
     conversion = _conversion_here(situation)
     if conversion is None:
@@ -57,11 +58,15 @@ def group_conversion(situation: Situation) -> Explanation | None:
     triggers = [member.member_id for member, _ in situation.joined]
     if not conversion.has_tombstone:
         return Explanation(POSSIBLE, evidence, (Cause.GROUP_CREATED,), triggers)
+    # An empty group can be deleted and created again in one millisecond, with the same records.
+    had_members = bool(situation.before.keys() - set(triggers))
+    others = () if had_members else (Cause.GROUP_CREATED,)
     if situation.resolved:
         # An empty group is converted without a rebalance: the regex of its first member begins one.
-        sure = LIKELY if situation.before.keys() - set(triggers) else POSSIBLE
-        return Explanation(sure, evidence, (Cause.TOPIC_METADATA_CHANGE,), triggers)
-    return Explanation(CERTAIN, evidence, (), triggers)
+        return Explanation(
+            LIKELY if had_members else POSSIBLE, evidence, (Cause.TOPIC_METADATA_CHANGE, *others), triggers
+        )
+    return Explanation(CERTAIN if had_members else LIKELY, evidence, others, triggers)
 
 
 @MEMBER_RULES.row(

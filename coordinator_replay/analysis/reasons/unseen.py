@@ -16,12 +16,14 @@ from coordinator_replay.analysis.reasons.change_rules import (
     revoked_before,
 )
 from coordinator_replay.analysis.reasons.departures import timeouts_of
-from coordinator_replay.analysis.reasons.history import topics_of
+from coordinator_replay.analysis.reasons.history import Sign, topics_of
+from coordinator_replay.analysis.reasons.join_phase import longest_timeout_ms
 from coordinator_replay.analysis.reasons.member_rules import FIRST_EPOCH
 from coordinator_replay.analysis.reasons.situation import Situation
 from coordinator_replay.analysis.reasons.vocabulary import Cause
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType, Member
+from coordinator_replay.times import elapsed_ms
 
 
 def unseen_beginnings(situation: Situation, cause: Cause) -> tuple[Cause, ...]:
@@ -72,6 +74,24 @@ def _in_join_phase(situation: Situation, cause: Cause) -> Iterator[Cause]:
     for event in situation.of_kind(EventKind.MEMBER_REPLACED):
         if event.before is not None:
             yield from timeouts_of(situation, event.before)
+    if _may_await_sync(situation):
+        yield Cause.REBALANCE_TIMEOUT
+
+
+def _may_await_sync(situation: Situation) -> bool:
+    """Return whether a static member came back while the coordinator may have waited for the SyncGroup of its old id.
+
+    The coordinator waits for the largest rebalance timeout of the members, counted from the end of the join phase. Then
+    it removes the old id, which begins a rebalance (GroupMetadataManager.expirePendingSync).
+    """
+    history, timeout_ms = situation.history, longest_timeout_ms(situation)
+    synced = history.synced
+    if synced is None:
+        return False
+    static = [member.member_id for member in situation.before.values() if member.instance_id is not None]
+    back = [Sign(*history.seen[member_id]) for member_id in static if member_id in history.seen]
+    waits = [elapsed_ms(synced.at_ms, sign.at_ms) for sign in back if sign.offset > synced.offset]
+    return any(wait is None or timeout_ms is None or wait <= timeout_ms for wait in waits)
 
 
 def _have_topics_changed(situation: Situation) -> bool:
