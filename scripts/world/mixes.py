@@ -71,5 +71,5 @@ HELD_OUT = range(1_000_000, 2_000_000)
 
 Some lives of the second kind proved rules wrong, and were looked at afterwards.
 """
-LONG_RUN = range(2_000_000, 4_000_000)
+LONG_RUN = range(2_000_000, 10_000_000)
 """Seeds of lives that only a long run judges."""
