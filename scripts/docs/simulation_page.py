@@ -149,9 +149,9 @@ The simulation does not have:
   same as on a broker.
 - Log lines. (If Kafka's own coordinator runs the same script with `scripts/kafka`, its answers also have log lines, as
   `{"at", "log"}`.)
-- Random member ids. The simulation numbers the ids instead.
+- Random member ids. Here they are numbered.
 
-It may differ from a broker in these details:
+The simulation may differ from a broker in these details:
 
 - Timers that set themselves again with a delay of 0. Here they fire after a millisecond. An example is a join phase
   with a rebalance timeout of 0: while only static members are left and none has joined, the phase goes on.
