@@ -35,7 +35,7 @@ class _Group:
         ends: position in ``data`` at which the records of each batch end.
         headers: the headers of the batches.
         skipped_before: number of records of the file that were skipped before each batch.
-        failures: for each batch whose records can't be read, by its index: class and text of the damage.
+        failures: class and text of the damage in each batch that can't be read, by the batch's index.
     """
 
     data: np.ndarray

@@ -179,8 +179,8 @@ def scan_records(data: np.ndarray, batches: np.ndarray) -> tuple[Records, np.nda
 
     A malformed batch yields no records and stops at -1.
 
-    The caller must check that the counts are possible (``SHORTEST_RECORD``), because they decide how much memory is
-    reserved.
+    The caller must check that each batch is long enough for its number of records (row 2 of ``batches``, see
+    ``SHORTEST_RECORD``), because these numbers decide how much memory is reserved.
 
     Args:
         data: see ``scan``.

@@ -349,7 +349,7 @@ class _Search:
                 self._move_to(max(0, end - SHORTEST_HEADER + 1), SHORTEST_HEADER)
 
     def head(self, size: int) -> bytes:
-        """Return the first bytes of a damaged range of this size, which are kept."""
+        """Return the bytes to keep of a damaged range of this size: its first bytes."""
         kept = min(size, DAMAGE_VALUE_LIMIT)
         if self._saved is not None:
             return self._saved[:kept]

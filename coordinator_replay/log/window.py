@@ -15,7 +15,7 @@ _PACKED_READ_BYTES = 1 << 18
 
 
 class Readable(Protocol):
-    """The interface that a file must have: local, pyarrow's or fsspec's."""
+    """The interface of a file to read, which files of this machine, of pyarrow and of fsspec have."""
 
     def readinto(self, memory: memoryview, /) -> int | None:
         """Fill memory from its beginning.
