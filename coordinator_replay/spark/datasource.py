@@ -110,8 +110,8 @@ class Segment(NamedTuple):
 
     Attributes:
         file: the segment's file.
-        missing: number of offsets before the segment, from offset 0 of the log partition on, that have no record. It is
-            0 if the query does not need ``missing_before``.
+        missing: number of offsets without a record between offset 0 of the log partition and the segment; 0 if the
+            query does not need ``missing_before``.
     """
 
     file: DumpFile

@@ -247,7 +247,7 @@ def replay_in_pandas(
 
 
 def _replay(batches: Iterable[pa.RecordBatch], context: ReplayContext) -> Iterator[Row]:
-    """Replay whole groups, and yield each row with the name of its table. Tables that are not in TABLES come too.
+    """Replay whole groups, and yield each row with the name of its table, also rows of tables that are not in TABLES.
 
     Args:
         batches: rows with the columns of STREAM, in any order.

@@ -29,7 +29,7 @@ SAFE_RETENTION = timedelta(days=7)
 """Delta's own limit: somebody who opened an older version may still read files that left the table within this time."""
 
 STAGING_KEPT = timedelta(days=1)
-"""Younger intermediate files may belong to an audit that is still running: audits of older releases take no lock."""
+"""Age up to which intermediate files may belong to a running audit: audits of older releases take no lock."""
 
 _TABLES_AT_ONCE = 2
 _HOUR = timedelta(hours=1)
@@ -226,9 +226,10 @@ class _Upkeep:
             raise WarehouseError(f"{snapshot.uri}: files that are not needed can't be removed: {problem}") from problem
 
     def sweep(self) -> Kept:
-        """Remove the intermediate files of dead runs: folders without a new file for ``STAGING_KEPT``.
+        """Remove the folders of dead runs under the staging folder.
 
-        Return the space of all intermediate files before and after.
+        A run counts as dead if its folder got no new file within the last ``STAGING_KEPT``. Return the space of the
+        staging folder before and after.
         """
         root = self.store.path(STAGING)
         before = _size(root)

@@ -1,4 +1,4 @@
-"""The version of each table that counts: the newest version that has only data of finished runs (``state_of``).
+"""The version that counts, for each table: the newest version with only data of finished runs (``state_of``).
 
 This is the version at the end of the last finished run, or a later version whose commits are upkeep or change no data.
 

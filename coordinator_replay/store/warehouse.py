@@ -78,7 +78,7 @@ class Store:
             buckets: how many buckets the warehouse has.
 
         Raises:
-            WarehouseError: the folder has something else, or a table of an older release that can't be used.
+            WarehouseError: the table's folder has other files, or a table of an older release that can't be used.
         """
         table, opened = declared(name), self.open(name)
         if opened is None:
