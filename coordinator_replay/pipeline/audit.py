@@ -78,7 +78,7 @@ def audit(
     dump: Dump | None = None,
     logs: Sequence[DumpFile] | None = None,
 ) -> Summary:
-    """Audit a dump into a warehouse, whose lock the caller has.
+    """Audit a dump into a warehouse. The caller must hold the lock of the warehouse.
 
     Args:
         stages: runs the stages.

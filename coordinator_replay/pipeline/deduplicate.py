@@ -53,7 +53,7 @@ class Deduplicated:
 
     Attributes:
         written: the number of records that are new to the tables, by sort of record.
-        kinds: number of these records, by sort and by Kafka's name of their kind or error class.
+        kinds: number of these records, by sort and by their kind (Kafka's name) or error class.
         duplicates: number of records that were dropped, because another copy has them too.
         already: number of records that were dropped, because the tables had them already.
         positions: the number of positions that hold a record now, by log partition.

@@ -48,7 +48,7 @@ EXPIRY = table("removed_offsets").arrow_schema(
         "last_state",
     ]
 )
-"""Columns of open and removed offsets, about the end of the log or the tombstone:
+"""Columns of open offsets (as of the end of the log) and removed offsets (as of the tombstone):
 
 - the expiry rule in force, its base time (null: the offset does not expire), and the time since which the rule applies
   (null: since the group's first record)

@@ -28,7 +28,7 @@ from coordinator_replay.secret_text import without_secrets
 
 OFFSET_COMMIT = "OffsetCommit"
 CONTROL_RECORD = "ControlRecord"
-"""Kind of control records, whose table has no such column."""
+"""Kind of control records, whose table has no column ``kind``."""
 
 _POSITION = ["log_partition", "log_offset", "log_timestamp"]
 _PRODUCER = ["producer_id", "producer_epoch", "is_transactional"]

@@ -117,9 +117,9 @@ class PartitionStep:
         ]
 
     def new_gaps(self, partition: int) -> list[tuple[int, CompleteRange]]:
-        """Return the new ranges that follow a gap after the end of earlier runs, each with its index.
+        """Return the new ranges, each with its index, if all of them follow gaps after the records of earlier runs.
 
-        Return an empty list if an earlier range changed.
+        Otherwise, or if an earlier range changed, return an empty list.
         """
         ranges, old = self.completeness.ranges[partition], self.old.get(partition)
         if old is None or not old["complete_ranges"]:

@@ -28,7 +28,7 @@ BUCKET_TABLES = tuple(name for name, table in tables().items() if has_buckets(ta
 """The tables that are partitioned by bucket."""
 
 RECENTLY = timedelta(minutes=10)
-"""The next run adds up minutes this close to the end again, because its records may belong to these minutes."""
+"""Time before the end of the log that the next run adds up again, because its records may belong to this time."""
 
 
 _SOURCES = {

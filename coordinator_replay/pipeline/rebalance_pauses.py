@@ -362,9 +362,9 @@ class PauseStep:
     def _intervals_before(self, rebalances: pa.Table, reached_ms: int) -> Iterator[pa.RecordBatch]:
         """Return the rows of the history from earlier runs that may overlap a rebalance of this run.
 
-        Such rows exist if an earlier run has read one log partition up to a later time than the time at which this run
-        begins in another. Rows that stand for several commits (``--history-every``) are left out, because they are not
-        the time between two commits.
+        Such rows exist if an earlier run has read one log partition beyond the time at which the new records of another
+        log partition begin. Rows that stand for several commits (``--history-every``) are left out, because they are
+        not the time between two commits.
         """
         started = ms_of(pc.coalesce(rebalances.column("started_at"), rebalances.column("completed_at")))
         early = rebalances.filter(pa.array((started >= 0) & (started <= reached_ms)))

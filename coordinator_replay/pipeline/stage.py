@@ -72,7 +72,7 @@ class Stages(Protocol):
         size: Callable[[Share], int] = ...,
         /,
     ) -> list[Result]:
-        """Run a stage whose shares are not files of an input, such as a stage by bucket, as a grouped map.
+        """Run a stage by bucket, or another stage whose shares are not files of an input, as a grouped map.
 
         Args:
             name: name of the stage, for people.

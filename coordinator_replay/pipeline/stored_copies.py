@@ -55,7 +55,7 @@ class BucketCompleteness:
     """The ranges that the copies of a bucket's log partitions prove, and the copies that are new.
 
     Attributes:
-        ranges: the history of each log partition.
+        ranges: the complete ranges, by log partition.
         new: copies that this run has read.
     """
 

@@ -64,8 +64,8 @@ def utc_times(
 def other_offset_ms(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: Sequence[str], zone: str) -> int | None:
     """Return the offset from UTC that records show, in milliseconds, if the named zone contradicts the records.
 
-    Records and zone agree if at least one line of the file has an offset in the zone that records also show. Return
-    None if they agree, or if records show no offset.
+    Records and zone agree if the zone gives at least one line of the file an offset that records also show. Return None
+    if they agree, or if records show no offset.
 
     Args:
         events: lines with their events, in the order of the file.

@@ -144,7 +144,7 @@ def long_transactions(pending: pa.Table, end: datetime, limits: Thresholds) -> p
 
 
 def stalls(pauses: pa.Table, ownership: pa.Table, end: datetime, limits: Thresholds) -> pa.Table:
-    """Return the pauses of partitions that lasted for long while one member owned the partition.
+    """Return the long pauses of partitions during which one member owned the partition.
 
     Args:
         pauses: offsets that no commit replaced for long, with the columns of PAUSE.

@@ -31,7 +31,7 @@ GROUP BY group_id
 def last_proofs(step: PartitionStep) -> GroupProofs:
     """Return the proofs for groups whose first record comes after everything that earlier runs have read.
 
-    The proofs also have the gaps after the end of earlier runs, which concern every group.
+    The proofs also have the gaps after the offsets that earlier runs have read. These gaps concern every group.
     """
     ranges = _open_ranges(step)
     times = {

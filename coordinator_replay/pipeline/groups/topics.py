@@ -138,7 +138,7 @@ def from_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[ClusterTopic]:
 
 
 def from_tally(tally: Tally) -> Iterator[ClusterTopic]:
-    """Yield the topics that group records and commits of the dump name. Commits have topic ids since Kafka 4.1."""
+    """Yield the topics named in group records and commits of the dump. Commits have topic ids since Kafka 4.1."""
     for source, topics in (("record", tally.named), ("commit", tally.names)):
         for topic_id, named in topics.items():
             yield ClusterTopic(
@@ -190,7 +190,7 @@ def _named_topic(line: str, where: str) -> ClusterTopic | None:
 
 
 def from_metadata(records: Iterable[TopicRecord]) -> Iterator[ClusterTopic]:
-    """Yield the topics that records of the metadata log name, with partition counts and the times of changes."""
+    """Yield the topics named in records of the metadata log, with partition counts and the times of changes."""
     by_topic: dict[str, list[TopicRecord]] = defaultdict(list)
     for record in records:
         by_topic[record.topic_id].append(record)

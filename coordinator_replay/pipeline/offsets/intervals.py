@@ -96,8 +96,8 @@ class Outcome(IntEnum):
         SINCE_OFFSET: the log offset at which this wait began.
         FIRST: the log offset of the key's first record, which is this commit or a commit that waits for a marker.
             NOWHERE if the key had a current offset before.
-        IS_PROTECTED: 1 if other commits of the key waited when this offset was replaced or removed, or still wait if it
-            is current.
+        IS_PROTECTED: 1 if other commits of the key waited when this offset was replaced or removed. For an offset that
+            is still current: 1 if other commits of the key still wait.
     """
 
     END = 0
@@ -231,8 +231,8 @@ def find_intervals(events: Any, begins: Any, outcome: Any, waiting: Any) -> Any:
     Args:
         events: int64 matrix with a row for each ``EventField`` and a column for each event.
         begins: for each event, whether it is the first of its key.
-        outcome: int64 matrix with a row for each ``Outcome`` and a column for each event, to be filled. Before, END is
-            NOWHERE everywhere.
+        outcome: int64 matrix to fill, with a row for each ``Outcome`` and a column for each event. The caller sets row
+            END to NOWHERE for all events.
         waiting: working memory with room for the indexes of all events. Afterwards, its first entries are the commits
             that wait after the last event.
 

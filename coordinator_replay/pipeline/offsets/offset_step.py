@@ -313,9 +313,9 @@ def _with_merged(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _at_least(rows: pa.RecordBatch, ends: Mapping[int, int], column: str) -> Bools:
-    """Return, for each row, whether its offset lies at or after the end of the row's log partition.
+    """Return, for each row, whether its offset is at or after the offset that ``ends`` has for its log partition.
 
-    If ``ends`` has no end for the log partition, return True.
+    If ``ends`` has no offset for the log partition, return True.
     """
     partitions, offsets = (numbers_of(rows.column(name), -1) for name in ("log_partition", column))
     is_after = np.ones(rows.num_rows, np.bool_)

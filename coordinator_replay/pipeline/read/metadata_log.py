@@ -150,7 +150,7 @@ def leader_changes(files: Iterable[MetadataFile]) -> Iterator[LeaderChange]:
 def _from_snapshots(
     snapshots: list[MetadataFile], before: int | None, topic_id: str | None, epochs: dict[int, int]
 ) -> Iterator[LeaderChange]:
-    """Yield the leaders that snapshots below an offset name for partitions without a known epoch.
+    """Yield the leaders of partitions without a known epoch, from the snapshots below an offset.
 
     These snapshots are removed from the list. The offset None stands for all snapshots.
     """
