@@ -39,7 +39,7 @@ _RECORDS = """
 _GROUPS = "SELECT DISTINCT group_id FROM group_records WHERE cluster = $cluster ORDER BY group_id"
 
 _ON_CLASSIC = "classic-protocol-groups"
-"""The saved query whose column ``obstacle`` has what the log shows against a change to the consumer protocol."""
+"""The saved query with the column ``obstacle``: what the log shows against a change to the consumer protocol."""
 
 _NO_OBSTACLE = "none on record"
 """The value of that column for a group without an obstacle."""
@@ -125,7 +125,7 @@ def what_if_all(
         start: begin of the time range, included; None begins at each group's first record.
         end: end of the time range, excluded. None for the end of the log, or ten minutes after the group's last record
             if that is earlier.
-        known: settings of the recorded lives that the log does not have.
+        known: settings that the recorded lives had and the log does not show.
 
     Returns:
         The gains, and sentences about groups without a prediction. Only the first ``_RANGED`` groups have ranges.
@@ -287,7 +287,7 @@ def what_if(
         start: begin of the time range, included; None begins at the group's first record.
         end: end of the time range, excluded. None for the end of the log, or ten minutes after the group's last record
             if that is earlier.
-        known: settings of the recorded life that the log does not have.
+        known: settings that the recorded life had and the log does not show.
 
     Raises:
         UsageError: the tables don't know the group, the tables have no record of the range, the group can't be

@@ -52,7 +52,7 @@ def write_log(folder: Path, written: Sequence[Batch | MarkerWritten], topics: It
 
 
 def write_truth(file: Path, events: Iterable[Event]) -> None:
-    """Write a coordinator's events, as its observer got them, as JSON lines to a file.
+    """Write events that a simulated coordinator reported, to a file with one JSON line for each event.
 
     Raises:
         UsageError: the file can't be written.

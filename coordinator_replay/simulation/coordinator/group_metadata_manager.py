@@ -193,7 +193,7 @@ def deletable_group(shard: Shard, group_id: str) -> Group:
 
 
 def group_tombstones(shard: Shard, group: Group) -> list[NewRecord]:
-    """Return tombstones of all records of a group, without its offsets; none for a group of another type.
+    """Return tombstones of all records of a classic or consumer group, without its offsets; none for other types.
 
     For a classic group, also stop the timers of its join and sync phases.
     """

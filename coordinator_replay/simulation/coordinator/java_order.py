@@ -24,8 +24,8 @@ V = TypeVar("V")
 
 DEFAULT_CAPACITY = 16
 TREE_CAPACITY = 64
-"""If a bin is crowded, a smaller table grows, even if the other bins are empty. A table of this size or larger turns
-the bin into a tree."""
+"""Smallest size of a table that turns a crowded bin into a tree. A smaller table grows instead, even if its other bins
+are empty."""
 
 CROWD = 9
 """Number of keys with which a bin is crowded after ``put``. For ``compute`` and similar methods, it is one key less."""
@@ -193,8 +193,8 @@ def hash_set(items: Iterable[K], hash_of: Callable[[K], int], size: int = 0) -> 
 class TimelineOrder(_Order[K, V]):
     """A mapping that iterates as a ``TimelineHashMap`` without an initial size.
 
-    A key's place in the table is given by the highest bits of its hash after multiplication by a constant. Within a
-    place, the youngest key comes first. A larger table keeps this order.
+    A key's bin is given by the highest bits of the key's hash after multiplication by a constant. Within a bin, the
+    youngest key comes first. A larger table keeps this order.
     """
 
     __slots__ = ("_log2_capacity", "_turn")
@@ -207,7 +207,8 @@ class TimelineOrder(_Order[K, V]):
     def __setitem__(self, key: K, value: V) -> None:
         """Put a value.
 
-        An old key keeps its place. The table doubles before it would have more than four keys for three places.
+        An old key keeps its place in the order. The table doubles before it would have more than four keys for three
+        bins.
         """
         if (len(self._values) + 1) * 3 > 4 << self._log2_capacity:
             self._log2_capacity += 1

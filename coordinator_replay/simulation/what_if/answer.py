@@ -192,7 +192,7 @@ def what_if(
             group's last record if that is earlier.
         known: settings of the recorded life that are not in the log, by Kafka's names.
         most_steps: number of simulation steps that may be spent on ranges, for each alternative on average; 0 for no
-            ranges, None for ``MOST_STEPS``. The simulations vary the facts that the log leaves open: when and how
+            ranges, None for ``MOST_STEPS``. These simulations vary the facts that the log leaves open: when and how
             static members left, the timing of clients, and unknown settings and libraries.
 
     Raises:

@@ -128,7 +128,7 @@ class ClassicConsumer(Consumer):
     """A consumer of the classic protocol.
 
     Attributes:
-        wake_ms: how long librdkafka's main loop sleeps after the consumer may join again.
+        wake_ms: how much later than allowed the consumer joins again, because librdkafka's main loop sleeps.
         seen: partition counts of the consumer's topics, as the consumer saw them last. Java's consumer sees them when
             it joins. librdkafka's sees them when it renews its metadata, or when it assigns partitions as the leader.
         joined_ms: the time at which the consumer sent its last JoinGroup; None if librdkafka need not wait before the
@@ -334,7 +334,8 @@ class ModernConsumer(Consumer):
         revoke_ms: how long the consumer takes to give up partitions.
         is_restarted: whether the consumer is started again after a fatal error.
         is_stuck: whether the consumer has had a fatal error, and does nothing more.
-        assigned: partitions from the last answer that the consumer has not taken over yet; None if there are none.
+        assigned: partitions that the last answer assigned and the consumer has not taken over yet; None if there are
+            none.
         is_sending_owned: whether the next heartbeat names the partitions that the consumer owns.
     """
 

@@ -2,7 +2,8 @@
 
 Two rebalances match if three conditions hold: the same clients joined and left, the group had the same number of
 members afterwards, and the rebalances are at most ``NEAR_MS`` apart. In a deployment, clients join and leave in quick
-succession and in any order. So for clients that joined or left near both rebalances, only the numbers have to be equal.
+succession and in any order. So a client that joined or left within ``NEAR_MS`` of the rebalance, both on record and in
+the simulation, is only counted. Of such clients, equally many must have joined, and equally many must have left.
 """
 
 from collections import Counter
@@ -23,7 +24,7 @@ from coordinator_replay.simulation.what_if.variants import with_members, without
 from coordinator_replay.times import time_order
 
 DEPARTURES = frozenset({"LEAVE_OR_TIMEOUT", "MEMBER_LEAVE", "SESSION_TIMEOUT"})
-"""Causes of departures. The simulation knows which of them is true, even if its records do not show it."""
+"""Causes of departures. The simulation knows the true cause of a departure, even if its records do not show it."""
 
 
 class LivedAgain(NamedTuple):

@@ -1,8 +1,8 @@
 """The outcome of a life: the rows of its tables (``rows_of``), the pauses of partitions, and the costs (``measured``).
 
 The same code measures the recorded life and simulated lives. Only a simulation shows when an eager consumer stopped
-working, and since when a crashed consumer was dead. So only simulated lives have pauses. A pause can be longer than the
-time without an owner that the tables show.
+working, and when a consumer crashed. So only simulated lives have pauses. A pause can be longer than the time without
+an owner that the tables show.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -86,7 +86,7 @@ class Pauses:
 
 
 DEPARTURES = frozenset({"MEMBER_LEFT", "MEMBER_FENCED", "GROUP_EMPTIED", "GROUP_DELETED", "GROUP_CONVERTED"})
-"""Ends of an ownership that do not interrupt a member that stays."""
+"""Events (``released_by``) that end an ownership without interrupting a member that stays."""
 
 Rows = Mapping[str, list[dict[str, Any]]]
 
@@ -113,7 +113,7 @@ class Lived:
 def rows_of(
     group_id: str, records: Iterable[Record], names: Mapping[str, str], changes: TopicChanges
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of all tables that the records make, each row in its last version."""
+    """Return the rows that records make in all tables, each row in its last version."""
     # Details of events, which are JSON, are not needed here.
     replay = GroupReplay("what-if", group_id, names, changes, encode=lambda _: "")
     tables: dict[str, list[dict[str, Any]]] = {}

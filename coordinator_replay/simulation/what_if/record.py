@@ -232,8 +232,8 @@ def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
 
     The result for a consumer group is the longest time from a new target to a member's first step.
 
-    The join phase of a classic group is not on record, but it is no longer than the time since the operation before.
-    These times are taken for the generations in which members joined or left. The result is half of the second-shortest
+    The join phase of a classic group is not on record, but it is no longer than the time since the previous operation.
+    This time is taken for each generation in which members joined or left. The result is half of the second-shortest
     time.
     """
     if not operations:

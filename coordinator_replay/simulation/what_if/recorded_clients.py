@@ -404,7 +404,8 @@ class ClientLives:
     def finish(self, end_ms: int) -> tuple[ClientLife, ...]:
         """End open visits, and return the clients.
 
-        A client with an open visit is assumed to have stayed to the end, or to have departed when it left temporarily.
+        A client with an open visit is assumed to have stayed to the end. If the client had left temporarily, it is
+        assumed to have departed at that time.
 
         Args:
             end_ms: the end of the record.

@@ -36,7 +36,8 @@ class Timing(NamedTuple):
     Attributes:
         drift: the number that decides how heartbeats and shifts are spread. With 0, heartbeats keep their times since
             the member joined, and clients come and go as on record.
-        wake_ms: how long librdkafka's main loop sleeps after a member may join; a negative number shortens its wait.
+        wake_ms: how much later than allowed a member joins, because librdkafka's main loop sleeps. A negative number
+            shortens the member's wait.
         pace: time of a revocation, as a multiple of the usual time.
         is_together: whether clients that come within ``SHIFT_MS`` of each other come at the same time.
         is_restarted: whether applications restart consumers of librdkafka that reported a fatal error.
@@ -81,8 +82,7 @@ REVOKE_MS = {JAVA: 250, LIBRDKAFKA: 20}
 """Mean time in ms that consumers of KIP-848 took to give up partitions (``scripts/lab``). They do so when they poll."""
 
 TOGETHER = 0.3
-"""Probability that clients that come within one shift are drawn as coming together, instead of each with its own
-shift."""
+"""Probability that ``Timing.is_together`` is drawn as true. Otherwise each client has its own shift."""
 
 RESTARTED = 0.5
 """Probability that applications are drawn as restarting librdkafka's consumers after a fatal error. Java's client
@@ -158,7 +158,7 @@ def _is_waiting(settings: Settings, clients: Sequence[ClientLife]) -> bool:
 def moved(clients: Sequence[ClientLife], timing: Timing) -> list[ClientLife]:
     """Return clients with their arrivals and departures changed by a timing.
 
-    If clients come together, only arrivals change. Otherwise clients come later and leave earlier (``shift_ms``).
+    With ``timing.is_together``, only arrivals change. Otherwise clients come later and leave earlier (``shift_ms``).
 
     Args:
         clients: the recorded clients.
@@ -194,7 +194,7 @@ def _gathered(moments: Sequence[int]) -> Mapping[int, int]:
 def _shifted(client: ClientLife, timing: Timing, numbers: Iterator[int]) -> Iterator[Visit]:
     """Yield the visits of a client, with a later first arrival and earlier departures.
 
-    A visit loses at most half of its length at either end. A restart takes as long as before.
+    A visit loses at most half of its length at each end. A restart takes as long as before.
 
     Args:
         client: the client of the visits.

@@ -205,7 +205,7 @@ def _replayed(shard: Shard, group_id: str, records: Iterable[NewRecord]) -> tupl
 
 
 def downgrade_is_due(update: GroupUpdate, leaving: Set[str]) -> bool:
-    """Return whether only classic members remain without ``leaving``, and the group is allowed to become classic."""
+    """Return whether only classic members remain after ``leaving`` are removed, and the group may become classic."""
     left = [member for member_id, member in update.group.members.items() if member_id not in leaving]
     return (
         bool(left)

@@ -236,7 +236,7 @@ COMMANDS: Mapping[str, ScriptCommand] = {
     "timers": ScriptCommand(ScriptRun._timers),
     "note": ScriptCommand(lambda _run, _line: []),
 }
-"""Commands by name. The first name in this order that a line has is its command: ``assign`` has a field ``topics``."""
+"""Commands by name. A line's command is the first of these that it has: an ``assign`` line also has ``topics``."""
 
 _FIELDS = {name: command.fields for name, command in COMMANDS.items()}
 

@@ -26,6 +26,6 @@ ASSIGNORS: Mapping[str, Callable[[Topics, Members], Assignment]] = {
     "sticky": sticky_assignor.assign,
     "cooperative-sticky": sticky_assignor.assign_cooperatively,
 }
-"""The assignors by the names that ``partition.assignment.strategy`` and the group's protocol have."""
+"""The assignors by name, as in ``partition.assignment.strategy`` and in the group's protocol."""
 
 __all__ = ["ASSIGNORS", "Assignment", "AssignorError", "ClientSubscription", "Members", "Partition", "Topics"]

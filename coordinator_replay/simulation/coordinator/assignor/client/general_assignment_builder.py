@@ -181,8 +181,8 @@ class GeneralAssignmentBuilder:
     def _destination(self, partition: Partition) -> str | None:
         """Return the member to which a partition should move; None if the partition should stay.
 
-        The partition moves to the earlier owner if the present owner has at least two partitions more. Otherwise it
-        moves to the least loaded reader, if the present owner has at least two partitions more than some reader.
+        The partition moves to its earlier owner if the present owner has at least two partitions more. Otherwise it
+        moves to the least loaded subscriber, if the present owner has at least two partitions more than a subscriber.
         """
         load = len(self._assignment[self._owner[partition]])
         earlier = self._earlier_owners.get(partition)
