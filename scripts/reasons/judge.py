@@ -53,7 +53,7 @@ class Verdict(NamedTuple):
 
     @property
     def is_marked(self) -> bool:
-        """Return whether the row's cause is ``possible`` and wrong, and its alternatives have the true cause."""
+        """Return whether the row's cause is ``possible`` and wrong, and the true cause is one of the alternatives."""
         truth, row = self.truth, self.row
         if truth is None or row is None or self.is_exact:
             return False
@@ -86,7 +86,7 @@ def judge(sample: Sample, *, with_log: bool = False) -> list[Verdict]:
 
 
 def _by_life(found: list[tuple[tuple[str, int], _Told]]) -> dict[tuple[str, int, int], _Told]:
-    """Return values by group, epoch and a number. A group that was deleted has its epochs again, with other numbers."""
+    """Return values by group, epoch and a number that counts from 0. A deleted group may have the same epoch again."""
     lives: Counter[tuple[str, int]] = Counter()
     told = {}
     for key, one in found:

@@ -19,7 +19,7 @@ END_MS = 1 << 60
 """A time after all lives."""
 
 OF_LAST_OWNERS = frozenset({"offset_lost", "offset_due", "offset_expiring"})
-"""Rules whose findings name the last owner of a partition, which may have left before."""
+"""Rules whose findings name the last owner of a partition. This owner may have left before the finding's time."""
 
 JOINS = frozenset({"JoinGroup", "ConsumerGroupHeartbeat"})
 """Requests by which a client becomes a member, or stays one."""
@@ -34,10 +34,10 @@ def names_anybody(finding: Finding) -> bool:
 
 
 def falsely_named(life: Life, finding: Finding) -> list[str]:
-    """Return the clients and members of which a finding says what is not true.
+    """Return the clients and members about which a finding is wrong.
 
-    A client that set off rebalances must have done something of the kind in the time of the finding. A member must have
-    been one then, and must have done, or left undone, what the finding says.
+    If a finding says that a client set off rebalances, the client must have acted in the finding's time (``_acted``). A
+    member must have been in the group then, and must have done, or left undone, what the finding says.
     """
     times, detail = _span(finding), _detail(finding)
     check = CLIENTS.get(finding["rule"])
@@ -68,7 +68,7 @@ def _member_ids(finding: Finding) -> list[str]:
 
 
 def _span(finding: Finding) -> Times:
-    """Return the time that a finding speaks of, of clients and members; without a beginning or an end, any time."""
+    """Return a finding's time range for its clients and members. An unknown beginning or end allows any time."""
     first, last = finding["first_seen"], finding["last_seen"]
     if finding["rule"] in OF_LAST_OWNERS:
         first = None
@@ -76,7 +76,7 @@ def _span(finding: Finding) -> Times:
 
 
 def _since_record_before(life: Life, times: Times) -> Times:
-    """Return a time that begins with the classic generation before.
+    """Return a time range that begins with the previous classic generation.
 
     The record of a classic rebalance is written at its end. So the range begins at the record of the rebalance before.
     """
@@ -125,7 +125,7 @@ def _acted(life: Life, _: Finding, name: str, times: Times) -> bool:
 
 
 def _subscribed(life: Life, finding: Finding, name: str, times: Times) -> bool:
-    """Return whether a client had said by then that it wants the topic of a finding, or one of its part."""
+    """Return whether a client had subscribed by then to the finding's topic, or to a topic of the client's part."""
     topics = {finding["topic"]} - {None}
     for part in _detail(finding).get("parts", ()):
         topics |= set(part["topics"]) if name in part["clients"] else set()
@@ -145,7 +145,7 @@ CLIENTS: Mapping[str, tuple[Callable[[Detail], list[str]], Callable[[Life, Findi
         _subscribed,
     ),
 }
-"""Rules whose findings name clients: the names, and what must be true of each."""
+"""Rules whose findings name clients: a function that returns the names, and a check of each client."""
 
 
 def _changes(life: Life, consumer: Consumer) -> Iterator[int]:
@@ -182,7 +182,7 @@ def _effects(life: Life, consumer: Consumer) -> Iterator[int]:
 
 
 def _was_member(life: Life, member_id: str, times: Times) -> bool:
-    """Return whether a member was one in a time, at least in a part of it."""
+    """Return whether a member was in the group during at least a part of a time range."""
     first_ms, last_ms = times
     consumer = life.owner_of.get(member_id)
     joins = [sent for sent in life.sent if sent.consumer is consumer and sent.api in JOINS and sent.at_ms <= last_ms]
@@ -200,7 +200,7 @@ def _was_member(life: Life, member_id: str, times: Times) -> bool:
 
 
 def _is_member(*_: object) -> bool:
-    """Return True: the finding says no more than that it was a member."""
+    """Return True: the finding says only that the member was in the group, which ``_was_member`` checks."""
     return True
 
 
@@ -219,7 +219,7 @@ def _was_left_out(life: Life, _: Finding, member_id: str, times: Times) -> bool:
 
 
 def _kept_them(life: Life, finding: Finding, member_id: str, times: Times) -> bool:
-    """Return whether a member had not said in the time that it had given up all partitions that it had to."""
+    """Return whether each request of a member in a time range still named partitions that the member had to give up."""
     kept = set(_detail(finding)["partitions"])
     return all(
         kept & owned
@@ -251,4 +251,4 @@ MEMBERS: Mapping[str, Callable[[Life, Finding, str, Times], bool]] = {
     "empty_assignment": _was_left_out,
     "unrevoked_partitions": _kept_them,
 }
-"""Rules whose findings say of members more than that they were members: what must be true of each."""
+"""Rules whose findings say more of members than that they were in the group, each with a check of a member."""

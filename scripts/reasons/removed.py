@@ -26,7 +26,7 @@ Audit = Callable[..., Any]
 
 
 class Removal(NamedTuple):
-    """An offset that was removed, and the true cause of this.
+    """A removed offset, and the true cause of its removal.
 
     Attributes:
         seed: seed of the life.
@@ -88,7 +88,7 @@ def judge_removed(seeds: Iterable[int], mix: Mix, audit: Audit, *, is_retention_
 def judge_many(
     seeds: Iterable[int], mix: Mix, audit: Audit, least: int, *, is_retention_known: bool
 ) -> Iterator[list[Removal]]:
-    """Judge lives until there are ``least`` removed offsets. After each cluster, yield all removed offsets so far."""
+    """Judge lives until ``least`` offsets or more are judged. After each cluster, yield all removed offsets so far."""
     judged: list[Removal] = []
     for found in judge_removed(seeds, mix, audit, is_retention_known=is_retention_known):
         judged += found

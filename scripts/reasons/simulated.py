@@ -31,7 +31,7 @@ class Verdict(NamedTuple):
         truth: the true cause; None if nothing set the rebalance off.
         accepted: causes that count as right: the true cause, and causes that mean the same.
         why: Kafka's own reason.
-        beside: causes that name the truth among the alternatives only.
+        beside: causes that count as the truth among the row's alternatives, but not as the row's cause.
         false: facts of the row's evidence that are not true.
     """
 
@@ -61,7 +61,7 @@ class Verdict(NamedTuple):
 
     @property
     def claims_too_much(self) -> bool:
-        """Return whether the row is wrong and more than ``possible``, or does not name the true cause at all."""
+        """Return whether the row is wrong and surer than ``possible``, or does not name the true cause at all."""
         is_claim = self.row["confidence"] != Confidence.POSSIBLE and not self.is_open
         return not self.is_among or (is_claim and not self.is_right)
 
@@ -118,7 +118,7 @@ def judge_rows(seed: int, life: Life, rows: Iterable[Row]) -> Iterator[Verdict]:
 
 
 def _nearest(truths: Truths, row: Row) -> list[TrueCause]:
-    """Return the causes of the rebalance that led to a row's epoch at about its time."""
+    """Return the causes of the rebalance that led to a row's epoch, and is nearest to the row's time."""
     found = truths.get((str(row["group_type"]), row["epoch"]), [])
     at_ms = row["started_at"] if row["started_at"] is not None else row["completed_at"]
     return min(found, key=lambda one: abs(one.at_ms - (at_ms or 0))).causes if found else []

@@ -83,7 +83,7 @@ def table(name: str, tally: Tally) -> list[str]:
 
 
 def _claiming(tally: Tally, counts: Counter[Rated], confidence: Confidence) -> tuple[int, int]:
-    """Return the counted rows of a confidence and all its rows, both without rows that are UNKNOWN."""
+    """Return how many rows of a confidence are in ``counts``, and how many exist, both without the cause UNKNOWN."""
     part, of = tally.share(counts, confidence=confidence)
     open_part, opened = tally.share(counts, confidence=confidence, cause=Cause.UNKNOWN)
     return part - open_part, of - opened
@@ -125,7 +125,7 @@ _OFTEN = f"right if one true cause is {OFTEN} times as frequent or as rare"
 
 
 def _rated(tally: Tally, **fields: Any) -> str:
-    """Return the share of right rows with some values, and the lowest share with other weights, as cells."""
+    """Return the share of right rows among those with the given values, and the lowest share (``least``), as cells."""
     right, of = tally.share(tally.right, **fields)
     least = tally.least(**fields)
     weight = f"{OFTEN} times as {'frequent' if least.factor > 1 else 'rare'}"

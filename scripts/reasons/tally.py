@@ -25,7 +25,7 @@ class Rated(NamedTuple):
 
 
 OFTEN = 3
-"""The number of times that a true cause is tried more often, and more rarely."""
+"""Factor by which ``Tally.least`` makes a true cause more frequent, or rarer."""
 
 
 class Least(NamedTuple):
@@ -34,7 +34,7 @@ class Least(NamedTuple):
     Attributes:
         share: the share, from 0 to 1.
         truth: the true cause that is more frequent or rarer; "nothing" where nothing set rebalances off.
-        factor: how much more frequent it is.
+        factor: how many times as frequent the true cause is; below 1 if it is rarer.
     """
 
     share: float
@@ -93,14 +93,14 @@ class Tally:
             self.faults.append(f"{verdict.seed}: {'; '.join(faults)}: {_told(verdict)}")
 
     def share(self, counts: Counter[Rated], **fields: Any) -> tuple[int, int]:
-        """Return the counted rows with the given values, and all rows with these values, as numbers."""
+        """Return how many rows with the given values are in ``counts``, and how many rows have these values."""
         rated = [rated for rated in self.rows if _has(rated, fields)]
         return sum(counts[one] for one in rated), sum(self.rows[one] for one in rated)
 
     def least(self, **fields: Any) -> Least:
-        """Return the lowest share of right rows with some values, if a true cause has another weight.
+        """Return the lowest share of right rows with the given values, if one true cause had another weight.
 
-        A rebalance counts as often as the weight of its true cause says, so no other lives are needed.
+        Rebalances with this true cause count by its weight, so no other lives are needed.
         """
         right, rows = Counter[str](), Counter[str]()
         for (rated, truth, is_right), count in self.truths.items():

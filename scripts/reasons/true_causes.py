@@ -22,7 +22,7 @@ _MEMBER = re.compile(r"(?:Adding new member|Updating metadata for member|Leader)
 """The member that a coordinator's reason names."""
 
 _LEFT = re.compile(r"explicit `LeaveGroup` request for \((?P<ids>.*)\) members")
-"""The members that a coordinator's reason names, of a classic group."""
+"""The members of a classic group that a coordinator's reason names."""
 
 
 class TrueCause(NamedTuple):
@@ -33,7 +33,7 @@ class TrueCause(NamedTuple):
         accepted: causes that count as right: the true cause, and causes that mean the same.
         why: Kafka's own reason.
         member_id: the member of a classic group that joined, or joined again.
-        beside: what names it among the alternatives, and is not right as the cause.
+        beside: causes that count as the truth among a row's alternatives, but not as the row's cause.
     """
 
     truth: Cause | None
@@ -94,7 +94,7 @@ class _Phases:
         found: what set off each generation.
         pending: member ids that were given out and never used to join.
         waiting: what set off the phases since the last recorded generation.
-        last: this generation, as its record has it.
+        last: the value of the last recorded generation's record.
     """
 
     def __init__(self, found: Truths, pending: frozenset[str]) -> None:

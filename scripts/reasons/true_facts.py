@@ -87,7 +87,7 @@ class Witness:
         return {member_id, *consumer.had, *(other for other in self.removals if other.startswith(f"{instance_id}-"))}
 
     def removal_here(self, member_id: str) -> MemberRemoved | None:
-        """Return the removal of a member that the row's rebalance shows."""
+        """Return a member's removal if the facts of the row show it."""
         shown = (
             fact for fact in self.row["facts"] if fact["kind"] == FactKind.REMOVED and member_id in fact["members"]
         )
@@ -110,7 +110,7 @@ class Witness:
 
 
 def _each(check: Callable[[Witness, Fact, str], bool]) -> Callable[[Witness, Fact], bool]:
-    """Return a check that is true if it is true for every member of a fact."""
+    """Return a check of a fact that requires the given check to be true for every member of the fact."""
     return lambda witness, fact: all(check(witness, fact, member_id) for member_id in fact["members"])
 
 
@@ -121,7 +121,7 @@ def _joined(witness: Witness, fact: Fact, member_id: str) -> bool:
 
 
 def _removed(witness: Witness, fact: Fact, member_id: str) -> bool:
-    """Return whether the coordinator removed the member since the record of the generation before.
+    """Return whether the coordinator removed the member since the record of the previous generation.
 
     A static member may have got another member id in between, which no record shows.
     """
@@ -136,7 +136,7 @@ def _removed(witness: Witness, fact: Fact, member_id: str) -> bool:
 
 
 def _last_seen(witness: Witness, fact: Fact, member_id: str) -> bool:
-    """Return whether the member had sent a request by then. A member of a classic generation must have joined it."""
+    """Return whether the member had sent a request by ``since_offset``; for a classic generation, a JoinGroup to it."""
     since, removal = fact["since_offset"], witness.removal_here(member_id)
     if removal is None or fact["elapsed_ms"] is None:
         return True
@@ -226,7 +226,7 @@ def _no_assignment(witness: Witness, fact: Fact, member_id: str) -> bool:
 
 
 def _none_between(witness: Witness, fact: Fact) -> bool:
-    """Return whether no generation in between was written."""
+    """Return whether none of the fact's ``count`` generations before the row's generation was written."""
     epoch, place = witness.row["epoch"], bisect_right(witness.generations, _end(witness.row))
     written = {(witness.records[offset].value or {})["generation"] for offset in witness.generations[:place][-3:]}
     return not written & set(range(epoch - fact["count"], epoch))

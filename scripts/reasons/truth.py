@@ -94,7 +94,7 @@ class Witness:
         self._joining: dict[str, list[tuple[str, str | None]]] = {}
 
     def read(self, log: Sequence[Line]) -> list[Truth]:
-        """Return all rebalances that end in a log."""
+        """Return all rebalances whose end a log shows."""
         for line in log:
             self._classic(line["text"], line["at"])
             head = _HEAD.match(line["text"])
@@ -130,7 +130,7 @@ class Witness:
                 self._remember(over["group"], [member], instance)
 
     def _came_back(self, group: str, one: _Classic, at_ms: int) -> _Classic:
-        """Return a rebalance. If a client left and joined again during the rebalance, its cause is a restart."""
+        """Return a rebalance. The cause becomes a restart if a client left and joined again during the rebalance."""
         joining = {instance or self.clients.get(member, member) for member, instance in self._joining.get(group, [])}
         left = {client for member, client in self.clients.items() if member in one.text and client in joining}
         if one.cause is not Cause.MEMBER_LEAVE or not left:
@@ -273,7 +273,7 @@ class Witness:
         return Cause.MEMBER_RESTART, self._changes(group, who, self._gone_ms.get((group, who), 0), at_ms)
 
     def _late(self, group: str, text: str, at_ms: int) -> frozenset[Cause]:
-        """Return the more exact cause of a leave, if the client sent it because it had not polled for too long."""
+        """Return the more exact cause of a leave, if the client left because it had not polled for too long."""
         clients = {client for member, client in self.clients.items() if member in text}
         late = any(
             (group, client) in self._polled_late or self._last_act(group, client, at_ms) == "stall"

@@ -134,8 +134,7 @@ CREATED = "GROUP_CREATED"
 """The cause that each life has exactly once."""
 
 MOST_TIMES = 2
-"""There is a prediction only if the variant with the most rebalances has fewer than this many times the rebalances of
-the variant with the fewest."""
+"""Limit of a prediction: the largest number of rebalances of a variant, divided by the smallest, must be below this."""
 
 
 def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int, unseen: float) -> Measures:
