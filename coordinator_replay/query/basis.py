@@ -32,7 +32,7 @@ class Basis:
         is_complete: whether the log has every record that the answer needs. A time range needs all records from its
             beginning on; a point in time needs those that prove the state at this time.
         of_one_group: whether the answer is about one group.
-        moved: text for the basis line on groups that moved to another log partition; empty if no group moved.
+        moved: text on groups that moved to another log partition, for the basis line; empty if no group moved.
         log_begin: the first timestamp in the log, if the time range of the question begins earlier; None otherwise.
     """
 
@@ -107,7 +107,7 @@ def _chosen(warehouse: Tables, group: str | None) -> list[int] | None:
 
 
 def _has_all_from(warehouse: Tables, since: CompleteSince, group: str | None, start: datetime | None) -> bool:
-    """Return whether no record is missing from a time on, and no state of a group is open because of a move."""
+    """Return whether the log has every record since a time, and no move leaves a group's state open."""
     last = _open_until(warehouse, group)
     return since.has_all_from(start) and (last is None or (start is not None and start > last))
 

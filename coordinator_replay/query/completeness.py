@@ -1,4 +1,4 @@
-"""Notes on records that could not be decoded, and the log partitions that a group's records are from."""
+"""The log partitions of a group, and a note on records that could not be decoded."""
 
 from coordinator_replay.query.group_rows import GROUP_ROWS
 from coordinator_replay.query.tables import Tables
@@ -20,8 +20,8 @@ def undecoded_note(warehouse: Tables, group: str | None = None) -> str | None:
 
     Args:
         warehouse: the tables to read.
-        group: only records that are or may be of this group; None for all groups. A record whose key can't be read may
-            be of this group, unless the group is known to be in another log partition.
+        group: only records that are or may be of this group; None for all groups. A record whose key can't be read
+            does not count if its log partition is known to be none of the group's.
     """
     [(count,)] = warehouse.rows(
         _UNDECODED, group=group, partitions=[] if group is None else log_partitions_of(warehouse, group)

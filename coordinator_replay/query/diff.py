@@ -237,7 +237,7 @@ _RUNS = """
 
 
 def side_of_run(warehouse: Tables, run: str) -> Side:
-    """Return the side of a comparison that shows the cluster at the end of the log as far as an audit had read it.
+    """Return a side of a comparison: the cluster at the latest record that an audit had read.
 
     Args:
         warehouse: the tables to read.

@@ -32,7 +32,7 @@ def _partition_count(assignments: Mapping[str, Any]) -> int:
 def _pair(detail: Detail, name: str) -> tuple[Any, Any]:
     """Return the old and the new value of a field of an event's detail.
 
-    A field with a single value has no old value: return None for it. Both are None if the event lacks the field.
+    If the field has a single value, the old value is None. If the event lacks the field, both are None.
     """
     value = detail.get(name)
     if isinstance(value, list) and len(value) == 2:

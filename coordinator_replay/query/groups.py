@@ -220,7 +220,7 @@ class LastState(NamedTuple):
 
 
 def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str], *, has_logs: bool) -> str | None:
-    """Return a note if a search asked for a state of ``UNRECORDED_STATES`` and found no group in it; else None.
+    """Return a note if a search for a state of ``UNRECORDED_STATES`` found no group in this state; else None.
 
     Args:
         groups: the groups that the search found, by records or brokers' logs.

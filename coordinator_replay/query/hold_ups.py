@@ -115,7 +115,7 @@ class HoldUp:
 
 
 def hold_ups(warehouse: Tables, group: str | None = None) -> dict[str, HoldUp]:
-    """Return the member that blocked a rebalance, by rebalance id.
+    """Return the member that blocked each rebalance, by rebalance id.
 
     A rebalance is left out if no member blocked it, or if no wait for the blocking member's partitions is on record.
 

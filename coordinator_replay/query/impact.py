@@ -87,7 +87,7 @@ class Impact:
         group_count: number of groups that had members in the range or are concerned.
         traits: significant common traits of the groups concerned. Traits with the largest difference from the other
             groups come first.
-        is_complete: whether no record from the begin of the range on is missing, and all records could be decoded.
+        is_complete: whether the log has every record since the begin of the range, and all could be decoded.
     """
 
     start: datetime
@@ -172,7 +172,7 @@ class Impact:
 
 
 _SIGNIFICANT = 0.05
-"""Highest probability with which chance alone may name a trait."""
+"""Highest probability with which an answer may have a trait by chance alone."""
 
 
 def _first_at(group_impact: GroupImpact) -> datetime:

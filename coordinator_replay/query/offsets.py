@@ -4,8 +4,8 @@ The answer has all partitions with a committed offset, with or without an owner.
 partition is unstable while a transactional commit for this partition is pending. As on the broker, a partition that has
 only a pending commit and no stored offset is left out.
 
-If the log neither has the offset of a partition at that time nor proves that the partition had none, the answer has the
-partition without an offset and with ``is_exact = False``.
+The log may lack the offset of a partition at that time, but not prove that the partition had none. The answer then has
+the partition without an offset and with ``is_exact = False``.
 """
 
 import csv
@@ -67,7 +67,7 @@ _TOMBSTONES = """
     WHERE cluster = $cluster AND group_id = $group AND is_tombstone AND log_timestamp <= $at AND {counts} GROUP BY ALL
 """.replace("{counts}", COUNTS)
 
-# Ranges of records in the copies of the log partition that end at an offset or later.
+# Ranges of records in those copies of the log partition that end at an offset or later.
 _HAS = """
     SELECT from_offset, to_offset FROM log_copies
     WHERE cluster = $cluster AND log_partition = $log_partition AND end_offset >= $end_offset
@@ -262,7 +262,7 @@ _REMOVED = f"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCommit:
-    """The transactional commit of a partition that has been pending longest."""
+    """The longest-pending transactional commit of a partition."""
 
     topic: str
     partition: int
@@ -402,7 +402,7 @@ def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -
 
 
 def _kept(warehouse: Tables, partition: LogPartition, at: datetime) -> Sequence[tuple[Any, ...]]:
-    """Return the ranges of log offsets in the copies of a log partition that reach beyond a point in time.
+    """Return the ranges of log offsets in those copies of a log partition that reach beyond a point in time.
 
     Return an empty tuple if the log partition has gaps.
     """
@@ -416,7 +416,7 @@ def _is_removed(
     """Return whether the last tombstone proves that a partition had no offset at a point in time.
 
     If a hole follows the tombstone, the tombstone must also be in a copy that reaches beyond the hole. Then no later
-    record of the key is missing, not even of a commit that was pending at that time: the cleaner would have removed the
+    record of the key is missing, not even a commit that was pending at that time: the cleaner would have removed the
     tombstone for such a record.
 
     Args:
@@ -471,7 +471,7 @@ def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> l
 
 
 def open_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
-    """Return a note on partitions whose offset at that time is not on record; None if there are no such partitions."""
+    """Return a note on partitions whose offset is open, see ``open_offsets``; None if there are no such partitions."""
     without = [
         offset
         for offset in offsets
@@ -571,7 +571,7 @@ def offsets_before_removal(
     topics: Sequence[str] = (),
     require_stable: bool = False,
 ) -> list[CommittedOffset]:
-    """Return, for each partition of a group whose offset was removed, the offset that the last removal removed.
+    """Return a group's removed offsets: for each partition, the offset that the last removal removed.
 
     The answer also has partitions that were committed again later. The rows are sorted by topic and partition.
 
@@ -609,7 +609,7 @@ def offsets_before_removal(
 
 
 def _shown_at_removal(warehouse: Tables, offsets: Iterable[CommittedOffset]) -> set[TopicPartition]:
-    """Return the partitions for which the log certainly shows every commit pending when the offset was removed."""
+    """Return the partitions for which the log certainly shows every commit that was pending at the removal."""
     by_time: dict[datetime, list[CommittedOffset]] = {}
     for offset in offsets:
         if offset.removed_at is not None:
@@ -756,7 +756,7 @@ def negative_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
 
 
 def _shows_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetime) -> set[int]:
-    """Return the log partitions that certainly show every transactional commit pending at a point in time.
+    """Return the log partitions that certainly show every transactional commit that was pending at a point in time.
 
     Once a transaction is over, the cleaner removes its aborted commits, and commits that a later commit of the same key
     replaced. So the log may not show that such a commit was pending. But the log certainly shows all pending commits if

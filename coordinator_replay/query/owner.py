@@ -83,7 +83,7 @@ class Ownership:
     def over_at(self) -> datetime | None:
         """Return the time at which the ownership ended; None while it lasts.
 
-        If the ownership ended but no record has the time, return ``EPOCH``, so that it was over at all times.
+        If the ownership ended but no record has the time, return ``EPOCH``: the ownership counts as over at all times.
         """
         return EPOCH if self.owned_to is None and self.to_offset is not None else self.owned_to
 
@@ -121,8 +121,8 @@ class Owners:
         before: the last ownership that had ended by the time asked for; None if there is none.
         after: the first ownership that began after the time asked for; None if there is none.
         is_exact: whether the log proves that the partition had these owners and no others.
-        is_before_exact: whether the log proves that a partition without an owner had none since ``before`` ended.
-        is_after_exact: whether the log proves that a partition without an owner had none until ``after`` began.
+        is_before_exact: if there is no owner, whether the log proves that there was none since ``before`` ended.
+        is_after_exact: if there is no owner, whether the log proves that there was none until ``after`` began.
     """
 
     owners: tuple[Ownership, ...]

@@ -34,8 +34,8 @@ LAST_REMOVALS = f"""
     )
     QUALIFY row_number() OVER (PARTITION BY topic, partition ORDER BY place DESC) = 1
 """  # noqa: S608 - put together from constants
-"""SQL for the offset that the last removal of each partition up to a point in time removed, as a row of
-``offset_history``. The partition may have been committed again later."""
+"""SQL for rows of ``offset_history``: the offset that each partition lost in its last removal up to a point in time.
+The partition may have been committed again later."""
 
 _BY_REASON = """
     SELECT topic, list_sort(list(partition)), ended_by, max(valid_to), ended_confidence, ended_alternatives,

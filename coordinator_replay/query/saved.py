@@ -41,7 +41,7 @@ _PARAMETER = re.compile(
 _NOTE = "note "
 _THEN = "then "
 _OTHER_QUERY = re.compile(r"\{(?P<name>[a-z]+(?:-[a-z]+)*)(?P<renamed>(?: [a-z_]+=[a-z_]+)*)\}")
-"""The place of another saved query in a statement, with other names for that query's parameters."""
+"""The text in a statement that stands for another saved query, with other names for that query's parameters."""
 _ORDER_AND_LIMIT = re.compile(r"(?:\nORDER BY [^\n]+(?:\n [^\n]+)*)?(?:\nLIMIT [^\n]+)?\Z")
 """The end of a saved query's statement. It is cut off where another query includes the statement."""
 _USED = re.compile(r"\$([a-z_]+)")

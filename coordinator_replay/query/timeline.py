@@ -227,7 +227,7 @@ class _Places(NamedTuple):
         return cls([*offsets], [*times], next(first, len(events)))
 
     def first_behind(self, other: TimelineEvent) -> int:
-        """Return the index of the first event that comes after an event without a record."""
+        """Return the index of the first event that comes after ``other``, an event without a record."""
         if other.log_offset is not None:
             return min(bisect_left(self.offsets, other.log_offset), self.without_record)
         if other.log_timestamp is None:

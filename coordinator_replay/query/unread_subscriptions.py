@@ -41,7 +41,7 @@ def unread_at_end(warehouse: Tables, group: str | None = None) -> list[Unread]:
 
 
 def unread_between(warehouse: Tables, start: datetime | None, end: datetime | None) -> list[Unread]:
-    """Return the members of all groups, in a time range, whose subscription can't be read."""
+    """Return the members whose subscription can't be read, of all groups in a time range."""
     return _unread(warehouse, None, start, end, is_at_end=False)
 
 

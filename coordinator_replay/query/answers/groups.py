@@ -84,7 +84,7 @@ def chosen_groups(warehouse: Tables, typed: Sequence[str], at: datetime | None, 
         warehouse: the tables to read.
         typed: names and patterns; if empty, the conditions alone choose.
         at: the point in time; the end of the log if None.
-        is_all: choose from all groups, whatever ``typed`` names.
+        is_all: choose from all groups, and ignore ``typed``.
         who: conditions that the groups must meet, too.
     """
     if not is_all and who.is_everyone and not any(map(is_pattern, typed)):

@@ -34,7 +34,7 @@ def members(warehouse: Tables, group: str, start: datetime | None, end: datetime
 
 
 def _no_event_note(warehouse: Tables, group: str, rows: Sequence[object]) -> str | None:
-    """Return a note for an answer without events, with the time range of the tables; None if there are events."""
+    """Return a note that an answer has no events, and which time range the tables cover; None if there are events."""
     if rows:
         return None
     on_record = "" if warehouse.completeness.is_whole else " on record"

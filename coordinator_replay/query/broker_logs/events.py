@@ -24,7 +24,7 @@ CONTRADICTED = "BROKER_LOG_CONTRADICTED"
 
 _BY_REBALANCE_TIMEOUT = "rebalance timeout"
 _BY_ADMIN = "REMOVED_BY_ADMIN"
-"""Event of the saved query ``_OF_MEMBERS`` for a member that an admin removed. The line itself has event
+"""Event that the saved query ``_OF_MEMBERS`` returns if an admin removed a member. The line itself has event
 MEMBER_LEFT."""
 _OF_MEMBERS = "broker-log-members"
 _WENT = {
@@ -106,7 +106,7 @@ class LoggedDeparture(NamedTuple):
 def group_lines(warehouse: Tables, group: str) -> list[GroupLine]:
     """Return the lines of brokers' logs about departures and refused requests of a group's members, by time.
 
-    If an admin removed the member, the event MEMBER_LEFT becomes REMOVED_BY_ADMIN.
+    If an admin removed a member, the event MEMBER_LEFT becomes REMOVED_BY_ADMIN.
     """
     if not warehouse.has_rows(_LOG):
         return []

@@ -78,12 +78,12 @@ _NOT_JOINED = """
                         AND ended.event IN ('STABILIZED', 'GROUP_EMPTY') AND ended.logged_at >= $at
                         AND ended.logged_at < expired.logged_at)
 """
-"""SQL for members that the coordinator removed at the end of the join phase in progress, as they had not joined."""
+"""SQL for members that had not joined, so the coordinator removed them at the end of the join phase in progress."""
 
 OF_OWN_PARTITION = """broker_log JOIN (SELECT DISTINCT log_partition AS own FROM group_timeline
                      WHERE cluster = $cluster AND group_id = $group) ON coalesce(log_partition = own, true)"""
-"""SQL for the lines that name the group's own log partition or none. Lines about other log partitions are about another
-group of this name, or about no group."""
+"""SQL for the lines that name the group's own log partition, or no log partition. Lines about other log partitions are
+about another group of this name, or about no group."""
 
 _ASSIGNED, _JOINED = "MEMBER_ID_ASSIGNED", "MEMBER_JOINED"
 _OUT = ("MEMBER_LEFT", "MEMBER_REPLACED", "SESSION_EXPIRED", "PENDING_MEMBER_EXPIRED", "JOIN_EXPIRED", "SYNC_EXPIRED")
