@@ -30,7 +30,7 @@ def arrow_type(hint: Any) -> "pa.DataType":
     """Return the Arrow type for a type hint.
 
     Times are in UTC, and dataclasses become structs. All hints without a matching Arrow type become strings.
-    ``plain_value`` writes such values, for example the detail of an event, as JSON.
+    ``plain_value`` writes values of such hints, for example the detail of an event, as JSON.
     """
     import pyarrow as pa
 
@@ -85,7 +85,7 @@ T = TypeVar("T")
 class Answer(Sequence[T], Generic[T]):
     """The rows of an answer, in order.
 
-    An answer is a sequence of frozen dataclasses; of tuples for ``sql``.
+    An answer is a sequence of frozen dataclasses, or of tuples for ``sql``.
 
     ``print`` shows the columns that the command of the same question shows, then the basis and the notes. Some
     subclasses print other text, such as the evidence of rebalances.

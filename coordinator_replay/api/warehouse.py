@@ -191,7 +191,7 @@ class Warehouse:
         Args:
             typed: names and patterns; if empty, the conditions alone choose.
             at: the point in time; the end of the log if None.
-            is_all: choose from all groups, whatever ``typed`` names.
+            is_all: choose from all groups, and ignore ``typed``.
             who: conditions that the groups must meet, too.
         """
         return questions.chosen_groups(self._tables, typed, self._time(at), is_all=is_all, who=who)
@@ -411,13 +411,13 @@ class Warehouse:
         """Return the differences of all groups between two points in time, with rebalances and findings in between.
 
         Args:
-            start: the first point in time, or the run id of an audit. A run id means the end of the log as far as the
-                audit had read it.
+            start: the first point in time, or the run id of an audit. A run id means the time of the latest record
+                that the audit had read.
             end: the second point in time, or a run id; None for the end of the log.
 
         Raises:
             UsageError: the second time lies before the first, or no audit has such a run id. Also if rows were purged,
-                so that the log now begins after the time to which the audit had read it.
+                and the log now begins after the latest record that the audit had read.
         """
         return self._compared(questions.diff(self._side(start, self._time), self._side(end, self._up_to)))
 
@@ -498,7 +498,7 @@ class Warehouse:
             is_new: only findings first stored by the last audit that read new records, or by a later audit.
             since: only findings first stored by an audit that began at this time or later.
             who: conditions on groups: on their names, and on their clients, hosts and topics from ``start`` to ``end``.
-                Findings about no group are returned only if every condition excludes names.
+                Findings about no group are left out if any condition but ``excluded`` is given.
         """
         answer = questions.findings(
             self._tables,
@@ -783,8 +783,8 @@ class Warehouse:
     def _side(self, moment: Time | None, read: Callable[[Time | None], datetime | None]) -> Side:
         """Return one of the two sides of a comparison.
 
-        A side is the cluster at a point in time. If ``moment`` is the run id of an audit, this time is the end of the
-        log as far as the audit had read it.
+        A side is the cluster at a point in time. If ``moment`` is the run id of an audit, this time is that of the
+        latest record that the audit had read.
 
         Args:
             moment: the point in time or the run id.
