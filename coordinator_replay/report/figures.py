@@ -135,7 +135,7 @@ def rows_figure(name: str, axis: Axis, **options: Any) -> figure:
 
 
 def bars(drawn: figure, name: str, names: Sequence[str], *, height: float | str = 0.8, **look: Any) -> Any:
-    """Add bars from ``left`` to ``right`` to a figure of rows, and return them.
+    """Add bars to a figure of rows, from column ``left`` to column ``right``, and return the bars.
 
     Args:
         drawn: the figure.

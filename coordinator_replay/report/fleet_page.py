@@ -64,7 +64,7 @@ def causes_of(fleet: ClusterGroups) -> Mapping[str, int]:
 
 
 def _own_causes(fleet: ClusterGroups) -> list[str]:
-    """Return the causes that get their own colours: the first ``MOST_CAUSES``, or one more if then none remains."""
+    """Return the causes that get their own colours: the first ``MOST_CAUSES``, or all if there is only one more."""
     causes = causes_of(fleet)
     return list(islice(causes, None if len(causes) <= MOST_CAUSES + 1 else MOST_CAUSES))
 
@@ -123,7 +123,7 @@ UNITS = 10_000
 """Units of the axis on which lanes are drawn."""
 
 _NARROWEST = 8
-"""Smallest width of a passing state; a shorter state is drawn this wide, so that it can be seen."""
+"""Smallest width of a transient state; a shorter state is drawn this wide, so that it can be seen."""
 
 MOST_TIMES = 1000
 """Largest number of times of rebalances that the page's script gets for a group. If a group has more rebalances, the

@@ -99,7 +99,7 @@ class OffsetLine(NamedTuple):
         last_until: the time up to which the last offset was in force; the end of the life if it still is in force.
         marked: offsets that went backwards or were removed within the life. Each has ``at``, ``until`` and
             ``committed_offset``. ``back_from`` is the higher offset before it, or None. ``removed_by`` says what
-            removed the offset, or is None. ``lost_offset`` is the offset before a negative offset, which means none.
+            removed the offset, or is None. ``lost_offset`` is the offset before a negative one (no offset).
     """
 
     topic: str

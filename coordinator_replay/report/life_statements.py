@@ -132,8 +132,8 @@ LINE_COUNTS = """
 # A line keeps the last commit of each time range, and every offset that was rewound or removed. ``$firsts`` and
 # ``$widths`` are the beginning of each group's first range, and the length of its ranges. ``$starts`` and ``$ends`` are
 # the bounds of each group's figures. A commit is the last of its range if the next commit came in another range. Each
-# row has both times, so millions of commits need not be sorted or compared. A line ends at a negative offset, which is
-# no offset, and where the topic may have been created again.
+# row has the times of both commits, so millions of commits need not be sorted or compared. A line ends at a negative
+# offset, which is no offset, and where the topic may have been created again.
 LINES = """
     WITH groups AS (
         SELECT unnest($groups) AS group_id, unnest($firsts) AS first_ms, unnest($widths) AS width,

@@ -204,7 +204,7 @@ def lives_of(
 
 
 class _Reading:
-    """The rows of some groups, read by one statement for each kind."""
+    """The rows of some groups. One statement reads all rows of a kind."""
 
     def __init__(
         self,

@@ -85,9 +85,9 @@ class _Gauges:
     def add(
         self, name: str, about: str, samples: Sequence[tuple[Sequence[str], float | None]], labels: Sequence[str] = ()
     ) -> None:
-        """Add a gauge with a sample for each combination of labels whose value is known.
+        """Add a gauge with a sample for each combination of labels. A sample without a known value is left out.
 
-        The label of a group is ``group_id``, as other exporters call it; ``group`` has the same value for one release.
+        The label of a group is ``group_id``, as in other exporters. Its old name ``group`` stays for one release.
         """
         if GROUP_LABEL in labels:
             place = list(labels).index(GROUP_LABEL)

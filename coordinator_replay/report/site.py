@@ -76,7 +76,7 @@ def _ways_of(groups: Sequence[str]) -> Mapping[str, Ways]:
 
 
 def _forget(folder: Path, quiet: Sequence[Span]) -> None:
-    """Remove pages of groups without news, which an earlier report wrote for another time range."""
+    """Remove pages that an earlier report wrote, for another time range, about groups without news."""
     names = {page_name(span.group) for span in quiet}
     with writing(folder):
         for page in folder.iterdir():

@@ -250,7 +250,7 @@ def traces_of(
     All groups are read together.
 
     Raises:
-        UsageError: the tables don't know the only group, or have no record of that time range.
+        UsageError: ``groups`` is one group that the tables don't know, or the tables have no record of that time range.
     """
     only = groups[0] if len(groups) == 1 else None
     wanted = frozenset(groups)
