@@ -55,7 +55,7 @@ _to_option = click.option(
 
 
 def range_options(function: Function) -> Function:
-    """Add the two ends of a time range, as ``start`` and ``end``."""
+    """Add the two ends of a time range to a command, as ``start`` and ``end``."""
     return click.option("--from", "--since", "start", type=TIME, help=_FROM)(_to_option(function))
 
 

@@ -29,7 +29,7 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 EXIT_USAGE = 2
-"""Exit code of click for a command that can't run as it was typed, or not in this installation."""
+"""Exit code of click for a command that can't run as typed, or can't run in this installation."""
 
 EXIT_INTERRUPTED = 130
 """Exit code that shells use for a program that Ctrl-C ended: 128 plus the number of the signal."""

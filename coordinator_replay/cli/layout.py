@@ -47,7 +47,8 @@ _READABLE_ID = 22
 """Width up to which an id takes precedence over other columns; enough for a whole member id of KIP-848."""
 
 _SAID_ONCE = LAST - 1
-"""Rank of columns with one value in all rows. It can be said once, so columns that tell rows apart come first."""
+"""Rank of columns with one value in all rows. Columns that tell rows apart come first, because a common value can be
+shown once."""
 
 _LONGEST_SAID_ONCE = 40
 """Largest width of a text that is said once for all rows."""
@@ -71,7 +72,7 @@ class TextTable:
             the years differ; empty if times are shown in full.
         heading: the line of headings, or two lines.
         rows: for each row its lines, including lines above it with ids and lines below it with sentences.
-        left_out: headings of the columns with values that did not fit, except columns whose only value the question
+        left_out: headings of the columns that have values and did not fit, except columns whose only value the question
             names.
         everywhere: heading and text of each column that did not fit and has the same text in all rows.
         is_cut: whether an id was shortened, or a line is not whole.

@@ -55,8 +55,8 @@ def to_json(value: object) -> str:
 def _cell(value: object) -> str:
     """Return a value as text for a table.
 
-    The items of a list are shown by ``str`` if all are texts or dataclasses. Counts by name are shown with the largest
-    count first. Other lists and mappings are shown as JSON.
+    The items of a list are shown by ``str`` if all are texts or dataclasses. A mapping from names to counts is
+    shown with the largest count first. Other lists and mappings are shown as JSON.
     """
     if isinstance(value, list | tuple) and all(isinstance(item, str) or is_dataclass(item) for item in value):
         return neutral("; ".join(map(str, value))) or NOTHING

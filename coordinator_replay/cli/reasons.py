@@ -164,8 +164,8 @@ def _names(rebalances: "Sequence[Rebalance]") -> list[list[str]]:
 def print_reasons(reasons: "Reasons", *, is_wide: bool, is_at: bool = False) -> None:
     """Print rebalances in log order, with a blank line between them.
 
-    If all explanations take more than ``_MOST_LINES``, a terminal gets only some of them: that of the rebalance of
-    ``_telling``, and of as many rebalances before it as fit. The others get their first line, or are only counted.
+    If all explanations take more than ``_MOST_LINES``, a terminal gets an excerpt: it explains the rebalance that
+    ``_telling`` chooses, and as many before this one as fit. The others get their first line, or are only counted.
 
     Args:
         reasons: the rebalances with their explanations.
@@ -194,7 +194,7 @@ def print_reasons(reasons: "Reasons", *, is_wide: bool, is_at: bool = False) -> 
 def _excerpt(reasons: "Reasons", blocks: list[list[str]], most_lines: int, *, is_at: bool) -> tuple[range, list[str]]:
     """Return the indexes of the rebalances to explain, and the lines that name the others.
 
-    The lines about the rebalance of ``_telling`` are shortened if they have no room.
+    The lines about the rebalance that ``_telling`` chooses are shortened if they have no room.
 
     Args:
         reasons: the rebalances with their explanations.
