@@ -114,7 +114,7 @@ def _epoch(anchor: Anchor) -> int:
 
 
 def spread(places: Sequence[int], most: int) -> list[int]:
-    """Return evenly spread elements of ``places``: as many as ``most``, or all if there are fewer."""
+    """Return ``most`` evenly spread elements of ``places``, or all elements if there are fewer."""
     if len(places) <= most:
         return list(places)
     return [places[len(places) * number // most] for number in range(most)]

@@ -20,8 +20,8 @@ class CopyBounds:
         name: folder of the copy, or the input if the copy is an export.
         is_export: whether the copy was read through a consumer, which sees no control records.
         covered_from: the lowest offset that the run read in the copy.
-        cleaned_to: the cleaner may have removed records below this offset. If this offset is above ``end``, records may
-            have been removed because of records after the end, which the copy does not have.
+        cleaned_to: the cleaner may have removed records below this offset. If this offset is above ``end``, later
+            records that the copy lacks may have been the cause of a removal.
         end: the offset after the last offset that the copy covers.
         gaps: half-open ranges below the end that none of the copy's files covers.
     """
@@ -54,8 +54,8 @@ class Copy:
     Attributes:
         starts: the beginnings, in order, of the ranges in which the copy has every offset.
         stops: the ends of these ranges, not included.
-        gap_before: whether a gap lies before each range: a missing offset that no file covers, or whose record can't be
-            read.
+        gap_before: for each range, whether a gap lies before it: an offset that no file covers, or whose record can't
+            be read.
     """
 
     run_id: str

@@ -5,8 +5,8 @@ a key is not known until the key's next record, because the cleaner may have rem
 after missing offsets, a group is proven from the higher of two offsets on:
 
 - the offset after the last missing offset;
-- the offset after which each key of the group has had a record. Keys whose first record is at or after the range's
-  ``exact_from_offset`` don't count: the cleaner has not worked there.
+- the offset after which each key of the group has had a record. A key does not count if its first record is at or
+  after the ``exact_from_offset`` of the range that follows: the cleaner has not worked there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,8 +54,8 @@ class GroupProofs:
             the cleaner may have worked there.
         new: the gaps after the offsets that earlier runs have read, by log partition. These gaps are in the history of
             each group that earlier runs have read.
-        confirmed: for each group, log partition and range that follows compacted records: the group's records below the
-            range that the range's copy still has.
+        confirmed: for each group, log partition and range that follows compacted records: the group's older records, as
+            far as the copy of the range still has them.
     """
 
     ranges: Mapping[int, Sequence[CompleteRange]] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class GroupProofs:
         return breaks
 
     def after(self, log_partition: int, first_offset: int) -> list[Break]:
-        """Return the breaks of a group that no earlier run has read.
+        """Return the breaks of a new group, which no earlier run has read.
 
         The breaks are the beginning of the group's history, and the gaps after its first record. If no record of the
         log partition is missing, return an empty list.
@@ -102,7 +102,7 @@ class GroupProofs:
         return [Break(0, None, ranges[number].is_gap, proven_from, proven_ms, number), *behind]
 
     def confirmed_in(self, log_partition: int, offsets: Numbers) -> Iterator[tuple[int, Bools]]:
-        """Yield the ranges that follow compacted records, and for each the older records that its copy still has.
+        """Yield the ranges that follow compacted records, each with the older records that the range's copy still has.
 
         Args:
             log_partition: number of the log partition.

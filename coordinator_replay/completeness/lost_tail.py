@@ -13,7 +13,7 @@ these rules:
 - Two logs with the same record at an offset are the same below this offset (KIP-101). So are two logs with records of
   the same leader epoch there. The highest such offset is a lower bound of the divergence.
 - An entry of ``leader-epoch-checkpoint`` says that records of lower epochs at or after its start are lost. It says
-  nothing about records below: a follower that fetched a cleaned log notes too high a start.
+  nothing about records below this start: a follower that fetched a cleaned log notes too high a start.
 - The branch with the higher leader epoch counts. If an epoch is not known, it is not known which branch counts.
 - Both copies may have the same record, or a record of the same leader epoch, at or after r. Then the copy is not of one
   moment: its files were copied one after the other, or a follower fetched during a cleaning.
@@ -275,7 +275,7 @@ def _outlived(copy: SegmentCopy, others: LogRecords, match: _Match) -> Bools:
 
 
 def _noted(copy: SegmentCopy, others: LogRecords) -> tuple[int, int] | None:
-    """Return epoch and start of the first entry in the copy's checkpoint by which some of ``others`` are lost.
+    """Return epoch and start of the first entry in the copy's checkpoint that says that some of ``others`` are lost.
 
     Return None if there is no such entry.
     """

@@ -51,13 +51,13 @@ class OffsetProofs:
         return unproven
 
     def are_absent(self, partitions: Numbers, offsets: Numbers, first: Numbers, *, are_begins_open: Bools) -> Bools:
-        """Return, for each log offset, whether its group is proven not to exist at the offset.
+        """Return, for each row of the arguments, whether the row's group is proven not to exist at the row's offset.
 
         Args:
-            partitions: for each offset, its log partition.
-            offsets: the log offsets.
-            first: for each offset, the log offset of the first record that shows the group.
-            are_begins_open: for each offset, whether the group may have existed before that first record.
+            partitions: the log partition of each row.
+            offsets: the log offset of each row.
+            first: for each row, the log offset of the first record that shows the group.
+            are_begins_open: for each row, whether the group may have existed before that first record.
         """
         absent = np.ones(len(offsets), np.bool_)
         of_both = zip(self._in_ranges(partitions, offsets), self._in_ranges(partitions, first), strict=True)

@@ -71,7 +71,7 @@ class LogPartition:
 
     @property
     def below(self) -> int:
-        """Return the number of offsets below the complete part; of all offsets if no part is complete."""
+        """Return the number of offsets below the complete part, or the number of all offsets if no part is complete."""
         end = self.end_offset if self.complete_from_offset is None else self.complete_from_offset
         return end or 0
 

@@ -89,7 +89,7 @@ class CompleteRange:
 
 
 def are_longer(before: Sequence[CompleteRange], now: Sequence[CompleteRange]) -> bool:
-    """Return whether ranges begin and become exact at the same offsets as earlier ranges.
+    """Return whether ranges have the same ``from_offset`` and ``exact_from_offset`` as earlier ranges.
 
     Then only the last range can have become longer.
     """

@@ -36,7 +36,7 @@ _WAY_OUT = (
 
 @dataclass(frozen=True, slots=True)
 class EarlierLog:
-    """Facts of earlier runs on a log partition.
+    """Facts about a log partition, from earlier runs.
 
     Attributes:
         anchors: anchors, sorted by offset.
