@@ -40,9 +40,10 @@ class RecordedLine:
     recorded_ms: Sequence[int]
 
     def offsets(self) -> frozenset[int]:
-        """Return the differences from UTC, in milliseconds, that would give the line the time of one of its records.
+        """Return the possible differences of the line's time from UTC, in milliseconds.
 
-        A difference is a whole number of quarter hours. Two times count as equal if they differ by at most WITHIN_MS.
+        A possible difference is a whole number of quarter hours, and gives the line the time of one of its records. Two
+        times count as equal if they differ by at most WITHIN_MS.
         """
         differences = set()
         for recorded in self.recorded_ms:
