@@ -216,7 +216,7 @@ class Columns:
     def json(self) -> pa.StringArray:
         """Return each row in Kafka's JSON form; null for rows that are not ``in_order``.
 
-        Only these rows have a null in the first field, because all versions have this field.
+        Only rows that are not ``in_order`` have a null in the first field, because all versions have this field.
         """
         members: list[pa.StringArray | str] = []
         for field in self._fields:
