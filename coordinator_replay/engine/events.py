@@ -92,7 +92,7 @@ class Event(NamedTuple):
 
     Attributes:
         kind: kind of event.
-        group_type: the group's type after the event (before it, when the group was removed).
+        group_type: the group's type after the event, or before the event if the group was removed.
         from_state: state of the group before the event; None if the group did not exist.
         to_state: state of the group after the event; ``Dead`` if the group was removed.
         epoch: generation or group epoch after the operation.

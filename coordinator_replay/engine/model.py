@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 Assignment = Mapping[str, tuple[int, ...]]
-"""Partition numbers by topic. The numbers of a topic are sorted, and no topic is without numbers.
+"""Partition numbers by topic. Each topic has at least one number, and its numbers are sorted.
 
 The key is a topic id in consumer and share groups, a topic name in classic groups, a subtopology id in streams groups.
 """
@@ -233,7 +233,7 @@ _PAST = {"previous_epoch", "assigned_epochs", "pending_epochs", "missing"}
 _NOW = attrgetter(*(name for name in Current._fields if name not in _PAST))
 
 JOINING = Current()
-"""Replaces the current assignment of a member if the log has no record of it."""
+"""Stands for the current assignment of a member if the log has no record of this assignment."""
 
 
 class Target(NamedTuple):

@@ -34,7 +34,10 @@ _MODERN_PHASES: Mapping[str, int] = {
     "TargetAssignmentMetadata": INSTALLS,
     "CurrentMemberAssignment": RECONCILES,
 }
-"""The phase of a value of a consumer, share or streams group, by the part of the kind's name after the group's type."""
+"""The phase (see ``PHASE``) of a record with a value, for consumer, share and streams groups.
+
+The key is the part of the kind's name after the group's type.
+"""
 
 PHASE: Mapping[tuple[str, bool], int] = {
     ("GroupMetadata", True): 0,
@@ -177,7 +180,7 @@ class Operation:
             self.phase = phase
 
     def touch(self, member_id: str, before: Member | None) -> Touch:
-        """Return the ``Touch`` of a member, after a record about this member. Create it with the first such record.
+        """Note a record about a member, and return the member's ``Touch``, which the first such record creates.
 
         Args:
             member_id: the member.

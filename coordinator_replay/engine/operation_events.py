@@ -35,8 +35,8 @@ NAMES_THE_STATE: Mapping[GroupState, tuple[EventKind, ...]] = {
 }
 """For each state, the kinds of events that can carry the change to this state, the preferred kind first.
 
-The event of the first kind that the operation has carries the change. If the operation has none of these kinds, its
-last event carries the change.
+If the operation has events of several of these kinds, the kind that comes first decides which event carries the change.
+If it has none, its last event carries the change.
 """
 
 

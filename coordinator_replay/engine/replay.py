@@ -85,7 +85,7 @@ VERSION = 10
 
 @dataclass(slots=True, eq=False)
 class StateReplay:
-    """The life of one group.
+    """A replay of one group, with the state of the group so far.
 
     Attributes:
         group_id: name of the group.
@@ -204,8 +204,8 @@ class StateReplay:
         """Mark the operation that created the group as not exact if the group must be older than its first record.
 
         The group's epoch or members show that the group is older. In this case the copy of the log partition mixes
-        several points in time. So also end the proof by ``proven_from``, which assumes a copy from a single point in
-        time.
+        several points in time. So also drop the proof that ``proven_from`` gives: this proof assumes a copy from a
+        single point in time.
         """
         group = self.group
         if self.proven_from is None or operation.before is not None or group is None or not operation.is_exact:
@@ -225,7 +225,7 @@ class StateReplay:
         self._own_kind = self._missing_in_tail = None
 
     def _end_proof(self) -> None:
-        """End the proof by the copy.
+        """Drop the proof that the copy gives.
 
         A classic group's next record still proves the group, because one record holds the whole group.
         """
@@ -233,7 +233,7 @@ class StateReplay:
         self.is_cleaned = False
 
     def _doubt_tail(self, record: Record) -> None:
-        """End the proof if records are missing after the second record of the group's own key (``OWN_KEYS``).
+        """Drop the proof if records are missing after the second record of the group's own key (``OWN_KEYS``).
 
         The part of the log that the cleaner has cleaned has one record of each key. So in a copy from one point in
         time, the log after the second record of a key was never cleaned. If records are missing there, the copy mixes
@@ -268,7 +268,7 @@ class StateReplay:
     def shown_state(self) -> GroupState:
         """Return the state to show after the last finished operation or gap.
 
-        After a gap, only a group of the newer protocols has a known state. The others are ``Unknown`` until the next
+        After a gap, only a group of the newer protocols has a known state. Other groups are ``Unknown`` until the next
         operation.
         """
         return self._state
