@@ -46,8 +46,8 @@ class AnswerColumn:
         sql: the SQL expression that reads the value; empty for the stored column of the same name.
         read: function that makes the value from the engine's value; None if both are the same.
         text: function that makes the text in a table from the value; None for the usual text.
-        bound: heading in a table of a column whose value is true where the log proves only a bound. A table has such a
-            column only if the value is true in some row.
+        bound: heading of a column that marks the rows in which the log proves only a bound. A table has such a column
+            only if a row is marked.
         is_sentence: whether the column's texts go below their rows if they don't fit beside others.
         is_cut: whether a long text ends in ``…`` on a terminal instead of continuing in the next line.
     """
