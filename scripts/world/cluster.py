@@ -11,7 +11,7 @@ from scripts.world.life import Life
 from scripts.world.mixes import Mix
 
 PARTITIONS = 50
-"""Partitions of the topic."""
+"""Number of log partitions."""
 
 MOST_LIVES = 10
 """Largest number of lives of a cluster. Names with one digit never hash to the same log partition."""

@@ -90,7 +90,7 @@ class Consumer:
             life.after(self.commit_ms, lambda: self._commits(life, token))
 
     def stop(self, how: str) -> None:
-        """End without LeaveGroup."""
+        """Stop the process without LeaveGroup."""
         self.token += 1
         self.stage = "off"
         self.ended = how
@@ -98,7 +98,7 @@ class Consumer:
 
     @property
     def heartbeat_ms(self) -> int:
-        """Return heartbeat.interval.ms: a third of the session timeout, but from 300 to 3,000 ms."""
+        """Return heartbeat.interval.ms: a third of the session timeout, at least 300 and at most 3,000 ms."""
         return max(300, min(3000, self.session_ms // 3))
 
     def join(self, life: "Life", reason: str | None = None) -> None:
@@ -110,7 +110,7 @@ class Consumer:
         raise NotImplementedError
 
     def close(self, life: "Life", why: str = "the consumer is being closed", how: str = "closed") -> None:
-        """Close, and tell the coordinator if such a consumer does."""
+        """Close the consumer. Tell the coordinator if a consumer of this kind does so."""
         raise NotImplementedError
 
     def hang(self, life: "Life", for_ms: int) -> None:
@@ -143,7 +143,7 @@ class Consumer:
         return self.library.leaves
 
     def polled(self, life: "Life") -> None:
-        """Poll again after a while."""
+        """React to the first poll after the consumer did not poll for a while."""
 
     def _beats(self, life: "Life", token: int) -> None:
         if token != self.token or not self.is_on:

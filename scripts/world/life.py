@@ -87,11 +87,11 @@ class Life:
         senders: the sender of the request that caused a message of ``truth``, by the number of the message.
         owner_of: consumer by member id.
         sent: requests of consumers, in order.
-        results: the same records in batches, and the markers.
+        results: the records of ``written`` in batches, and the markers.
         topics: all topics that have existed.
         group: the group's id.
         retention_minutes: offsets.retention.minutes.
-        fault: the fault that its broker has.
+        fault: the fault of the life's broker; None if it has none.
     """
 
     def __init__(self, seed: int, mix: Mix, group: str = GROUP) -> None:
@@ -187,12 +187,12 @@ class Life:
             self._join_version = max(5, self._join_version)
 
     def _fault(self, seed: int) -> BrokerFault | None:
-        """Draw a fault of the broker. All other draws stay those of a life without it."""
+        """Draw a fault of the broker. The fault does not change the other draws of the life."""
         random = Random(f"{self.mix.name}-{seed}-fault")  # noqa: S311
         return random.choice(list(BrokerFault)) if random.random() < self.mix.fault_share else None
 
     def _suit(self, fault: BrokerFault) -> None:
-        """Give the group clients of the time in which brokers had a fault, of the kind that it meets."""
+        """Give the group clients that a fault affects, from the time of the brokers that had the fault."""
         self.is_modern, self._may_migrate = False, False
         if fault is BrokerFault.JOIN_WITHOUT_TIMEOUT:
             self._library, self._join_version, self._is_static = OLD_JAVA, 0, False
@@ -641,7 +641,7 @@ class Life:
         return self.random.choice(list(self._topics.values())) if self._topics else None
 
     def _topics_changed(self, name: str) -> None:
-        """Tell the coordinator at once. Leaders of classic groups see the change when they refresh their metadata."""
+        """Tell the coordinator at once of a changed topic. Leaders of classic groups see it when they refresh metadata."""
         self._take(self.coordinator.update_topics(self._topics.values(), self.now_ms))
         for consumer in self._on:
             if isinstance(consumer, ClassicConsumer) and name in consumer.topics:
@@ -685,7 +685,7 @@ class Life:
 
 
 def _settings(fault: BrokerFault | None) -> dict[str, Any]:
-    """Return the settings of a broker with a fault; offsets are looked at often, so that a rebalance is met."""
+    """Return the settings of a broker with a fault. For ``EXPIRY_IN_REBALANCE``, expiry is often checked."""
     if fault is None:
         return {}
     often = {"offsets.retention.check.interval.ms": 5000} if fault is BrokerFault.EXPIRY_IN_REBALANCE else {}
