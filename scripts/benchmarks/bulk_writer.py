@@ -182,7 +182,7 @@ def _put_checksums(out: np.ndarray, spans: np.ndarray) -> None:
 
 
 def _bytes_of(array: pa.BinaryArray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the bytes of a binary array, and the begin and the size of each element, which is -1 for null."""
+    """Return the bytes of a binary array, and the begin and the size of each element. The size of null is -1."""
     _, offsets, data = array.buffers()
     ends = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
     present = array.is_valid().to_numpy(zero_copy_only=False)

@@ -203,7 +203,7 @@ def _segment(rng: np.random.Generator, records: int, base_offset: int, partition
 def _removals(
     pools: _Pools, times: npt.NDArray[np.int64], begin: int, end: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the positions of commits in a time range that become tombstones of retention, and their keys."""
+    """Return the positions of commits that become tombstones of retention in a time range, and the tombstones' keys."""
     due = pools.dies_ms[pools.dies_ms < np.iinfo(np.int64).max] + _RETENTION_MS
     keys = np.flatnonzero(pools.dies_ms < np.iinfo(np.int64).max)
     mine = (due >= begin) & (due < end)

@@ -32,7 +32,7 @@ from coordinator_replay.log.dump import find_dump
 
 MINUTES = 30
 MOST_SECONDS = 120
-"""Longest time until questions must see a commit."""
+"""Longest allowed time until questions see a commit."""
 
 _GROUPS = 12
 _PARTITIONS = 24
@@ -60,7 +60,7 @@ class _Seen:
         seconds: the time from the answer to a commit until questions see it, for each commit.
         files: pairs of the seconds since the beginning and the number of files of all tables at that time.
         unanswered: number of questions that ended with an error.
-        missing: records that the broker wrote and the dump lacks.
+        missing: number of records that the broker wrote and the dump lacks.
     """
 
     seconds: list[float] = field(default_factory=list)
@@ -137,7 +137,7 @@ def follow(work: Path, *, minutes: float) -> _Seen:
 
 @contextmanager
 def _process(options: list[str], jars: Path, log: Path) -> Iterator[None]:
-    """Run a command during the block, then end it in order. Raise SystemExit if the command fails."""
+    """Run a command during the block, then stop it with SIGTERM. Raise SystemExit if the command fails."""
     environment = {**os.environ, "COORDINATOR_REPLAY_JARS": str(jars)}
     with log.open("ab") as said:
         command = [sys.executable, "-m", "coordinator_replay", *options]
@@ -191,7 +191,7 @@ def _at_work(broker: Broker, over: threading.Event) -> Iterator[None]:
 
 
 def _ask(broker: Broker, warehouse: Path, seen: _Seen, minutes: float) -> None:
-    """Commit, and ask until the answer has the commit, again and again.
+    """Again and again commit, and ask until the answer has the commit.
 
     Restart the broker after two thirds of the time.
     """

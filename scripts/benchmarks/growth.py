@@ -50,7 +50,7 @@ def files(count: int, work: Path) -> Callable[[], object]:
 
 
 def ranges(count: int, work: Path) -> Callable[[], object]:
-    """Return a call that decodes segments, if earlier audits have read as many ranges between them."""
+    """Return a call that decodes segments. Earlier audits have read a range of offsets after each segment."""
     return _decode(count, work, ranges=[(offset, offset) for offset in range(1, 2 * count, 2)])
 
 
@@ -85,7 +85,7 @@ GROWING: Mapping[str, tuple[Callable[[int, Path], Callable[[], object]], int]] =
     "ranges": (ranges, 250),
     **QUESTIONS,
 }
-"""The quantities that are doubled: a function that makes the call to measure, and the number at first."""
+"""The quantities that are doubled, each with the function that makes the measured call, and with its first number."""
 
 
 def _times(setting: Setting, name: str) -> Iterator[float]:

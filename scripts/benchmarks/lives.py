@@ -19,14 +19,14 @@ Operation = list[Pair]
 
 _MOST_MEMBERS = 8
 _CLASSIC_SHARE = 3
-"""One of this number of groups is a classic group."""
+"""One in this number of groups is a classic group."""
 _CHANGES_A_TURN = 50
-"""Number of changes of groups that stay, after which another group comes and ends."""
+"""Number of changes of the groups in ``Lives.groups`` between two console groups."""
 _STABLE, _UNREVOKED, _UNRELEASED = 0, 1, 2
 
 
 _METADATA_HASH = 7919
-"""Topics of the benchmark never change."""
+"""The same hash always, because topics of the benchmark never change."""
 
 
 def _blob(name: str, **fields: Any) -> str:
@@ -175,7 +175,7 @@ class Lives:
         rng: source of random numbers, for the size of each group and the order of changes.
         names: names of the groups.
         topics: the topic that each group reads.
-        chances: probability that the next change is one of each group.
+        chances: for each group, the probability that the next change is a change of this group.
     """
 
     def __init__(

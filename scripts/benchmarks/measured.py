@@ -16,7 +16,7 @@ from coordinator_replay.log.dump import Dump, find_dump
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One row: the seconds of both sides, and the ratio that is judged."""
+    """One row: the seconds of our program and of the baseline, and the ratio that is judged."""
 
     name: str
     ours: str
@@ -36,7 +36,7 @@ class Setting:
         dump: the folder with the segments.
         records: number of records of the dump.
         work: a folder for files that the rows write.
-        repeat: number of times that each side runs.
+        repeat: number of times that our program and the baseline run.
         part: the part of the full sizes that the rows of ``sizes`` make.
     """
 
@@ -67,7 +67,7 @@ def seconds(run: Callable[[], object]) -> float:
 
 
 def in_turns(repeat: int, ours: Callable[[], object], baseline: Callable[[], object]) -> tuple[float, float]:
-    """Return the best times of both sides, after one round that warms both up."""
+    """Return the best times of our program and of the baseline, after one round that warms both up."""
     times = [(seconds(ours), seconds(baseline)) for _ in range(repeat + 1)][1:]
     return min(a for a, _ in times), min(b for _, b in times)
 

@@ -119,7 +119,7 @@ def memory(setting: Setting) -> Measured:
 
 
 def scale(setting: Setting) -> Measured:
-    """Measure an audit of four times the records, against an audit."""
+    """Measure an audit of four times the records, against an audit of the dump."""
     large = make_dump(setting.dump.parent / f"dump-{setting.records * 4}", records=setting.records * 4)
     a = seconds(lambda: _audit(setting.spark, large, str(setting.work / "large")))
     return _row("scale", "audit of four times the records", "audit", a, _of(setting).audit, 4.2, "x the audit")

@@ -116,4 +116,4 @@ QUESTIONS: Mapping[str, tuple[Callable[[int, Path], Callable[[], object]], int]]
     "partitions asked about": (partitions, 1_000),
     "findings asked about": (findings, 1_000),
 }
-"""The quantities that are doubled: a function that makes the questions, and the number at first."""
+"""The quantities that are doubled, each with the function that makes the questions, and with its first number."""

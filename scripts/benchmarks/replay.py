@@ -127,7 +127,7 @@ def _bytes(path: str) -> int:
 
 
 def many_groups(*, few: bool = False) -> Iterator[tuple[str, int]]:
-    """Return groups of one turn each; ``few`` groups are enough for the first job, which has to start everything."""
+    """Return groups of one turn each. With ``few``, return few groups, for a first job that starts everything."""
     return ((f"group-{n:06d}", 1) for n in range(_FIRST_GROUPS if few else _GROUPS))
 
 

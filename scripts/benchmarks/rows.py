@@ -67,7 +67,7 @@ def parse_and_decode(setting: Setting) -> Measured:
 def audit_records(setting: Setting) -> Measured:
     """Measure reading, decoding and writing all records, against a plain copy of the raw records into Delta.
 
-    Both sides read the segments.
+    The audit and the copy both read the segments.
     """
     from coordinator_replay.pipeline.audit import Options, run_audit
 
@@ -94,7 +94,7 @@ def audit_records(setting: Setting) -> Measured:
 
 
 def dump_log(setting: Setting) -> Measured:
-    """Measure the ``decode`` command against kafka-dump-log. The output of both is dropped, and start-up counts."""
+    """Measure the ``decode`` command against kafka-dump-log. Both outputs are dropped, and start-up counts."""
     from kafka_jars import dump_log_command
 
     files = sorted(setting.dump.rglob("*.log"))[:1]

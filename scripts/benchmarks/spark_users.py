@@ -1,6 +1,6 @@
 """Rows of the parts that Spark's users call: the data source, and the replay as DataFrames.
 
-They run in a process of its own with a plain session, because the session of other rows is tuned for audits.
+They run in a process of their own with a plain session, because the session of other rows is tuned for audits.
 """
 
 import json

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def _audit(master: str, setting: Setting, folder: Path) -> None:
-    """Run the nightly job as a user of a cluster does, if its workers have the package installed."""
+    """Run the nightly job as on a cluster whose workers have the package installed."""
     warehouse = folder / "warehouse"
     shutil.rmtree(warehouse, ignore_errors=True)
     settings = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.ui.enabled": "false"}

@@ -1,7 +1,7 @@
 """A large warehouse made by rule, in the form that an audit leaves, but written without an audit.
 
-Groups follow Zipf's law, and half of them are classic. Rows lie by bucket. Rows of the history are sorted by group in
-each bucket.
+Groups follow Zipf's law, and half of them are classic. Rows are divided by bucket. Rows of the history are sorted by
+group in each bucket.
 """
 
 import json

@@ -641,7 +641,7 @@ class Life:
         return self.random.choice(list(self._topics.values())) if self._topics else None
 
     def _topics_changed(self, name: str) -> None:
-        """Tell the coordinator at once of a changed topic. Leaders of classic groups see it when they refresh metadata."""
+        """Tell the coordinator at once of a changed topic. Leaders of classic groups see it at their next refresh."""
         self._take(self.coordinator.update_topics(self._topics.values(), self.now_ms))
         for consumer in self._on:
             if isinstance(consumer, ClassicConsumer) and name in consumer.topics:
