@@ -1,7 +1,7 @@
 """The past of log partitions in the tables: the time since which they are complete, and proofs of absence.
 
-A missing offset may have held a record of any key. So it is not enough that the tables have no record of a key. If
-offsets are missing, a key is proven not to have existed at a time if two conditions are met:
+A missing offset may have held a record of any key. So it is not enough that the tables have no record of a key. Where
+offsets are missing, two facts together prove that a key did not exist at a time:
 
 - The time lies in a complete range, and no gap comes before this range.
 - The cleaner can't have removed an earlier record of the key because of a later record. This holds if the key's next
@@ -79,7 +79,7 @@ class LogPartition:
         """Return the first offset from which the log proves every key at a point in time.
 
         A key without a record by that time did not exist if its first record is at this offset or later, or if it has
-        no record. The cleaner can have removed a record because of a later record only below this offset.
+        no record. Only below this offset can the cleaner have removed a record because of a later record.
 
         Returns:
             The offset; None if there is no proof, because a key's records may have been removed.
