@@ -290,10 +290,7 @@ def look_for_jump(context: GroupContext, topic: "TopicCommits", row: PartitionCo
 
 
 def offset_jump(context: GroupContext, topic: "TopicCommits") -> Iterator[Observation]:
-    """Yield the longest step of each partition that is a jump.
-
-    Each such step is a finding of its own.
-    """
+    """Yield the jumps of a topic (see ``look_for_jump``), each as a finding of its own."""
     for jump in topic.jumps:
         place = f"{topic.name}-{jump['partition']}"
         others = f"by {jump['usual']:,}" if jump["usual"] else "by less than 1"
@@ -349,7 +346,7 @@ class TopicCommits:
         metadata_bytes: length of the longest commit metadata.
         is_last_known: False if a partition may have had another commit after its last one on record.
         stalls: partitions whose commits have stopped, by owner.
-        resets: resets in the form for ``totals.bursts_of``, by the state of the group at the reset, as a text like
+        resets: resets in the form for ``totals.bursts_of``. The key is a text on the group's state at the reset, like
             "while the group was Empty".
         jumps: commits that advanced a partition much further than its other commits.
     """

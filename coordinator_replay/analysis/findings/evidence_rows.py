@@ -106,7 +106,7 @@ class GroupCommits(TypedDict):
     Attributes:
         unproven: number of commits that may or may not be transactional. Sums of an earlier release lack this number.
         last_offset: log offset of the last commit.
-        most_a_minute: largest number of commits per partition in a minute: the mean of the partitions committed then.
+        most_a_minute: largest number of commits per partition in a minute, averaged over the partitions committed then.
         hot_minutes: number of minutes with too many commits (``Thresholds.hot_commits_per_minute``).
         hot_from: time of the first commit in such a minute.
         hot_to: time of the last commit in such a minute.
@@ -507,8 +507,8 @@ class MovedGroups(TypedDict):
     Attributes:
         moves: some of the moves.
         groups: number of groups that moved.
-        overlaps_until: brokers with the old partition count still wrote after brokers with the new one had begun. This
-            is the end of that time; None if there was no such time.
+        overlaps_until: end of the time in which brokers with the old and with the new partition count both wrote; None
+            if there was no such time.
     """
 
     moves: list[NamedMove]

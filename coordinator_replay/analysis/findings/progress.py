@@ -299,7 +299,7 @@ def _who(step: Step) -> list[str]:
 
 
 def _moved_by(step: Step) -> list[str]:
-    """Return a list with the assignor of a classic group that gave partitions to other members.
+    """Return a list with the assignor that moved partitions to other members of a classic group.
 
     The list is empty if no partition moved, or if the assignor is not on record.
     """
