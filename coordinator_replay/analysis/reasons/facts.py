@@ -1,4 +1,4 @@
-"""Facts that evidence states: a kind, whom it is about, the places in the log that show it, and times.
+"""Facts that evidence states. A fact has a kind, members, the places in the log that show it, and times.
 
 A sentence of evidence is one fact, or several that go together; ``sentences`` has the words of each kind. The judges in
 ``scripts`` compare facts with what really happened; sentences could not be compared.

@@ -98,7 +98,7 @@ def converted_before(situation: Situation) -> Explanation | None:
 
 
 def _conversion_here(situation: Situation) -> Conversion | None:
-    """Return the conversion that is in this operation, or in the same write as it; None if there is none."""
+    """Return the conversion in this operation or in the write of this operation; None if there is none."""
     converted = situation.of_kind(EventKind.GROUP_CONVERTED)
     if converted:
         return Conversion.of(converted[0], situation.at_ms)
@@ -228,10 +228,9 @@ def _changed(situation: Situation, upgraded: list[Return]) -> Explanation | None
 
 
 def _beside_others(situation: Situation, explanation: Explanation) -> Explanation:
-    """Return an explanation by members that came back.
+    """Return an explanation by members that came back, made less sure if other members were removed too.
 
-    If other members were removed too, their removal may have begun the rebalance. So the explanation is less sure, and
-    the causes of the removal become alternatives.
+    The removal of these others may have begun the rebalance, so its causes become alternatives.
     """
     back = {returned.departed.member_id for returned in returns(situation)[0]}
     others = [departure for departure in departures(situation) if departure.member_id not in back]

@@ -77,9 +77,10 @@ def reason_of(situation: Situation) -> Reason:
 
 
 def with_unseen_beginnings(reason: Reason) -> Reason:
-    """Return a reason with the causes that leave no record as alternatives.
+    """Return a reason with more alternatives: the causes that leave no record (``Reason.unseen``).
 
-    One of them, and not the cause on record, may have begun the join phase. So the confidence is at most ``likely``.
+    If there are any, one of them may have begun the join phase, and not the cause on record. So the confidence is at
+    most ``likely``.
     """
     if not reason.unseen:
         return reason
@@ -96,10 +97,10 @@ def _unknown(situation: Situation, kind: FactKind) -> Reason:
 
 
 def with_unknown_departures(reason: Reason) -> Reason:
-    """Return the reason of a rebalance in which joined members may be clients that came back.
+    """Return a reason that also allows for joined members to be clients that came back.
 
-    The record of their removal may be missing. So the confidence is at most ``likely``. MEMBER_RESTART, CLIENT_UPGRADE
-    and CLIENT_DOWNGRADE become alternatives, except the cause itself.
+    The record of their earlier removal may be missing. So the confidence is at most ``likely``. MEMBER_RESTART,
+    CLIENT_UPGRADE and CLIENT_DOWNGRADE become alternatives, except the cause itself.
     """
     back = (Cause.MEMBER_RESTART, Cause.CLIENT_UPGRADE, Cause.CLIENT_DOWNGRADE)
     others = tuple(cause for cause in back if cause is not reason.cause)
@@ -111,7 +112,7 @@ def with_unknown_departures(reason: Reason) -> Reason:
 
 
 def with_unknown_conversion(reason: Reason) -> Reason:
-    """Return the reason of a rebalance before which the group may have been downgraded without a record.
+    """Return a reason that also allows for a downgrade of the group, before the rebalance and without a record.
 
     The downgrade may have written the previous classic generation. So the confidence is at most ``likely``, and
     GROUP_CONVERSION becomes an alternative. A reason whose cause is in PROVEN_ALONE stays as it is.

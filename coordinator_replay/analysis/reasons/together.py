@@ -66,7 +66,7 @@ def _merged(facts: Sequence[Fact]) -> Fact:
 def _client(fact: Fact) -> tuple[str | None, ...]:
     """Return the values that members must have in common to share their sentences.
 
-    For a static member, this is its member id, so that it shares none.
+    For a static member, this is its member id, so that the member shares no sentence.
     """
     client = fact.client
     if client is None or client.instance_id is not None or client.client_id is None:

@@ -95,7 +95,7 @@ def _may_await_sync(situation: Situation) -> bool:
 
 
 def _have_topics_changed(situation: Situation) -> bool:
-    """Return whether topics changed that the group read before and after the rebalance.
+    """Return whether topics that the group read before and after the rebalance have changed.
 
     The leader may have seen such a change, and joined again.
     """
@@ -109,7 +109,7 @@ def _have_topics_changed(situation: Situation) -> bool:
 
 
 def _grown_since(before: Mapping[str, Collection[int]], after: Mapping[str, Collection[int]]) -> set[str]:
-    """Return topics that one generation assigns with a higher partition than the generation before.
+    """Return topics of which a generation assigns a higher partition number than the generation before.
 
     Such a topic may have had as many partitions in an even earlier generation: it was deleted and created again.
     """
