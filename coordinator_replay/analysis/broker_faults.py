@@ -1,6 +1,6 @@
 """Faults of Kafka releases that leave a trace in groups' records, with the versions that have them.
 
-A trace alone proves no fault, so sentences call it possible. The versions are the releases without the fix.
+A trace alone proves no fault, so sentences call the fault possible. The versions are the releases without the fix.
 """
 
 from typing import NamedTuple

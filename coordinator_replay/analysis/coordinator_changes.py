@@ -33,7 +33,7 @@ FirstRecord = tuple[int, int | None]
 
 
 class LeaderChange(NamedTuple):
-    """A leader that the controller has made.
+    """A change of the leader of a log partition, from the controller's records.
 
     Attributes:
         leader: id of the broker; -1 if there is no leader.
@@ -71,8 +71,8 @@ class CoordinatorChange:
     Fields that are not described here are as in the table.
 
     Attributes:
-        elected_at: time of the election. If this time is not on record, it is the time of a line of the new leader's
-            log, or of the first record of the leader epoch.
+        elected_at: time of the election. If it is not on record, the time of a line of the new leader's log, or of the
+            first record of the leader epoch.
         is_exact: whether ``elected_at`` is the time of the election.
         broker: the new leader; NO_LEADER if the partition has no leader, None if no source names it.
         unloaded_at: time at which the previous leader had unloaded the partition.
@@ -152,11 +152,11 @@ def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: i
 
     A leader epoch begins after the first records of earlier epochs, and before its own records and those of later
     epochs. Once it has begun, no leader of an earlier epoch writes. So if the log has records after the line's time,
-    this epoch or a later one must be in the log or in the controller's records. Otherwise the line is wrong.
+    the line's epoch or a later one must be in the log or in the controller's records. Otherwise the line is wrong.
 
     Args:
         line: the line to check.
-        recorded: the time of the first record by leader epoch; None if only the controller's records have the epoch.
+        recorded: for each leader epoch, the time of its first record; None if only the controller's records have it.
         end_ms: the time of the last record.
     """
     firsts = [(epoch, at) for epoch, at in recorded.items() if at is not None]

@@ -1,9 +1,9 @@
 """Rebalances with their begin, end, cause and costs: rows of ``rebalances``.
 
 In consumer, share and streams groups, every new group epoch is a rebalance with its own reason, as in the broker's log.
-It is over when the group has reached the targets of that epoch or of a later one. An epoch that is overtaken ends
-together with the epoch that overtook it. A classic group has a rebalance for every new generation. Its beginning is not
-on record, so ``started_at`` and ``duration_ms`` are null, and there are two bounds instead:
+Such a rebalance is over when the group has reached the targets of its epoch or of a later one. If a newer rebalance
+overtakes it, both are over at the same time. A classic group has a rebalance for every new generation. The beginning of
+a classic rebalance is not on record, so ``started_at`` and ``duration_ms`` are null, and there are two bounds instead:
 
 - The rebalance took at least as long as the sync: the time from the end of the join phase (``currentStateTimestamp``)
   to the generation's record. If records are missing before this record, an earlier record of the generation may be
@@ -88,7 +88,7 @@ WAIT_FOR_EACH_OTHER = frozenset({GroupType.CONSUMER, GroupType.STREAMS})
 """Types of groups in which a member gets a partition only after another has revoked it."""
 
 MOST_AWAITING = 64
-"""Largest number of rebalances that wait for facts from later rebalances about their reasons."""
+"""Largest number of rebalances whose reason waits for facts from later rebalances."""
 
 BEFORE_ALL = -1
 """A log offset below all others."""
@@ -119,8 +119,8 @@ class OpenRebalance:
         held_up_by: id of the last member that revoked partitions after other members had waited for them.
         held_up_ms: how long the rebalance waited for this member.
         held_up_until_ms: time at which this member revoked the partitions.
-        unowned_ms_max: longest time that a partition revoked in the rebalance had no owner; None if no such time is on
-            record.
+        unowned_ms_max: longest time for which a partition had no owner after the rebalance revoked it; None if no such
+            time is on record.
         log_partition: the log partition of the rebalance's first record.
         is_end_proven: whether no record is missing that may show another end.
         reason_open_until_ms: the time up to which a later rebalance may show more about the reason; 0 if no later
@@ -280,7 +280,7 @@ class Rebalances:
     def end(self, rebalance_id: str | None, at_ms: int | None) -> Iterator[Row]:
         """Count the changes of ownership by an operation.
 
-        Yield the rebalances that become final with it.
+        Yield the rebalances that become final with this operation.
 
         Args:
             rebalance_id: the rebalance that the operation belongs to.
@@ -439,7 +439,7 @@ class Rebalances:
 
         Returns:
             Two answers. The first says whether a joined member may be such a client. The second says whether a joined
-            member may be another removed client than ``returns`` found. It is true if the first answer is true.
+            member may be another removed client than ``returns`` found. If the first is true, the second is true.
         """
         if self.unproven_at is None:
             return False, False

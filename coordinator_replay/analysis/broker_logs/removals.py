@@ -1,8 +1,8 @@
 """Lines of brokers' logs about removed offsets, and the writes of tombstones that these lines report.
 
-A line of a newer coordinator names its log partition, but not the written records. If retention removed the offsets,
-the line does not name their groups either. So a line belongs to a write if the line's log partition, time and number
-agree with this write and with no other write.
+A line of a newer coordinator names the log partition, but not the tombstones. If retention removed the offsets, the
+line does not name their groups either. So a line belongs to a write if the line's log partition, time and number agree
+with this write and with no other write.
 
 A line of a Scala coordinator (2.x and 3.x) names no log partition. Its number counts the offsets of one cleanup, which
 makes a write for each group (``GroupMetadataManager.cleanupGroupMetadata``). Such a line belongs to the writes near its

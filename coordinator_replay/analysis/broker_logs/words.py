@@ -230,7 +230,7 @@ def _near(lines: Sequence[GroupLogLine], at_ms: int) -> range:
 
 
 def _back_from(lines: Sequence[GroupLogLine], end: int, row: Row, contradicting: Collection[int]) -> list[GroupLogLine]:
-    """Return the lines of a rebalance that give a reason or remove a member, in order.
+    """Return the lines of a rebalance that give a reason or report a removed member, in order.
 
     The lines lie between the end of the previous rebalance and the end of this rebalance.
 
@@ -405,7 +405,7 @@ def fencing_cause(reason: str | None) -> Cause:
 
 
 def _with_reason(row: dict[str, Any], named: _Named | None, line: GroupLogLine) -> dict[str, Any]:
-    """Return a row with a line of a broker's log as evidence, and with the cause that the log names.
+    """Return a row with a line of a broker's log added to its evidence, and with the cause that the log names.
 
     ``by_records`` keeps the reason as the records alone give it.
 
@@ -448,9 +448,9 @@ def line_fact(line: GroupLogLine) -> Fact:
 
 
 def _contradicted(row: dict[str, Any], line: GroupLogLine) -> dict[str, Any]:
-    """Return a row with a line that contradicts the row's record.
+    """Return a row with a line added to its evidence.
 
-    The line becomes evidence but changes no cause.
+    The line contradicts the record that the row was made from, and changes no cause.
     """
     kept = {name: row[name] for name in REASON_COLUMNS}
     broker, members = broker_name(line.broker), str(line.member_count)
@@ -461,7 +461,7 @@ def _contradicted(row: dict[str, Any], line: GroupLogLine) -> dict[str, Any]:
 
 
 def _moved(facts: Sequence[Row] | None, by: int) -> list[Row]:
-    """Return stored facts, with a number added to the numbers of their sentences."""
+    """Return stored facts, with ``by`` added to the sentence number of each fact."""
     return [{**fact, "sentence": fact["sentence"] + by} for fact in facts or ()]
 
 
