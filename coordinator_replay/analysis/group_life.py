@@ -123,8 +123,8 @@ class GroupReplay:
 
         Args:
             before_offset: log offset of the next record.
-            commits: topic, partition, time, log partition and offset of the last commit of each partition since the
-                last record for which commits were given.
+            commits: for each partition that was committed since the previous call: topic, partition, and the time, log
+                partition and offset of the last commit.
         """
         signs = ((topic, number, Sign(at_ms, partition, offset)) for topic, number, at_ms, partition, offset in commits)
         self._rebalances.history.heed(before_offset, signs)

@@ -41,8 +41,8 @@ class OpenMemberInterval(NamedTuple):
 Changed = Mapping[str, tuple[Member | None, int]]
 """The members that an operation changed, by member id.
 
-Each has the member after the operation (None if it was removed), and the log offset of the first record that shows this
-member.
+Each value has the member after the operation, None if the member was removed, and the log offset of the first record
+that shows this member.
 """
 
 

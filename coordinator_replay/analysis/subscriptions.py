@@ -78,8 +78,8 @@ class Subscriptions:
     def is_wanted(self, group_type: GroupType, key: str) -> bool:
         """Return whether a member subscribes to a topic, or may do so.
 
-        A topic without a known name is wanted as long as the group has members, because no record shows that they
-        unsubscribed from it.
+        A topic without a known name is wanted as long as the group has members, because no record shows that the
+        members unsubscribed from the topic.
 
         Args:
             group_type: the type of the group whose records name the topic.

@@ -2,8 +2,8 @@
 
 A classic group writes no record until its rebalance is over. But lines of its coordinator after the group's last record
 can show that a rebalance is in progress. Such a rebalance begins with a line "Preparing to rebalance group" that has
-the generation of the last record, and no later line ends it. Lines from before the coordinator loaded the group's log
-partition again don't count, because a loaded group is in the state of its last record.
+the generation of the last record, and no later line ends it. Lines don't count if a coordinator loaded the group's log
+partition after them, because a loaded group is in the state of its last record.
 
 No record confirms these lines, so no cause is certain and no row is exact.
 """

@@ -65,8 +65,8 @@ class Return(NamedTuple):
     def is_upgrade(self) -> bool:
         """Return whether the client changed as in an upgrade.
 
-        It went from the classic protocol to KIP-848, uses another assignor than before, or sends a newer version of its
-        metadata for the assignor. Return False if it went back from KIP-848 (``is_downgrade``).
+        The client went from the classic protocol to KIP-848, uses another assignor than before, or sends a newer
+        version of its metadata for the assignor. Return False if it went back from KIP-848 (``is_downgrade``).
         """
         subscription = self.member.subscription_or_empty
         old = self.departed

@@ -24,7 +24,7 @@ from coordinator_replay.engine.model import GroupType
 from coordinator_replay.times import elapsed_ms
 
 HINDSIGHT_MS = 3_600_000
-"""Time after a rebalance in which later rebalances may show more about its reason."""
+"""Time after a rebalance in which later rebalances may show more about the reason of this rebalance."""
 
 _DEPARTURES = frozenset({Cause.LEAVE_OR_TIMEOUT, Cause.SESSION_TIMEOUT, Cause.MEMBER_LEAVE})
 
