@@ -23,7 +23,7 @@ _OPTIONS = {
     # Google's client asks for credentials again and again for 15 minutes on a machine that has none.
     "gs": "retry_limit_seconds=30",
 }
-"""Options of pyarrow's filesystems, by URI scheme. An option is added to a URI, unless the URI has this option."""
+"""Options of pyarrow's filesystems, by URI scheme. An option is added to a URI that does not have this option."""
 
 _URI_CHARACTERS = "%/:?#@!$&'()*+,;=~"
 """Characters of a URI in addition to letters, digits and ``_.-``."""

@@ -64,7 +64,7 @@ def _json_escape(match: re.Match[str]) -> str:
 
 
 def neutral_json(text: str) -> str:
-    r"""Return an equivalent JSON text with unsafe characters escaped. They can only be in strings of the JSON text.
+    r"""Return an equivalent JSON text with unsafe characters escaped. Only strings in a JSON text have such characters.
 
     >>> neutral_json('["\u202e"]')
     '["\\u202e"]'

@@ -4,9 +4,9 @@ A leader that is elected without the newest records writes others at their offse
 records. Then no offset has two different records, so a comparison offset by offset finds nothing. But the cleaner
 removes an older record of a key in the same round as a newer one, or earlier. Partial rounds, full offset maps,
 tombstones and ``.swap`` files do not change this order. Assume that all files of a copy were copied at one moment, and
-that the copy has a record q of a key, but lacks a later record r of the key, which another copy has. Then the copy
-never had r, or the transaction of r was aborted (``Cleaner.buildOffsetMap`` skips such records). ``divergence`` follows
-these rules:
+that the copy has a record q of a key. Another copy has a later record r of the key, which the first copy lacks. Then
+the first copy never had r, or the transaction of r was aborted (``Cleaner.buildOffsetMap`` skips such records).
+``divergence`` follows these rules:
 
 - If r is transactional and the other copy has its COMMIT marker at an offset m, the logs diverged at or below m. If r
   is not transactional, they diverged at or below r. The lowest such offset is an upper bound of the divergence.

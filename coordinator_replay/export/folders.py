@@ -21,7 +21,7 @@ TOPIC_FILE = ".topic.json"
 """The file in a dump with the id of the topic."""
 
 REMOVED_AFTER = timedelta(hours=1)
-"""Time for which folders stay after they were merged into one: an audit that began before may still read them."""
+"""Time for which folders stay after they were merged: an audit that began before the merge may still read them."""
 
 _FILE_BYTES = 128 * 1024 * 1024
 """Approximate size of a merged file."""
