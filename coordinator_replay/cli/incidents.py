@@ -18,7 +18,7 @@ from coordinator_replay.cli.answers import (
     who_options,
 )
 from coordinator_replay.cli.completion import ANY_TOPIC_NAME
-from coordinator_replay.cli.option_types import TIME_OR_RUN, Time
+from coordinator_replay.cli.option_types import NEW_FILE, TIME_OR_RUN, Time
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
 from coordinator_replay.cli.output import print_rows, print_text
 from coordinator_replay.cli.show import print_written
@@ -137,7 +137,7 @@ def _print_impact_as_json(answer: "Impacted") -> None:
 @at_option
 @click.option(
     "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW_FILE,
     help="Write the changes as an HTML page. In a folder that report has written, it links to the pages of groups.",
 )
 def diff(

@@ -9,6 +9,7 @@ import click
 
 from coordinator_replay.cli.answers import say, who_options
 from coordinator_replay.cli.clock import now
+from coordinator_replay.cli.option_types import NEW_FILE
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
 from coordinator_replay.cli.waiting import end_waiting
 from coordinator_replay.errors import PrerequisiteError, writing
@@ -67,7 +68,7 @@ def _push(written: "Metrics", cluster: str, gateway: str) -> None:
 @click.option(
     "--out",
     "path",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW_FILE,
     help="The file to write; it is replaced in one step. Default: standard output.",
 )
 @click.option(

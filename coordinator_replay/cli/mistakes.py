@@ -3,12 +3,17 @@
 They name the option or command that the user may have meant: one with a similar spelling or a similar meaning.
 """
 
+import re
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 import click
 
 from coordinator_replay.cli import work
+from coordinator_replay.cli.option_types import ParsedTime
+from coordinator_replay.errors import CoordinatorReplayError, UsageError
 from coordinator_replay.query.similar import nearest
+from coordinator_replay.zones import parse_zone
 
 _OPTIONS: Mapping[str, Sequence[str]] = {
     "--from": ("since", "start", "begin", "after", "newer-than"),
@@ -76,14 +81,66 @@ def explained(problem: click.UsageError) -> str:
     if isinstance(problem, click.MissingParameter) and isinstance(problem.param, click.Option) and problem.param.help:
         return f"{problem.format_message().rstrip('.')}: {_first_sentence(problem.param.help)}"
     message = problem.format_message()
-    if "unexpected extra argument" in message:
-        command = None if problem.ctx is None else problem.ctx.command
-        if command is not None and command.name == "sql":
-            return f"{message}: a statement must stand in quotes."
-        takes_one = any(param.name == "group" and param.nargs == 1 for param in (command.params if command else ()))
-        several = f" It takes one GROUP; {_SEVERAL_GROUPS}." if takes_one else ""
-        return f"{message}: a name, or a time with blanks, must stand in quotes.{several}"
-    return message
+    extra = _EXTRA.search(message)
+    return message if extra is None or problem.ctx is None else _too_many_words(problem.ctx, message, extra[1])
+
+
+_EXTRA = re.compile(r"unexpected extra arguments? \((.*)\)")
+
+
+def _too_many_words(ctx: click.Context, message: str, extra: str) -> str:
+    """Return the message for words that no argument of a command takes."""
+    command, group = ctx.command, ctx.params.get("group")
+    if command.name == "sql":
+        return (
+            'The statement must stand in quotes, as in sql "SELECT * FROM rebalances". Without them, the shell puts '
+            "the names of files in place of *."
+        )
+    if not isinstance(group, str) or not any(param.name == "group" and param.nargs == 1 for param in command.params):
+        return f"{message}: a name with blanks must stand in quotes."
+    names, typed = _group_names(ctx), f"{group} {extra}"
+    if group in names:
+        return f"{command.name} takes one GROUP; {_SEVERAL_GROUPS}."
+    near = nearest(typed, names)
+    if near is not None:
+        return f"{command.name} takes one GROUP, and no group is called {typed!r}: did you mean {near!r}?"
+    return f'{command.name} takes one GROUP. A name with blanks must stand in quotes: {command.name} "{typed}".'
+
+
+def _group_names(ctx: click.Context) -> Sequence[str]:
+    """Return the groups of the warehouse that a command line names; none if its tables can't be read."""
+    if not ctx.params.get("warehouse"):
+        return ()
+    try:
+        return work.group_names(work.Tables(ctx.params["warehouse"], ctx.params.get("cluster")))
+    except CoordinatorReplayError:
+        return ()
+
+
+_PART_OF_TIME = re.compile(r"\d{1,2}[:.]\d{2}\S*|seconds?|minutes?|hours?|days?|weeks?|ago|am|pm", re.IGNORECASE)
+
+
+def time_in_parts(command: click.Command, words: Sequence[str]) -> str | None:
+    """Return the message for a time with blanks that does not stand in quotes; None if there is no such time."""
+    options = {name for param in command.params if isinstance(param.type, ParsedTime) for name in param.opts}
+    for index, option in enumerate(words[:-2]):
+        rest = list(takewhile(_is_part_of_time, words[index + 2 :])) if option in options else []
+        if rest:
+            return f'A time with blanks must stand in quotes: {option} "{" ".join([words[index + 1], *rest])}".'
+    return None
+
+
+def _is_part_of_time(word: str) -> bool:
+    """Return whether a word after a time is the rest of the time: a time of day, a unit or a zone."""
+    if word.startswith("-"):
+        return False
+    if _PART_OF_TIME.fullmatch(word):
+        return True
+    try:
+        parse_zone(word)
+    except UsageError:
+        return False
+    return True
 
 
 def _first_sentence(text: str) -> str:

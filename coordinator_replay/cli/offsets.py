@@ -24,7 +24,7 @@ from coordinator_replay.cli.answers import (
 )
 from coordinator_replay.cli.clock import now
 from coordinator_replay.cli.completion import COMMITTED_TOPIC_NAME
-from coordinator_replay.cli.option_types import DURATION, END_TIME, Parsed, Time
+from coordinator_replay.cli.option_types import DURATION, END_TIME, NEW_FILE, Parsed, Time
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
 from coordinator_replay.errors import UsageError
 from coordinator_replay.listing import counted
@@ -90,7 +90,7 @@ TOPIC_OR_PARTITION = Parsed("topic[:partition]", topic_or_partition)
 @range_options
 @click.option(
     "--reset-file",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW_FILE,
     help="Also write proven and stable offsets into a file for kafka-consumer-groups --reset-offsets --from-file.",
 )
 @click.option(

@@ -141,6 +141,35 @@ def partition_number(text: str) -> int:
     return int(text)
 
 
+def check_folder(path: Path) -> None:
+    """Check that the folder of a file that is to be written exists.
+
+    Raises:
+        UsageError: there is no such folder.
+    """
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent}")
+
+
+class _NewFile(click.Path):
+    """Option type of a file to write. A wrong folder is an error before anything is read."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path of the file."""
+        path = Path(str(super().convert(value, param, ctx)))
+        try:
+            check_folder(path)
+        except UsageError as problem:
+            self.fail(str(problem), param, ctx)
+        return path
+
+
+NEW_FILE = _NewFile()
+
+
 class _States(click.ParamType):  # type: ignore[type-arg]  # generic in newer click only
     """Option type of states separated by commas, as Kafka's tools take them."""
 

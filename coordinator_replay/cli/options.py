@@ -19,7 +19,7 @@ from click.core import ParameterSource
 from coordinator_replay.cli import shown, work
 from coordinator_replay.cli.guard import EXIT_USAGE, GuardedCommand, reader_may_leave
 from coordinator_replay.cli.help_text import write_exit_codes, write_options
-from coordinator_replay.cli.mistakes import explained
+from coordinator_replay.cli.mistakes import explained, time_in_parts
 from coordinator_replay.cli.option_types import (
     ABSOLUTE_TIME,
     CLOCK_RULE,
@@ -187,6 +187,13 @@ class Command(GuardedCommand):
                     formatter.write_text(rule)
         super().format_epilog(ctx, formatter)
         write_exit_codes(str(self.name), formatter)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments, and refuse a time whose parts stand apart, without quotes."""
+        in_parts = None if ctx.resilient_parsing else time_in_parts(self, args)
+        if in_parts is not None:
+            raise click.UsageError(in_parts, ctx)
+        return super().parse_args(ctx, args)
 
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
         """Read the arguments."""

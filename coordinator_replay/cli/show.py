@@ -18,7 +18,7 @@ from coordinator_replay.cli.answers import (
     show,
     who_options,
 )
-from coordinator_replay.cli.option_types import MARK
+from coordinator_replay.cli.option_types import MARK, NEW_FILE, check_folder
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
 from coordinator_replay.cli.output import to_json
 from coordinator_replay.cli.reasons import print_reasons
@@ -129,6 +129,8 @@ def report(
         raise UsageError(f"{out} is a folder: give a file for the page of one group, such as {path / 'group.html'}")
     if is_folder and alternatives:
         raise UsageError("--what-if draws one group: give GROUP and a file")
+    if not is_folder:
+        check_folder(path)
     warehouse = open_warehouse(common)
     if is_folder:
         pages = warehouse.write_pages(path, **asked)
@@ -150,9 +152,7 @@ def report(
 )
 @any_group_argument
 @range_options
-@click.option(
-    "--out", "path", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The JSON file to write."
-)
+@click.option("--out", "path", required=True, type=NEW_FILE, help="The JSON file to write.")
 def trace(common: Common, path: Path, **asked: Any) -> None:
     """Write what happened to GROUP, or to all groups, as a trace that Perfetto and chrome://tracing open.
 

@@ -262,5 +262,10 @@ def check_causes(causes: Sequence[str]) -> None:
     names = [str(cause) for cause in Cause]
     for cause in causes:
         if cause_name(cause) not in names:
-            hint = did_you_mean(cause_name(cause), names, f"there are {', '.join(names)}")
+            alike = [name for name in names if cause_name(cause) in name]
+            hint = (
+                f"did you mean {' or '.join(alike)}?"
+                if len(alike) > 1
+                else did_you_mean(cause_name(cause), names, f"there are {', '.join(names)}")
+            )
             raise UsageError(f"there is no cause {cause}: {hint}")

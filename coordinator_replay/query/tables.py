@@ -460,7 +460,8 @@ class Tables:
         if start is not None and end is not None and end <= start:
             when = "when" if end == start else "before"
             raise UsageError(
-                f"the time range is empty: it ends at {moment_text(end)}, {when} it begins at {moment_text(start)}"
+                f"the time range is empty: it ends at {moment_text(end)}, {when} it begins at {moment_text(start)}; "
+                "the first time must be the earlier one"
             )
         covered = self.coverage
         if (start is not None and start > covered.last) or (end is not None and end <= covered.first):

@@ -690,5 +690,5 @@ def test_a_page_or_trace_of_what_is_not_known_is_refused(ask, name: str, tmp_pat
     out = ("--out", str(tmp_path / "out"))
     assert "did you mean 'payments'?" in ask(name, "paymnts", *out).stderr
     assert "not covered" in ask(name, "payments", "--from", "2030-01-01", *out).stderr
-    assert "can't be written" in ask(name, "payments", "--out", str(tmp_path / "no" / "folder")).stderr
+    assert "there is no folder" in ask(name, "payments", "--out", str(tmp_path / "no" / "folder")).stderr
     assert not (tmp_path / "out").exists()
