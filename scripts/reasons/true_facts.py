@@ -66,6 +66,13 @@ class Witness:
         """Return the offsets of records of classic generations."""
         return [record.offset for record in self.records.values() if record.kind == "GroupMetadata" and record.value]
 
+    @cached_property
+    def deletions(self) -> list[int]:
+        """Return the offsets of tombstones of the classic group."""
+        return [
+            record.offset for record in self.records.values() if record.kind == "GroupMetadata" and not record.value
+        ]
+
     def at_ms(self, offset: int) -> int:
         """Return the time of a record."""
         return self.records[offset].timestamp_ms or 0
@@ -228,7 +235,9 @@ def _no_assignment(witness: Witness, fact: Fact, member_id: str) -> bool:
 def _none_between(witness: Witness, fact: Fact) -> bool:
     """Return whether none of the fact's ``count`` generations before the row's generation was written."""
     epoch, place = witness.row["epoch"], bisect_right(witness.generations, _end(witness.row))
-    written = {(witness.records[offset].value or {})["generation"] for offset in witness.generations[:place][-3:]}
+    since = max((offset for offset in witness.deletions if offset < _end(witness.row)), default=-1)
+    offsets = [offset for offset in witness.generations[:place][-3:] if offset > since]
+    written = {(witness.records[offset].value or {})["generation"] for offset in offsets}
     return not written & set(range(epoch - fact["count"], epoch))
 
 

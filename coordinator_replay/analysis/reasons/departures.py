@@ -83,7 +83,9 @@ def _departure(situation: Situation, event: Event, member: Member) -> Departure:
     for look in _LOOKS:
         departure = look(situation, member, fact)
         if departure is not None:
-            return departure
+            named = (departure.cause, *departure.alternatives)
+            is_open = Cause.REBALANCE_TIMEOUT not in named and _kept_ms(situation, member) is not None
+            return departure._replace(alternatives=(*named[1:], *(Cause.REBALANCE_TIMEOUT,) * is_open))
     alternatives = (Cause.MEMBER_LEAVE, *_open_timeouts(situation, member))
     limits = about(FactKind.TIMEOUTS, member, timeouts=_limits(situation, member))
     why = (_alive(situation, member), limits, about(FactKind.UNDECIDED, member, causes=alternatives))
@@ -124,9 +126,9 @@ def _left_by(member: Member, sure: Confidence) -> Fact:
 
 
 def _kept_partitions(situation: Situation, member: Member, fact: Fact) -> Departure | None:
-    since = situation.unrevoked_since.get(member.member_id)
-    timeout, kept_ms = member.subscription_or_empty.least_rebalance_ms, elapsed_ms(since, situation.at_ms)
-    if since is None or kept_ms is None or timeout <= 0 or not timeout <= kept_ms <= timeout + TIMER_SLACK_MS:
+    since, kept_ms = situation.unrevoked_since.get(member.member_id), _kept_ms(situation, member)
+    timeout = member.subscription_or_empty.least_rebalance_ms
+    if since is None or kept_ms is None or kept_ms > timeout + TIMER_SLACK_MS:
         return None
     kept = about(FactKind.KEPT_PARTITIONS, member, at_ms=since, elapsed_ms=kept_ms, limit_ms=timeout)
     return Departure(
@@ -136,6 +138,16 @@ def _kept_partitions(situation: Situation, member: Member, fact: Fact) -> Depart
         ((fact,), (kept,)),
         (Cause.MEMBER_LEAVE, Cause.SESSION_TIMEOUT),
     )
+
+
+def _kept_ms(situation: Situation, member: Member) -> int | None:
+    """Return how long a member kept partitions that it had to give up; None if its rebalance timeout did not pass.
+
+    A coordinator that loads the group begins to count anew, so a member may keep partitions for longer than its timeout
+    (GroupMetadataManager.onLoaded).
+    """
+    kept_ms = elapsed_ms(situation.unrevoked_since.get(member.member_id), situation.at_ms)
+    return kept_ms if kept_ms is not None and 0 < member.subscription_or_empty.least_rebalance_ms <= kept_ms else None
 
 
 def _stayed_away(situation: Situation, member: Member, fact: Fact) -> Departure | None:
@@ -304,9 +316,10 @@ def _open_timeouts(situation: Situation, member: Member) -> tuple[Cause, ...]:
     (GroupMetadataManager.onLoaded).
     """
     timeouts = timeouts_of(situation, member)
-    if situation.group_type is GroupType.CLASSIC or Cause.SESSION_TIMEOUT in timeouts:
+    if situation.group_type is GroupType.CLASSIC:
         return timeouts
-    return (Cause.SESSION_TIMEOUT, *timeouts)
+    has_kept = Cause.REBALANCE_TIMEOUT in timeouts or _kept_ms(situation, member) is not None
+    return (Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT) if has_kept else (Cause.SESSION_TIMEOUT,)
 
 
 def _session_ms(member: Member) -> int | None:

@@ -64,6 +64,7 @@ def reason_of(situation: Situation) -> Reason:
     evidence.extend(_side_facts(situation, cause))
     evidence.extend(known_faults(situation))
     confidence = _limited(situation, confidence, evidence)
+    is_conversion_open = cause is Cause.GROUP_CONVERSION and confidence is Confidence.POSSIBLE
     return Reason(
         cause,
         _join_reason(situation, cause),
@@ -72,7 +73,7 @@ def reason_of(situation: Situation) -> Reason:
         tuple(dict.fromkeys(alternative for alternative in alternatives if alternative is not cause)),
         tuple(first.triggers),
         _delay_ms(situation, first.topics) if cause is Cause.TOPIC_METADATA_CHANGE else None,
-        () if cause in PROVEN_ALONE else unseen_beginnings(situation, cause),
+        () if cause in PROVEN_ALONE and not is_conversion_open else unseen_beginnings(situation, cause),
     )
 
 
