@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,10 +14,23 @@ from scripts.world.mixes import Mix
 PARTITIONS = 50
 """Number of log partitions."""
 
-MOST_LIVES = 10
-"""Largest number of lives of a cluster. Names with one digit never hash to the same log partition."""
+MOST_LIVES = 40
+"""Largest number of lives of a cluster."""
 
 TRIGGERS_A_LIFE = 12
+
+
+def _names() -> list[str]:
+    """Return names of groups that hash to different log partitions."""
+    by_partition: dict[int, str] = {}
+    numbers = count()
+    while len(by_partition) < MOST_LIVES:
+        name = f"g{next(numbers)}"
+        by_partition.setdefault(log_partition_of(name, PARTITIONS), name)
+    return list(by_partition.values())
+
+
+NAMES = _names()
 
 
 class Cluster(NamedTuple):
@@ -51,7 +65,7 @@ def clusters(seeds: Iterable[int], mix: Mix) -> Iterator[Cluster]:
         # A life is the same with any name of the group.
         retention = Life(seed, mix).retention_minutes
         lives = waiting[retention]
-        lives[seed] = Life(seed, mix, f"g{len(lives)}").run(TRIGGERS_A_LIFE).expire()
+        lives[seed] = Life(seed, mix, NAMES[len(lives)]).run(TRIGGERS_A_LIFE).expire()
         if len(lives) == MOST_LIVES:
             yield Cluster(waiting.pop(retention), retention)
     yield from (Cluster(lives, retention) for retention, lives in waiting.items())
