@@ -27,9 +27,9 @@ written by `scripts/document-findings`.
 | `finding_id` | id of the finding. Every audit that finds the same problem gives it the same id |
 | `first_seen`, `last_seen`, `occurrences` | times of the first and the last occurrence, and the number of occurrences |
 | `ended_at` | when the problem ended. Null if it has not ended at the end of the log |
-| `is_begin_open` | true: earlier records are missing. The problem may have begun earlier, so the finding is not new |
+| `is_begin_open` | true: earlier records are missing. The problem may be older, so `diff` calls it `found`, not `new` |
 | `is_end_open` | true: records after `ended_at` are missing, so the problem may have lasted longer |
-| `is_at_least` | true: records of the time of the finding are missing, so its numbers may be higher |
+| `is_at_least` | true: records from before `last_seen` are missing, so the true numbers may be higher |
 | `detail` | the numbers and names in the message, as JSON |
 | `log_partition`, `log_offset` | position of the record that shows the problem best |
 
@@ -40,15 +40,15 @@ written by `scripts/document-findings`.
   a deletion. When an offset has expired, `offset_due` ends, and `offset_lost` begins.
 - **One audit of the whole log** finds the same problems as an audit each night.
 - **Durations** are measured up to the last record of the whole dump. If the partitions of `__consumer_offsets` were
-  copied at very different times, groups of the earlier copies seem silent. The audit that reads the records in
-  between removes such a finding, because it was never true.
+  copied at very different times, groups of the earlier copies seem silent. A later audit that reads the records
+  missing from these copies removes such a finding, because it was never true.
 
 Two rules compare a time without commits with the usual time between commits:
 
 - `silent_group` compares with the mean time between the commits before the silence. So later commits don't change the
   finding. If a group had more than a hundred unusual silences, the longest hundred are kept.
 - `commit_stall` compares with the mean time between all commits of the partition on record. If commits of the partition
-  become rarer later, an earlier pause may become usual. The next audit then removes its finding.
+  become rarer later, an earlier pause may become usual. The next audit then removes the finding about this pause.
 """
 
 _THRESHOLDS = """## Thresholds

@@ -16,12 +16,13 @@ class Thresholds:
     """The thresholds. Their defaults suit a cluster that uses Kafka's own defaults.
 
     Attributes:
-        stuck_ms: how long a group may be on its way to Stable; twice a consumer's default rebalance timeout.
+        stuck_ms: how long a group may take to become Stable. The default is twice a
+            consumer's default rebalance timeout.
         unrevoked_ms: how long a member without a known rebalance timeout may keep partitions that it must revoke.
-        storm_rebalances: number of rebalances within storm-window that is too large. Rebalances that the
-            growing or shrinking of the group explains don't count.
+        storm_rebalances: from how many rebalances within storm-window on the group is in a storm. If the group gained
+            or lost N members in this time, N of the rebalances don't count.
         storm_window_ms: the time in which storm-rebalances are counted.
-        flapping_returns: number of returns of a static member within flapping-window that is too large.
+        flapping_returns: how many returns of a static member within flapping-window make a finding.
         flapping_window_ms: the time in which flapping-returns are counted.
         unbalanced_ms: how long an assignment may be lopsided.
         unowned_ms: how long a partition may have no owner in a group that reads the rest of its topic.
@@ -37,11 +38,11 @@ class Thresholds:
         patience: silence and stall must also last this many times the usual time between two commits.
         never_committed_ms: how long a partition may be owned without any commit.
         abandoned_ms: how old the last commit of a topic must be for its offsets to count as left behind.
-        hot_commits_per_minute: number of commits per partition and minute that is too large.
+        hot_commits_per_minute: how many commits per partition and minute are too many.
         hot_minutes: for how many minutes hot-commits-per-minute must hold.
-        pending_ms: how long a transaction may be open; the default timeout of a producer's transaction.
+        pending_ms: how long a transaction may be open. The default is a producer's default transaction.timeout.ms.
         jump_offsets: how many offsets a commit must advance its partition to be a jump.
-        jump_times: how many times the average step of the partition's other commits a jump must be.
+        jump_times: a jump must be at least this many times the average step of the partition's other commits.
         metadata_bytes: how long the metadata of a commit may be.
         owned_lately_ms: how recently a partition must have had an owner for the loss of its offset to matter.
         metadata_delay_ms: how long a group may take to notice that its topics changed.

@@ -1,4 +1,4 @@
--- Log partitions with missing or unreadable records, with the end of the time of these records. Groups that existed in this time may have no record left.
+-- Log partitions with missing or unreadable records. Column until has the latest possible time of these records. Groups that existed before this time may have no record left.
 SELECT
   cluster,
   log_partition,
