@@ -11,31 +11,36 @@ from coordinator_replay.query.group_moves import in_log_order
 from coordinator_replay.query.tables import AS_OF, END, Tables
 from coordinator_replay.times import moment_text
 
-# The last removal of each partition up to the point in time. Partitions with a later commit in force are left out.
-_LOST = """
-    SELECT * FROM (
-        SELECT * FROM offset_history
-        WHERE cluster = $cluster AND group_id = $group AND ended_by <> 'COMMIT' AND coalesce(valid_to <= $at, true)
-        QUALIFY row_number() OVER (
-            PARTITION BY topic, partition ORDER BY valid_to DESC NULLS LAST, from_offset DESC
-        ) = 1
-    )
+
+def _last_ends(*others: str) -> str:
+    """Return SQL for the row of ``offset_history`` that ended last in each partition up to a point in time.
+
+    Args:
+        others: values of ``ended_by`` that do not count, beside COMMIT.
+    """
+    left_out = ", ".join(repr(ended_by) for ended_by in ("COMMIT", *others))
+    return f"""
+        SELECT * FROM (
+            SELECT *, {in_log_order("offset_history", "to_offset")} AS place FROM offset_history
+            WHERE cluster = $cluster AND group_id = $group AND coalesce(valid_to <= $at, true)
+              AND ended_by NOT IN ({left_out})
+        )
+        QUALIFY row_number() OVER (PARTITION BY topic, partition ORDER BY place DESC) = 1
+    """  # noqa: S608 - put together from constants
+
+
+# Partitions with a later commit in force are left out.
+_LOST = f"""
+    SELECT * FROM ({_last_ends()})
     WHERE (topic, partition) NOT IN (
         SELECT (topic, partition) FROM offset_history
         WHERE cluster = $cluster AND group_id = $group AND {AS_OF}
     )
-""".replace("{AS_OF}", AS_OF)
-
-LAST_REMOVALS = f"""
-    SELECT * FROM (
-        SELECT *, {in_log_order("offset_history", "to_offset")} AS place FROM offset_history
-        WHERE cluster = $cluster AND group_id = $group AND coalesce(valid_to <= $at, true)
-          AND ended_by NOT IN ('COMMIT', 'GROUP_MOVED', 'RECORDS_MISSING')
-    )
-    QUALIFY row_number() OVER (PARTITION BY topic, partition ORDER BY place DESC) = 1
 """  # noqa: S608 - put together from constants
-"""SQL for rows of ``offset_history``: the offset that each partition lost in its last removal up to a point in time.
-The partition may have been committed again later."""
+
+LAST_REMOVALS = _last_ends("GROUP_MOVED", "RECORDS_MISSING")
+"""SQL for the offset that the last removal of each partition up to a point in time removed, as a row of
+``offset_history``. The partition may have been committed again later."""
 
 _BY_REASON = """
     SELECT topic, list_sort(list(partition)), ended_by, max(valid_to), ended_confidence, ended_alternatives,

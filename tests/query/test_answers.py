@@ -224,6 +224,8 @@ def test_the_offset_before_a_removal_is_the_last_even_in_the_same_millisecond(tm
     found = before_removal(folder)
     assert {key: row.committed_offset for key, row in found.items()} == {("logs", 0): 90, ("orders", 0): 20}
     assert all(row.is_exact and row.is_stable for row in found.values())
+    lost = removed_offsets(Tables(str(folder)), "gone")
+    assert [one.ended_at for one in lost if one.topic == "logs"] == [at("02:07")]
 
 
 def test_an_offset_that_was_committed_again_is_told_in_its_removed_value(tmp_path: Path):
