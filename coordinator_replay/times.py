@@ -186,3 +186,41 @@ def round_length(length: timedelta, most: int, least: timedelta = _LENGTHS[0]) -
     0:05:00; 1 day, 0:00:00
     """
     return next((step for step in _LENGTHS if step >= least and length <= step * most), _LENGTHS[-1])
+
+
+def duration(length_ms: int | None) -> str:
+    """Return a duration as text in one unit. None is ``not known``.
+
+    >>> duration(415), duration(5000), duration(300_000)
+    ('415 ms', '5.0 s', '5.0 min')
+    """
+    if length_ms is None:
+        return "not known"
+    seconds = length_ms / 1000
+    if seconds < 1:
+        return f"{length_ms} ms"
+    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= size * 2:
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{seconds:,.1f} s"
+
+
+def duration_within(least_ms: int | None, most_ms: int | None) -> str | None:
+    """Return the bounds of a duration as text; None if neither says anything.
+
+    A lower bound of 0 says nothing. The text of a lower bound is never longer than the bound, and the text of an upper
+    bound never shorter.
+
+    >>> duration_within(9, 2849), duration_within(9, None), duration_within(0, 2849), duration_within(0, None)
+    ('9 ms to 2.9 s', 'at least 9 ms', 'at most 2.9 s', None)
+    """
+    least = duration(least_ms // _step(least_ms) * _step(least_ms)) if least_ms else None
+    most = None if most_ms is None else duration(-(-most_ms // _step(most_ms)) * _step(most_ms))
+    if least is None or most is None:
+        return f"at least {least}" if least else f"at most {most}" if most else None
+    return least if least_ms == most_ms else f"{least} to {most}"
+
+
+def _step(length_ms: int) -> int:
+    """Return the step in milliseconds in which ``duration`` shows a duration of up to some hours."""
+    return 1 if length_ms < 1000 else 100 if length_ms < 120_000 else 6000

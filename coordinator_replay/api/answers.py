@@ -94,6 +94,8 @@ class Owned(Answer["Ownership"]):
         after: the first ownership that began after the point in time; None if there is none, or for a time range.
         neighbours: the ownerships ``before`` and ``after`` if the partition has no owner; empty if it has one.
         is_exact: whether the log proves that the partition had these owners and no others.
+        handovers: for a time range with several owners, sentences on how long nobody owned the partition between them,
+            and whether two owned it at a time; else None. They are among the notes, too.
     """
 
     def __init__(self, owners: Owners, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:
@@ -102,6 +104,7 @@ class Owned(Answer["Ownership"]):
         self.after = owners.after
         self.neighbours = owners.neighbours
         self.is_exact = owners.is_exact
+        self.handovers = owners.handovers
 
 
 class Compared(Answer["Change"]):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from coordinator_replay.answer_columns import CLASSIC_MEMBERS, COORDINATORS, LAST, SHARE, STREAMS, AnswerColumn
-from coordinator_replay.cli import work
+from coordinator_replay.cli import output, work
 from coordinator_replay.cli.answers import (
     any_group_argument,
     at_option,
@@ -261,8 +261,23 @@ def rebalances(common: Common, causes: Sequence[str], **asked: Any) -> None:
         *shown, matched_by = shown
         place = [column.name for column in shown].index("cause") + 1
         shown.insert(place, replace(matched_by, heading="MATCHED-BY", rank=1))
+    if common.output == "table" and not common.wide and output.terminal_width() is not None:
+        shown = _with_duration_text(shown)
+        if asked["group"] is not None:
+            # The group that was asked for is known: other columns come first.
+            shown = [replace(column, rank=LAST) if column.name == "group_id" else column for column in shown]
     show_screen(common, shown, answer, "rebalance", answer.notes)
     say_notes(answer)
+
+
+def _with_duration_text(shown: Sequence[AnswerColumn]) -> list[AnswerColumn]:
+    """Return columns of rebalances with one column for the duration, in words, in place of its bounds in numbers."""
+    in_words = AnswerColumn("duration_text", "DURATION", 2)
+    return [
+        in_words if column.name == "duration_ms" else column
+        for column in shown
+        if column.name not in ("duration_ms_min", "duration_ms_max")
+    ]
 
 
 @warehouse_command(
@@ -286,6 +301,13 @@ def owner(common: Common, group: str, topic: str, partition: int | None, **asked
     # People read the owners before and after in a sentence; programs read them in fields.
     rows = [row for answer in answers for row in (*answer, *(() if common.output == "table" else answer.neighbours))]
     notes = list(dict.fromkeys(note for answer in answers for note in answer.notes))
+    single = {answer.handovers for answer in answers} - {None}
+    if len(answers) > 1 and single:
+        from coordinator_replay.query.owner import handovers_note
+
+        # One note is about all partitions, in place of one for each.
+        together = handovers_note(rows, is_shared=False)
+        notes = [note for note in (together, *notes) if note is not None and note not in single]
     show_screen(common, columns_for(answers[0].row_type), rows, "owner", notes)
     say_basis(answers[0])
     say(*notes)

@@ -1,11 +1,13 @@
 """Owners of a partition at a point in time or in a time range, as the coordinator's records show them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import combinations, pairwise
 
 from coordinator_replay.answer_columns import LAST, column, select_list
 from coordinator_replay.errors import UsageError
+from coordinator_replay.listing import counted
 from coordinator_replay.query.completeness import log_partitions_of
 from coordinator_replay.query.groups import check_group, is_group_exact
 from coordinator_replay.query.removed import RECORDS_MISSING
@@ -123,6 +125,7 @@ class Owners:
         is_exact: whether the log proves that the partition had these owners and no others.
         is_before_exact: if there is no owner, whether the log proves that there was none since ``before`` ended.
         is_after_exact: if there is no owner, whether the log proves that there was none until ``after`` began.
+        handovers: for a time range, the sentences of ``handovers_note``; else None.
     """
 
     owners: tuple[Ownership, ...]
@@ -131,6 +134,7 @@ class Owners:
     is_exact: bool
     is_before_exact: bool = True
     is_after_exact: bool = True
+    handovers: str | None = None
 
     @property
     def neighbours(self) -> tuple[Ownership, ...]:
@@ -303,3 +307,62 @@ def owners_between(
     if not owners and not warehouse.answers(Ownership, _BETWEEN, **{**asked, "start": None, "end": None}):
         _check_partition(warehouse, group, topic, partition)
     return owners
+
+
+_IS_SHARED = """
+    SELECT 1 FROM group_timeline WHERE cluster = $cluster AND group_id = $group AND group_type = 'share' LIMIT 1
+"""
+
+
+def is_shared(warehouse: Tables, group: str) -> bool:
+    """Return whether a group is or was a share group, in which several members own a partition at a time."""
+    return bool(warehouse.rows(_IS_SHARED, group=group))
+
+
+def handovers_note(owners: Sequence[Ownership], *, is_shared: bool) -> str | None:
+    """Return sentences on how long partitions had no owner between two owners, and whether two owned one at a time.
+
+    Return None if no partition had a second owner.
+
+    Args:
+        owners: ownerships of one or several partitions of a topic; those of a partition in the order of their begin.
+        is_shared: whether the group is a share group, in which two members may own a partition at a time.
+    """
+    by_partition: dict[int, list[Ownership]] = {}
+    for ownership in owners:
+        by_partition.setdefault(ownership.partition, []).append(ownership)
+    pairs = [pair for own in by_partition.values() for pair in pairwise(own)]
+    if is_shared or not pairs:
+        return None
+    # A member may keep a partition while another has it: then all later owners are compared, not only the next one.
+    overlaps = sum(
+        _is_overlap(first, second) for own in by_partition.values() for first, second in combinations(own, 2)
+    )
+    gaps = [first.unowned_ms for first, second in pairs if first.unowned_ms is not None]
+    unknown = sum(first.unowned_ms is None and not _is_overlap(first, second) for first, second in pairs)
+    least = "at least " if unknown else ""
+    sentences = [
+        f"Without an owner between two owners: {least}{sum(gaps):,} ms in all, {max(gaps):,} ms at the longest."
+        if any(gaps)
+        else "How long partitions had no owner between two owners is not on record."
+        if unknown
+        else "No partition was without an owner between two owners."
+    ]
+    if unknown and any(gaps):
+        sentences.append(f"For {counted(unknown, 'handover')} (no UNOWNED-MS) the log does not show how long.")
+    if overlaps:
+        times = counted(overlaps, "time")
+        sentences.append(f"{times} two members owned a partition at once: sql --query two-owners shows them.")
+    else:
+        on_record = "" if all(ownership.is_exact for ownership in owners) else " on record"
+        sentences.append(f"No two members{on_record} owned a partition at once, by the coordinator's records.")
+    return " ".join(sentences)
+
+
+def _is_overlap(first: Ownership, second: Ownership) -> bool:
+    """Return whether two members certainly owned a partition at the same time, given that ``first`` began first."""
+    if first.member_id == second.member_id or not (first.is_exact and second.is_exact):
+        return False
+    if first.owned_to is not None and second.owned_from is not None:
+        return first.owned_to > second.owned_from
+    return first.to_offset is None or (second.from_offset is not None and first.to_offset > second.from_offset)

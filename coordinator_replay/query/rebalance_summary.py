@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from coordinator_replay.listing import counted
+from coordinator_replay.listing import counted, listed
 from coordinator_replay.query.impact import CommonTrait, traits_of
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.tables import Tables
@@ -95,7 +95,7 @@ def _most(names: Iterable[str], others: str) -> str:
 
 
 def _triggers(rebalances: Sequence[Rebalance], clients: Mapping[tuple[str, str], str]) -> str:
-    """Return in words how many rebalances were triggered by members, and the client that triggered most of them."""
+    """Return in words how many rebalances were triggered by members, and the clients that triggered most of them."""
     members = {(rebalance.group_id, member) for rebalance in rebalances for member in rebalance.trigger_members or ()}
     triggered = sum(bool(rebalance.trigger_members) for rebalance in rebalances)
     by_client = Counter(
@@ -104,9 +104,17 @@ def _triggers(rebalances: Sequence[Rebalance], clients: Mapping[tuple[str, str],
         for name in {clients.get((rebalance.group_id, member)) for member in rebalance.trigger_members or ()}
         if name is not None
     )
-    name, count = max(by_client.items(), key=lambda item: (item[1], item[0]), default=("", 0))
-    often = f", most often by {name} ({count:,})" if count > 1 else ""
+    count = max(by_client.values(), default=0)
+    most = sorted(name for name, own in by_client.items() if own == count)
+    often = f", most often by {_joined(most)} ({count:,}{' each' * (len(most) > 1)})" if count > 1 else ""
     return f"{triggered:,} of {len(rebalances):,} set off by {len(members):,} member{'s' * (len(members) != 1)}{often}"
+
+
+def _joined(names: Sequence[str]) -> str:
+    """Return names as a part of a sentence, such as ``a, b and c``."""
+    if len(names) > _MOST_NAMED:
+        return listed(names, _MOST_NAMED)
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _in_common(traits: Sequence[CommonTrait]) -> str:

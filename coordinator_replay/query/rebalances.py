@@ -11,7 +11,7 @@ from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.tables import Tables
-from coordinator_replay.times import later
+from coordinator_replay.times import duration, duration_within, later
 
 _CAUSES = "SELECT DISTINCT cause FROM rebalances WHERE cluster = $cluster AND cause IS NOT NULL ORDER BY cause"
 
@@ -51,7 +51,7 @@ class Rebalance:
     commit_pause_ms: int | None = column("COMMIT-PAUSE-MS", 2)
     group_id: str = column("GROUP", 1, is_id=True)
     group_type: str
-    epoch: int | None = column("EPOCH", 2)
+    epoch: int | None = column("EPOCH", 3)
     attempts: int | None
     cause: str | None = column("CAUSE", 1)
     confidence: str | None = column("CONFIDENCE", 2)
@@ -140,6 +140,18 @@ class Rebalance:
         """
         is_bound = self.duration_ms_max is not None and self.duration_ms_max < _MAX_POLL_INTERVAL_MS
         return self.duration_ms_max if is_bound else None
+
+    @property
+    def duration_text(self) -> str | None:
+        """Return in words how long the rebalance took, such as ``415 ms``, or ``9 ms to 2.9 s`` for bounds.
+
+        Return None if the rebalance is not over, or if the log shows neither the duration nor a bound.
+        """
+        if not self.is_over:
+            return None
+        if self.duration_ms is not None:
+            return duration(self.duration_ms)
+        return duration_within(self.duration_ms_min, self.limit_ms)
 
     def goes_on_after(self, time: datetime) -> bool:
         """Return whether the rebalance was certainly in progress at a point in time after its begin.

@@ -1,14 +1,16 @@
 """Conditions on the groups of a question: on names, on clients and hosts of members, and on topics that they read."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
+from functools import partial
 
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import group_names
 from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.tables import AS_OF, END, MEMBERS_AS_OF, Tables
+from coordinator_replay.times import moment_text
 
 _MEMBERS_IN_RANGE = """
     coalesce(valid_from < $end, true) AND coalesce(valid_to > $start, to_offset IS NULL OR $start IS NULL)
@@ -18,6 +20,11 @@ _CLIENTS = """
     SELECT DISTINCT group_id, client_id, ltrim(client_host, '/') FROM member_timeline
     WHERE cluster = $cluster AND {holds}
 """
+
+_STAYS = """
+    SELECT group_id, valid_from, valid_to FROM member_timeline WHERE cluster = $cluster AND {} = $name
+"""
+_OF_CLIENT, _OF_HOST = _STAYS.format("client_id"), _STAYS.format("ltrim(client_host, '/')")
 
 _TOPICS = """
     SELECT DISTINCT group_id, topic FROM (
@@ -117,11 +124,16 @@ def _groups(
         _check(name, every, "group")
     chosen = {name for name in every if who.has_name(name)}
     if who.hosts or who.clients:
+        when = "at the end of the log" if times.get("at") == END else "at that time"
         clients = warehouse.rows(_CLIENTS.replace("{holds}", members_hold), **times)
         for host in who.hosts:
-            _check(host.lstrip("/"), [found_host for *_, found_host in clients], "host of a member")
+            name, known = host.lstrip("/"), [found_host for *_, found_host in clients]
+            hint = partial(_other_time, warehouse, _OF_HOST, name, **times)
+            _check(name, known, "host of a member", hint, when=when)
         for client in who.clients:
-            _check(client, [found_client for _, found_client, _ in clients], "client id")
+            known = [found_client for _, found_client, _ in clients]
+            hint = partial(_other_time, warehouse, _OF_CLIENT, client, **times)
+            _check(client, known, "client id", hint, when=when)
         chosen &= {group for group, client, host in clients if who.has_client(client, host)}
     if who.topics:
         sql = _TOPICS.replace("{members_hold}", members_hold).replace("{offsets_hold}", offsets_hold)
@@ -137,8 +149,47 @@ def is_pattern(text: str) -> bool:
     return any(sign in text for sign in "*?[")
 
 
-def _check(pattern: str, known: Iterable[str | None], what: str) -> None:
+def _other_time(warehouse: Tables, sql: str, name: str, **times: datetime | None) -> str:
+    """Return a hint on when a client or a host was in a group, if that was before or after the times asked about.
+
+    Return an empty text if it was never in a group.
+
+    Args:
+        warehouse: the tables to read.
+        sql: the statement that reads the stays of the client or host.
+        name: client id or host.
+        times: ``at``, or ``start`` and ``end``, as the question has them.
+    """
+    stays = warehouse.rows(sql, name=name)
+    first, last = (times["at"], times["at"]) if "at" in times else (times["start"], times["end"])
+    example = ", as in groups --at TIME" if "at" in times else ""
+    earlier = [(until, group) for group, _, until in stays if until is not None and first and until <= first]
+    if earlier:
+        until, group = max(earlier)
+        return f"it was in group {group!r} until {moment_text(until)}; ask about an earlier time{example}"
+    later = [(since, group) for group, since, _ in stays if since is not None and last and since >= last]
+    if later:
+        since, group = min(later)
+        return f"it came into group {group!r} at {moment_text(since)}; ask about a later time{example}"
+    return ""
+
+
+def _check(
+    pattern: str,
+    known: Iterable[str | None],
+    what: str,
+    other_time: Callable[[], str] = str,
+    *,
+    when: str = "at that time",
+) -> None:
     """Check that a name is on record. A pattern always passes.
+
+    Args:
+        pattern: the name or pattern.
+        known: the names on record at the time of the question.
+        what: the words for a name.
+        other_time: returns a hint on another time at which the name is on record, or an empty text.
+        when: the words for the time of the question.
 
     Raises:
         UsageError: the name is not on record.
@@ -146,8 +197,8 @@ def _check(pattern: str, known: Iterable[str | None], what: str) -> None:
     names = sorted({name for name in known if name is not None})
     if is_pattern(pattern) or pattern in names:
         return
-    hint = did_you_mean(pattern, names)
-    raise UsageError(f"no {what} {pattern!r} is on record at that time{hint and f': {hint}'}")
+    hint = other_time() or did_you_mean(pattern, names)
+    raise UsageError(f"no {what} {pattern!r} is on record {when}{hint and f': {hint}'}")
 
 
 def named_groups(warehouse: Tables, typed: Sequence[str], there: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ from coordinator_replay.listing import counted_as
 from coordinator_replay.query.rebalances import SHORT_WAIT_MS, Rebalance
 from coordinator_replay.report.columns import Clock
 from coordinator_replay.report.members import MemberIdentities
-from coordinator_replay.report.wording import duration
+from coordinator_replay.times import duration
 
 
 def unended(rebalance: Rebalance) -> str:

@@ -36,9 +36,9 @@ from coordinator_replay.report.wording import (
     STATE_COLOURS,
     UNKNOWN_COLOUR,
     cause_colour,
-    duration,
     neutral,
 )
+from coordinator_replay.times import duration
 
 MOST_CAUSES = 6
 """Largest number of causes with their own colours in a stack; more colours can't be told apart."""

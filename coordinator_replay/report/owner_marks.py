@@ -8,8 +8,8 @@ from coordinator_replay.report.columns import Clock, Columns, columns, packed
 from coordinator_replay.report.gaps import Gap, gaps_of
 from coordinator_replay.report.life import GroupLife, MemberSpan, OwnedInterval
 from coordinator_replay.report.members import MemberIdentities
-from coordinator_replay.report.wording import duration, neutral
-from coordinator_replay.times import milliseconds
+from coordinator_replay.report.wording import neutral
+from coordinator_replay.times import duration, milliseconds
 
 MOST_ROWS = 1000
 """Largest number of rows of a figure; no screen shows more rows separately."""

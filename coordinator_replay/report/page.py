@@ -24,9 +24,8 @@ from markupsafe import Markup
 
 from coordinator_replay.errors import writing
 from coordinator_replay.report.drawing import Drawing, Figures
-from coordinator_replay.report.wording import duration
 from coordinator_replay.safe_text import neutral, neutral_json
-from coordinator_replay.times import milliseconds, moment_text, moments_in_zone
+from coordinator_replay.times import duration, milliseconds, moment_text, moments_in_zone
 from coordinator_replay.version import __version__
 
 _TEMPLATES = "templates"

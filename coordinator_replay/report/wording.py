@@ -79,16 +79,3 @@ def shade(colour: str, incarnation: int) -> str:
 def shortened(text: str, most: int = 34) -> str:
     """Return a long name with its middle left out: the ends distinguish generated ids."""
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 2 - 1) :]}"
-
-
-def duration(length_ms: int | None) -> str:
-    """Return a duration as text in one unit, such as ``5.0 min``. None is ``not known``."""
-    if length_ms is None:
-        return "not known"
-    seconds = length_ms / 1000
-    if seconds < 1:
-        return f"{length_ms} ms"
-    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= size * 2:
-            return f"{seconds / size:,.1f} {unit}"
-    return f"{seconds:,.1f} s"

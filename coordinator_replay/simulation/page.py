@@ -22,13 +22,12 @@ from coordinator_replay.report.wording import (
     COLOURS,
     UNKNOWN_COLOUR,
     cause_colour,
-    duration,
     neutral,
 )
 from coordinator_replay.simulation.what_if.answer import WhatIf
 from coordinator_replay.simulation.what_if.measures import table_of
 from coordinator_replay.simulation.what_if.outcome import Lived, moment_of
-from coordinator_replay.times import EPOCH, later
+from coordinator_replay.times import EPOCH, duration, later
 
 MOST_ROWS = 600
 """Largest number of rows in the figure of owners, over all lives."""

@@ -87,6 +87,8 @@ def test_all_owners_of_a_time_range(warehouse):
     both = warehouse.owner("payments", "orders", 1, start="02:01")
     assert [(one.member_id, one.owned_to) for one in both] == [("m-1", at("02:10:15")), ("m-2", None)]
     assert both.is_exact
+    assert both.handovers in both.notes
+    assert "5,000 ms in all" in both.handovers
     nobody = warehouse.owner("payments", "orders", 1, end="02:00:02")
     assert (len(nobody), nobody.notes[0][:17]) == (0, "No owner matches;")
     with pytest.raises(UsageError, match="never owned partition 7"):

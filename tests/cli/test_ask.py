@@ -625,7 +625,7 @@ def test_a_cause_finds_what_names_it_as_an_alternative_and_one_without_rows_find
     told = ask("rebalances", "--cause", "unknown", "--output", "json")
     row = json.loads(answer(told))
     assert (row["group_id"], row["cause"], row["matched_by"]) == ("legacy", "GROUP_CREATED", "alternative")
-    assert told.stderr == "1 of 1 have another cause and UNKNOWN as an alternative: it could also be that.\n"
+    assert told.stderr == "1 of 1 has another cause and UNKNOWN as an alternative: it could also be that.\n"
     none = ask("why", "--cause", "SESSION_TIMEOUT")
     assert (none.exit_code, none.stdout) == (0, "")
     assert "No rebalance matches" in none.stderr

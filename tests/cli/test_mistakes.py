@@ -110,7 +110,7 @@ REFUSED: dict[tuple[str, ...], str] = {
     ("timeline", "payments", "--group", "legacy"): "give one group",
     ("groups", "--state", "Dead"): "--deleted lists those",
     ("groups", "--state", "Stabble"): "did you mean 'Stable'",
-    ("groups", "--host", "10.0.0.3"): "no host of a member '10.0.0.3' is on record at that time",
+    ("groups", "--host", "10.0.0.3"): "no host of a member '10.0.0.3' is on record at the end of the log",
     ("groups", "--client", "client-m-7"): "did you mean 'client-m-",
     ("offsets", "pay[x]*"): "no group at that time matches",
     ("sql", "SELECT * FROM rebalance"): "no table is called rebalance: did you mean 'rebalances'",

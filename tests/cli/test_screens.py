@@ -313,6 +313,29 @@ def test_what_a_saved_query_answers_is_readable_on_a_narrow_screen(screen):
     assert not any("…" in line for line in lines)
 
 
+def test_how_long_a_rebalance_took_is_in_one_column_and_bounds_are_words(screen, tmp_path: Path):
+    warehouse = write_small_warehouse(tmp_path / "warehouse")
+    took = [(415, 35, 12_686), (None, 9, 2849), (None, 9, None), (None, 0, 2849), (None, None, 400_000)]
+    write_rows(warehouse, "rebalances", [
+        {"rebalance_id": f"r-{place}", "cluster": "default", "group_id": "timed", "group_type": "classic",
+         "epoch": place, "completed_at": at(f"02:1{place}"), "completed_offset": place, "is_exact": True,
+         "duration_ms": exact, "duration_ms_min": least, "duration_ms_max": most, "cause": "TOPIC_METADATA_CHANGE",
+         "confidence": "certain", "members_after": 3}
+        for place, (exact, least, most) in enumerate(took)
+    ])  # fmt: skip
+    write_rows(warehouse, "group_timeline", [event("timed", 0, "02:10", "GROUP_CREATED", ">Stable", member_count=3)])
+    asked = ("rebalances", "timed", "--warehouse", str(warehouse))
+    shown = [re.split(r" {2,}", line) for line in screen(80, *asked)]
+    place = shown[1].index("DURATION")
+    assert [row[place] for row in shown[2:7]] == [
+        "415 ms", "9 ms to 2.9 s", "at least 9 ms", "at most 2.9 s", "-",
+    ]  # fmt: skip
+    assert {"CAUSE", "CONFIDENCE"} <= set(shown[1])
+    wide = next(line for line in screen(80, *asked, "--wide") if "GROUP" in line).split()
+    assert {"DURATION-MS", "AT-LEAST-MS", "AT-MOST-MS"} <= set(wide)
+    assert "DURATION" not in wide
+
+
 @pytest.mark.parametrize("time", ["2030-01-01", "nonsense"])
 def test_no_line_of_an_error_is_wider_than_the_terminal_and_no_word_is_cut(folder, monkeypatch, time: str):
     monkeypatch.setattr(output, "terminal_width", lambda *, err=False: 80)

@@ -11,12 +11,15 @@ from click.testing import CliRunner, Result
 from coordinator_replay.cli.main import main
 from coordinator_replay.query.end_offsets import read_end_offsets
 from coordinator_replay.query.offsets import partitions_asked
-from tests.query.small_warehouse import write_small_warehouse
+from tests.query.small_warehouse import member, write_rows, write_small_warehouse
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_small_warehouse(tmp_path_factory.mktemp("who"))
+    folder = write_small_warehouse(tmp_path_factory.mktemp("who"))
+    gone = member("payments", "gone", "02:03", "02:04", 91, client_id="client-gone", client_host="/10.9.9.9")
+    write_rows(folder, "member_timeline", [gone])
+    return folder
 
 
 @pytest.fixture
@@ -59,6 +62,25 @@ def test_conditions_count_at_the_time_asked_about(ask):
     assert groups(ask("groups", "--client", "client-m-2", "--at", "02:12", "--json")) == ["payments"]
     early = CliRunner().invoke(main, ["groups", "--client", "client-m-2", "--at", "02:05"])
     assert early.exit_code == 2
+
+
+def test_a_client_of_another_time_is_named_with_its_time(folder: Path):
+    """Another client's name would lead away from the one that was asked for."""
+
+    def told(*asked: str) -> str:
+        result = CliRunner().invoke(main, [*asked, "--warehouse", str(folder)])
+        assert result.exit_code == 2
+        return result.stderr
+
+    early = told("groups", "--client", "client-m-2", "--at", "02:05")
+    assert "it came into group 'payments' at 2026-11-20T02:10:00.000Z; ask about a later time" in early
+    assert "on record at the end of the log: it was in group" in told("groups", "--client", "client-gone")
+    late = told("rebalances", "--client", "client-gone", "--from", "02:15")
+    assert "it was in group 'payments' until 2026-11-20T02:04:00.000Z; ask about an earlier time" in late
+    host = told("groups", "--host", "10.9.9.9")
+    assert "it was in group 'payments' until 2026-11-20T02:04:00.000Z" in host
+    assert "did you mean" not in early + late + host
+    assert "did you mean" in told("groups", "--client", "client-m-9")
 
 
 @pytest.mark.parametrize("command", [["rebalances"], ["findings"], ["expired"]])

@@ -374,6 +374,35 @@ def test_shared_partitions_have_all_their_owners(tmp_path: Path):
     assert [one.member_id for one in told.owners] == ["m-1", "m-3"]
 
 
+def test_owners_of_a_range_say_how_long_nobody_owned_a_partition_and_whether_two_did(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+
+    def told(*partitions: str, group: str = "payments") -> str:
+        asked = ["owner", group, "orders", *partitions, "--from", "02:00", "--warehouse", str(folder)]
+        result = CliRunner().invoke(main, asked)
+        assert result.exit_code == 0, result.output
+        return result.stderr
+
+    alone = "No two members owned a partition at once, by the coordinator's records.\n"
+    known = "Without an owner between two owners: 5,000 ms in all, 5,000 ms at the longest. "
+    assert known + alone in told("1")
+    assert "owned a partition at once" not in told("0")
+    write_rows(folder, "partition_ownership", [
+        owned(0, "m-1", "02:01", "02:02", released_by="MEMBER_LEFT", group_id="more"),
+        owned(0, "m-2", "02:02", "02:04", unowned_ms=700, group_id="more"),
+        owned(0, "m-3", "02:05", group_id="more"),
+        owned(1, "m-1", "02:01", "02:05", unowned_ms=0, group_id="more"),
+        owned(1, "m-2", "02:04", group_id="more"),
+    ])  # fmt: skip
+    write_rows(folder, "group_timeline", [event("more", 0, "02:01", "GROUP_CREATED", ">Stable", member_count=1)])
+    together = told(group="more")
+    assert (
+        "between two owners: at least 700 ms in all, 700 ms at the longest. For 1 handover (no UNOWNED-MS)" in together
+    )
+    assert together.count("1 time two members owned a partition at once: sql --query two-owners shows them.") == 1
+    assert alone not in together
+
+
 def test_a_partition_nobody_ever_owned_is_refused_with_those_that_were(warehouse: Tables):
     with pytest.raises(UsageError, match="partition 9 of 'orders'; the tables have 0 to 1"):
         owners_at(warehouse, "payments", "orders", 9)

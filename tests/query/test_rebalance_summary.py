@@ -66,6 +66,20 @@ def test_who_did_it_most_and_what_the_groups_have_in_common(warehouse: Tables):
     )
 
 
+def test_clients_that_did_it_equally_often_are_all_named(warehouse: Tables):
+    some = [replace(one, group_id="a") for one in many(warehouse)]
+
+    def most_often(count: int) -> str:
+        given = [replace(one, trigger_members=[f"m-{place % count}"]) for place, one in enumerate(some)]
+        clients = {("a", f"m-{place}"): f"app-{place}" for place in range(count)}
+        return summary_of(given, clients, ())[1].partition("most often by ")[2]
+
+    assert most_often(2) == "app-0 and app-1 (6 each)."
+    assert most_often(3) == "app-0, app-1 and app-2 (4 each)."
+    assert most_often(6) == "app-0, app-1, app-2 and 3 more (2 each)."
+    assert most_often(7) == "app-0, app-1, app-2 and 2 more (2 each)."
+
+
 def test_few_rebalances_are_read_one_by_one(warehouse: Tables):
     assert summary_between(warehouse, many(warehouse)[:5], None, None) == []
     three = summary_between(warehouse, many(warehouse)[:11], None, None)

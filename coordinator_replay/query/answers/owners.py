@@ -6,7 +6,7 @@ from coordinator_replay.query.answers.answered import Answered, nothing_note
 from coordinator_replay.query.basis import basis_at, basis_from
 from coordinator_replay.query.describe import inherited_note
 from coordinator_replay.query.offsets import partitions_asked
-from coordinator_replay.query.owner import Owners, owned_topics, owners_at, owners_between
+from coordinator_replay.query.owner import Owners, handovers_note, is_shared, owned_topics, owners_at, owners_between
 from coordinator_replay.query.tables import END, Tables
 
 
@@ -30,8 +30,10 @@ def owners_in_range(
     basis = basis_from(warehouse, start, group=group)
     is_exact = basis.is_complete and all(row.is_exact for row in rows)
     inherited = inherited_note((row.member_id, row.is_client_inherited) for row in rows)
-    owners = Owners(owners=tuple(rows), before=None, after=None, is_exact=is_exact)
-    return Answered(content=owners, notes=[nothing_note(warehouse, "owner", rows, group), inherited], basis=basis)
+    handovers = handovers_note(rows, is_shared=is_shared(warehouse, group))
+    owners = Owners(owners=tuple(rows), before=None, after=None, is_exact=is_exact, handovers=handovers)
+    notes = [handovers, nothing_note(warehouse, "owner", rows, group), inherited]
+    return Answered(content=owners, notes=notes, basis=basis)
 
 
 def owned_partitions(warehouse: Tables, group: str, topic: str, partition: int | None) -> tuple[str, tuple[int, ...]]:

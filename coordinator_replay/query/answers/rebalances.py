@@ -165,4 +165,5 @@ def _alternatives_note(rebalances: Sequence[Rebalance], causes: Sequence[str]) -
     if not others:
         return None
     asked = " or ".join(map(cause_name, causes))
-    return f"{others} of {len(rebalances)} have another cause and {asked} as an alternative: it could also be that."
+    have = "has" if others == 1 else "have"
+    return f"{others} of {len(rebalances)} {have} another cause and {asked} as an alternative: it could also be that."
