@@ -36,7 +36,7 @@ written by `scripts/document-findings`.
 - **One event is one finding**, even if it concerns several partitions. Examples: offsets of a topic were rewound
   or reset within ten minutes of each other, or all commits of an owner stopped.
 - **Some findings say that nothing was written** (`silent_group`, `commit_stall`, `never_committed`, `abandoned_topic`,
-  `offset_expiring`, `offset_due`). They end when the missing record is written: a commit, a new owner, a subscription,
+  `offset_expiring`, `offset_due`). They end when something is written: a commit, a new owner, a subscription,
   a deletion. When an offset has expired, `offset_due` ends, and `offset_lost` begins.
 - **One audit of the whole log** finds the same problems as an audit each night.
 - **Durations** are measured up to the last record of the whole dump. If the partitions of `__consumer_offsets` were

@@ -24,27 +24,27 @@ class Thresholds:
         storm_window_ms: the time in which storm-rebalances are counted.
         flapping_returns: how many returns of a static member within flapping-window make a finding.
         flapping_window_ms: the time in which flapping-returns are counted.
-        unbalanced_ms: how long an assignment may be lopsided.
-        unowned_ms: how long a partition may have no owner in a group that reads the rest of its topic.
+        unbalanced_ms: how long an assignment may be unbalanced.
+        unowned_ms: how long a partition may have no owner in a group that owns the topic's other partitions.
         disjoint_ms: how long members of a group may have no topic in common.
         mixed_protocols_ms: how long the migration of a group from one protocol to the other may take.
-        size_percent: how much of a limit on a group's size may be used.
-        group_max_size: group.max.size and the same settings for consumer and streams groups; 0 for no limit, Kafka's
-            default.
-        share_group_max_size: group.share.max.size.
-        record_max_bytes: max.message.bytes of the topic; a larger record of a group can't be written.
+        size_percent: what percentage of a limit on a group's size may be used.
+        group_max_size: the brokers' group.max.size, and the same settings for consumer and streams groups. 0 means no
+            limit, which is Kafka's default.
+        share_group_max_size: the brokers' group.share.max.size.
+        record_max_bytes: max.message.bytes of __consumer_offsets. A larger record of a group can't be written.
         silent_ms: how long a group that used to commit may write nothing at all.
         stall_ms: how long the commits of one partition may stop while the group still commits others.
-        patience: silence and stall must also last this many times the usual time between two commits.
+        patience: a silence or stall must also last this many times the usual time between two commits.
         never_committed_ms: how long a partition may be owned without any commit.
-        abandoned_ms: how old the last commit of a topic must be for its offsets to count as left behind.
+        abandoned_ms: how old the last commit of a topic must be before its offsets count as abandoned.
         hot_commits_per_minute: how many commits per partition and minute are too many.
-        hot_minutes: for how many minutes hot-commits-per-minute must hold.
+        hot_minutes: in how many minutes the group must reach hot-commits-per-minute.
         pending_ms: how long a transaction may be open. The default is a producer's default transaction.timeout.ms.
-        jump_offsets: how many offsets a commit must advance its partition to be a jump.
+        jump_offsets: a jump is a commit that moves its partition ahead by at least this many offsets.
         jump_times: a jump must be at least this many times the average step of the partition's other commits.
-        metadata_bytes: how long the metadata of a commit may be.
-        owned_lately_ms: how recently a partition must have had an owner for the loss of its offset to matter.
+        metadata_bytes: how many bytes of metadata a commit may have.
+        owned_lately_ms: the loss of an offset matters if its partition had an owner within this time.
         metadata_delay_ms: how long a group may take to notice that its topics changed.
         loading_ms: how long a broker may take to load a partition of __consumer_offsets.
     """

@@ -1,4 +1,4 @@
--- One row for each partition with an owner at the end of the log, with the owner's client and host. Several members of a share group may own a partition: it then has a row for each of them.
+-- One row for each partition with an owner at the end of the log, with the owner's client and host. In a share group, several members may own a partition: there is then a row for each owner.
 SELECT
   ownership.cluster,
   ownership.group_id,

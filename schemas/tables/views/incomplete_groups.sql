@@ -1,4 +1,4 @@
--- Groups with missing or undecoded records, with the time range of these records (null: from the start of the log, or to its end). For this time, sums are lower bounds.
+-- Groups with missing or undecoded records, and the time range of these records (null: from the start of the log, or to its end). In this range, sums are lower bounds.
 SELECT
   cluster,
   group_id,
