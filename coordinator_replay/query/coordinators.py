@@ -28,12 +28,14 @@ class GroupCoordinatorChange:
 
     Attributes:
         broker_before: id of the broker that led the log partition before the change; None if unknown.
-        elected_at: the time at which the new leader was elected; at this time or earlier if ``is_exact`` is False.
+        elected_at: the time at which the new leader was elected; at this time or earlier if ``is_exact`` is False. If
+            ``is_given_up``, the time at which the old leader had unloaded the log partition.
         is_exact: whether ``elected_at`` is exact.
         broker: id of the new leader; ``NO_LEADER`` if the log partition lost its leader, None if unknown.
         is_unclean: whether the new leader may lack records; None if unknown.
         loading_ms: how long the new leader loaded the log partition; None if no broker's log shows it.
         first_log_offset: the first log offset that the new leader is known to have written.
+        is_given_up: whether only the log of the old leader shows the change, so that no new leader is on record.
         by_log_alone: whether only a broker's log shows the change.
     """
 
@@ -47,6 +49,7 @@ class GroupCoordinatorChange:
     is_unclean: bool | None
     loading_ms: int | None
     first_log_offset: int | None
+    is_given_up: bool
     by_log_alone: bool = column(sql=f"sources = ['{BROKER_LOG}']")
 
     @property
@@ -55,6 +58,11 @@ class GroupCoordinatorChange:
         when = "at" if self.is_exact else "by"
         to = "no broker" if self.broker == NO_LEADER else broker_name(self.broker)
         before = "" if self.broker_before is None else f" (before: {self.broker_before})"
+        if self.is_given_up:
+            return (
+                f"{when} {moment_text(self.elected_at)} {broker_name(self.broker_before)} gave up log partition "
+                f"{self.log_partition} in leader epoch {self.leader_epoch}, and no new leader is on record"
+            )
         loading = "" if self.loading_ms is None else f", which loaded it in {self.loading_ms:,} ms"
         unclean = ", by an unclean election: records may be lost" if self.is_unclean else ""
         alone = "; only a broker's log says so" if self.by_log_alone else ""
@@ -68,7 +76,9 @@ class GroupCoordinatorChange:
 # The first leader on record is a change only if the controller or a broker says so.
 _CHANGES = f"""
     WITH changes AS (
-        SELECT *, lag(nullif(broker, {NO_LEADER}) IGNORE NULLS) OVER before AS broker_before,
+        SELECT * REPLACE (coalesce(elected_at, unloaded_at) AS elected_at),
+               broker IS NULL AND elected_at IS NULL AND unloaded_at IS NOT NULL AS is_given_up,
+               lag(nullif(broker, {NO_LEADER}) IGNORE NULLS) OVER before AS broker_before,
                lag(leader_epoch) OVER before AS epoch_before
         FROM coordinator_changes WHERE cluster = $cluster
         WINDOW before AS (PARTITION BY log_partition ORDER BY leader_epoch)

@@ -259,6 +259,8 @@ def _ended(detail: Detail) -> list[str]:
 def _coordinator(detail: Detail) -> list[str]:
     broker, before = detail.get("broker"), detail.get("broker_before")
     to = "no leader" if broker == NO_LEADER else "" if broker is None else f"broker {broker}"
+    if detail.get("is_given_up"):
+        to = "no new leader on record"
     loading = detail.get("loading_ms")
     return [
         f"leader epoch {detail['leader_epoch']}",

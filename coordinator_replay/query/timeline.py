@@ -259,6 +259,8 @@ def _is_behind(event: TimelineEvent, other: TimelineEvent) -> bool:
 def _of(change: GroupCoordinatorChange) -> TimelineEvent:
     names = ("leader_epoch", "broker", "broker_before", "is_unclean", "loading_ms")
     detail = {name: value for name in names if (value := getattr(change, name)) is not None}
+    if change.is_given_up:
+        detail["is_given_up"] = True
     place = {"log_partition": change.log_partition, "log_offset": change.first_log_offset}
     return _event(change.group_id, CHANGED, change.elected_at, detail, is_exact=change.is_exact, **place)
 

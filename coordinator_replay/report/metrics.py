@@ -41,10 +41,13 @@ _EXPIRED_OFFSETS = """
     SELECT group_id, status, count(*) FROM expired_offsets WHERE cluster = $cluster GROUP BY ALL ORDER BY ALL
 """
 
-# The first election on record is no change.
+# The first election on record is no change. If only the log of the old leader shows the end of its time, no new leader
+# is on record.
 _COORDINATOR_CHANGES = """
     SELECT log_partition, count(*) - 1 FROM coordinator_changes
-    WHERE cluster = $cluster AND broker IS DISTINCT FROM -1 GROUP BY log_partition ORDER BY log_partition
+    WHERE cluster = $cluster AND broker IS DISTINCT FROM -1
+      AND NOT (broker IS NULL AND elected_at IS NULL AND unloaded_at IS NOT NULL)
+    GROUP BY log_partition ORDER BY log_partition
 """
 
 _FINDINGS = """

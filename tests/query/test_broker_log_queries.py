@@ -8,6 +8,7 @@ import pytest
 
 from coordinator_replay import Warehouse
 from coordinator_replay.query.broker_logs.events import GroupLine, departure_of, group_lines
+from coordinator_replay.query.coordinators import group_coordinator_changes
 from coordinator_replay.query.saved import run_saved_query
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.query.timeline import member_intervals_of, timeline_of
@@ -225,6 +226,37 @@ def test_a_shutdown_is_no_election(tmp_path: Path) -> None:
         (1, 2, 1, 2),
     ]
     assert [row["is_failover"] for row in rows] == [None, True]
+
+
+def test_a_leader_that_only_gave_up_its_partition_is_shown_as_such_by_all_answers(tmp_path: Path) -> None:
+    """The log of broker 1 has the end of its term. That another broker leads partition 3 now is on no record."""
+    about = {"cluster": "default", "log_partition": 3, "sources": ["broker_log"]}
+    changes = [
+        about | {"leader_epoch": 0, "elected_at": at("01:00"), "is_exact": True, "broker": 1},
+        about | {"leader_epoch": 1, "is_exact": False, "unloaded_at": at("02:19")},
+        about | {"log_partition": 4, "leader_epoch": 0, "is_exact": True, "elected_at": at("02:00"), "broker": 1},
+        about | {"log_partition": 4, "leader_epoch": 1, "is_exact": True, "elected_at": at("02:05"), "broker": 2},
+    ]
+    write_small_warehouse(tmp_path, coordinator_changes=changes)
+    warehouse = Tables(str(tmp_path))
+    [row] = ask(warehouse, "coordinator-failovers", group="payments")
+    assert (row["elected_at"], row["broker"], row["is_failover"], row["broker_before"]) == (None, None, None, 1)
+    assert (row["unloaded_at"], row["what"]) == (at("02:19"), "broker 1 gave it up; no new leader on record")
+    assert [row["log_partition"] for row in ask(warehouse, "coordinator-failovers")] == [4, 3]
+    assert [row["log_partition"] for row in ask(warehouse, "coordinator-failovers", group="simple")] == [3]
+    assert ask(warehouse, "coordinator-failovers", group="nobody") == []
+    assert len(ask(warehouse, "coordinator-failovers", **{"from": "2026-11-20T02:19"})) == 1
+    assert ask(warehouse, "coordinator-failovers", **{"from": "2026-11-20T02:20"}) == []
+    [event] = [one for one in timeline_of(warehouse, "payments") if one.event == "COORDINATOR_CHANGED"]
+    assert (event.log_timestamp, event.is_exact) == (at("02:19"), False)
+    assert event.summary == "leader epoch 1, no new leader on record (before: 1)"
+    [change] = group_coordinator_changes(warehouse, "payments")
+    assert change.sentence == (
+        "by 2026-11-20T02:19:00.000Z broker 1 gave up log partition 3 in leader epoch 1, and no new leader is on record"
+    )
+    lines = Warehouse(tmp_path, "default").metrics().text.splitlines()
+    counts = [float(line.split()[-1]) for line in lines if line.startswith("coordinator_replay_coordinator_changes{")]
+    assert counts == [0, 1]
 
 
 def test_was_it_a_failover(audited: Tables) -> None:

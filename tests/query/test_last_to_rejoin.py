@@ -10,7 +10,12 @@ from tests.query.small_warehouse import at, member, offset, write_small_warehous
 
 def rebalance(name: str, clock: str, **columns: Any) -> dict[str, Any]:
     about = {"cluster": "default", "group_id": "old", "group_type": "classic", "is_exact": True, "cause": "MEMBER_JOIN"}
-    times = {"rebalance_id": name, "began_by": at(clock), "completed_at": at(clock), "completed_offset": place(clock) + 1}
+    times = {
+        "rebalance_id": name,
+        "began_by": at(clock),
+        "completed_at": at(clock),
+        "completed_offset": place(clock) + 1,
+    }
     return about | times | {"log_partition": 3} | columns
 
 
