@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
+from coordinator_replay.cli import option_types
 from coordinator_replay.cli.main import main
 from coordinator_replay.query.saved import saved_queries
 from coordinator_replay.tables.definition import table
@@ -53,7 +54,8 @@ def typed_commands() -> list[tuple[str, list[str]]]:
 def test_commands_in_the_documents_can_be_typed(page: str, words: list[str], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COORDINATOR_REPLAY_WAREHOUSE", "warehouse")
     command = main.commands[words[0]]
-    # Files that are only spoken of do not exist here; everything else must be as the program wants it.
+    # Files and folders that are only spoken of do not exist here; everything else must be as the program wants it.
+    monkeypatch.setattr(option_types, "check_folder", lambda path: None)
     for parameter in command.params:
         if isinstance(parameter.type, click.Path):
             monkeypatch.setattr(parameter.type, "exists", False)
