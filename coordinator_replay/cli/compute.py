@@ -444,19 +444,20 @@ def _shown(path: str) -> str:
 @click.argument("inputs", nargs=-1, required=True, metavar="FILE…")
 @form_option
 @deleted_option
+@click.option("--wide", is_flag=True, help="Print every record in full on a terminal, too.")
 @click.option("-v", "--verbose", is_flag=True, help="Show the causes of an error.")
-def decode(inputs: Sequence[str], format: "Format | None", include_deleted: bool, verbose: bool) -> None:
+def decode(inputs: Sequence[str], format: "Format | None", include_deleted: bool, wide: bool, verbose: bool) -> None:
     """Print every record of a dump as JSON lines, in the order of the file, without Spark.
 
-    A terminal shows the main fields of the first records, and how many follow: a pipe or a file gets all of them. Lines
-    have the columns of the tables offset_commits, group_records and quarantine, and the kind of the record.
-    Subscriptions and assignments of classic members are decoded next to their bytes. Notes about the files go to
-    standard error.
+    A terminal shows the main fields of the first records, and how many follow: --wide, a pipe or a file gets all
+    records in full. Lines have the columns of the tables offset_commits, group_records and quarantine, and the kind of
+    the record. Subscriptions and assignments of classic members are decoded next to their bytes. Notes about the files
+    go to standard error.
     """
     dump = work.find_dump(inputs, form=format, include_deleted=include_deleted)
     notes = list(dump.notes)
     batches = work.read_without_spark(dump, notes)
-    if terminal_width() is None:
+    if wide or terminal_width() is None:
         for records in batches:
             # The printed text of a few large records must not stay in memory while the next records are decoded.
             _print_lines(work.decode_lines(records).to_pylist())

@@ -1,6 +1,6 @@
 """Decoded records on a terminal: the main fields of the first ones, and the number of the others.
 
-Anywhere else, ``decode`` prints every record as a JSON object.
+Anywhere else, and with ``--wide``, ``decode`` prints every record as a JSON object.
 """
 
 import json
@@ -55,8 +55,8 @@ def print_first_records(batches: "Iterable[pa.RecordBatch]") -> str:
             _print(first)
     more = f"{counted(count - len(first), 'more record')}. " if count > len(first) else ""
     return (
-        f"{more}A pipe gets all records, each as a JSON object: | jq . shows it in several lines, | less -S cuts the "
-        "lines"
+        f"{more}--wide and a pipe have all records in full, each as a JSON object: | jq . shows it in several lines, "
+        "| less -S cuts the lines"
     )
 
 
@@ -97,10 +97,10 @@ def _fields_text(value: Mapping[str, Any] | None) -> str:
     """Return the fields that are not empty, the shortest first, so that a narrow line shows as many as possible.
 
     >>> _fields_text({"protocolType": "consumer", "generation": 4, "leader": None, "members": [{}, {}]})
-    'members[2] generation=4 protocolType=consumer'
+    '2 members generation=4 protocolType=consumer'
     """
     texts = [
-        f"{name}[{len(field)}]"
+        counted(len(field), name.removesuffix("s"))
         if isinstance(field, list)
         else f"{name}={field if isinstance(field, str) else to_json(field)}"
         for name, field in (value or {}).items()

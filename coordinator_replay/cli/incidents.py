@@ -1,5 +1,6 @@
 """The commands that ask about all groups at once: ``consumers``, ``impact`` and ``diff``."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from coordinator_replay.listing import counted
 
 if TYPE_CHECKING:
     from coordinator_replay.api.answers import Impacted
+    from coordinator_replay.query.impact import GroupImpact
 
 _MOST_CHANGES = 18
 _MOST_GROUPS = 10
@@ -98,10 +100,17 @@ def _show_rollouts(common: Common, **asked: Any) -> None:
 def _print_impact(common: Common, answer: "Impacted") -> None:
     for sentence in answer.total.sentences:
         print_text(sentence)
-    for rows, most, what in ((answer, _MOST_GROUPS, "group"), (answer.total.traits, _MOST_TRAITS, "trait")):
+    groups = [_without_unseen(group) for group in answer]
+    for rows, most, what in ((groups, _MOST_GROUPS, "group"), (answer.total.traits, _MOST_TRAITS, "trait")):
         if rows:
             click.echo()
             show_part(common, rows, most, what)
+
+
+def _without_unseen(group: "GroupImpact") -> "GroupImpact":
+    """Return a row of a table without a time without an owner of 0, if that is only a lower bound."""
+    unseen: dict[str, Any] = {"unowned_partitions": None, "unowned_ms": None}
+    return replace(group, **unseen) if group.is_downtime_unseen else group
 
 
 def _print_impact_as_json(answer: "Impacted") -> None:

@@ -83,7 +83,8 @@ def metrics(common: Common, path: Path | None, gateway: str | None, **asked: Any
 
     Metrics are states, epochs, members, rebalances by cause, removed members, time without owner, expiring offsets,
     findings by rule, completeness, and the age of the log. Run it after each audit, into the folder of node_exporter's
-    textfile collector or to a Pushgateway.
+    textfile collector or to a Pushgateway. Alert rules for these metrics are in conf/monitoring/alerts.yml of the
+    sources, a dashboard for Grafana is beside them; docs/nights.md explains both.
     """
     warehouse = open_warehouse(common)
     written = warehouse.metrics(now=now(), **asked)

@@ -209,6 +209,11 @@ def inherited_note(members: Iterable[tuple[str, bool]]) -> str | None:
     )
 
 
+def share_note(group: str) -> str:
+    """Return a clause that says where the positions of a share group are."""
+    return f"{group!r} is a share group: its offsets are in __share_group_state, which is not in this log"
+
+
 def missing_records_note(group: DescribedGroup) -> str | None:
     """Return a note on a group if the log does not prove everything that is shown about the group; else None."""
     if group.is_exact:

@@ -10,6 +10,7 @@ If the log does not prove a group's state, the state is ``Unknown``. There are t
 - the group's first record comes later, but the group may have existed before this record.
 """
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -240,6 +241,18 @@ def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str], *, ha
     )
 
 
+def in_progress_note(groups: Sequence[Group], at: datetime | None) -> str | None:
+    """Return a note on the command that explains a rebalance without a record yet; None if no group is in one."""
+    preparing = [group.group_id for group in groups if group.state in UNRECORDED_STATES]
+    if not preparing:
+        return None
+    when = "" if at is None else f" --at {moment_text(at)}"
+    return (
+        f"describe {shlex.quote(preparing[0])}{when} says since when the group is in that state, why, and for which "
+        "members the coordinator may wait."
+    )
+
+
 def unknown_states_note(groups: Sequence[Group], states: Sequence[str]) -> str | None:
     """Return a note on groups of unknown state, which a search by states leaves out.
 
@@ -437,6 +450,12 @@ def group_at(warehouse: Tables, group: str, at: datetime | None = None) -> Group
     first, last = warehouse.rows(_SEEN, group=group)[0]
     deletions = [deleted_group.deletion for deleted_group in deleted_groups(warehouse, at, group=group)]
     when = "at the end of the log" if at is None else f"at {moment_text(at)}"
-    seen = f": it is on record from {moment_text(first)} to {moment_text(last)}" if first and last else ""
+    until = "up to the end of the log" if at is not None and _is_there(warehouse, group) else f"to {moment_text(last)}"
+    seen = f": it is on record from {moment_text(first)} {until}" if first and last else ""
     end = f", and was {deletions[0]}" if deletions else ""
     raise UsageError(f"group {group!r} does not exist {when}{seen}{end}")
+
+
+def _is_there(warehouse: Tables, group: str) -> bool:
+    """Return whether a group exists at the end of the log, or may exist."""
+    return bool(_read_groups(warehouse, None, group, only_own=True) or groups_at(warehouse, group=group))

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from math import exp, lgamma
 
 from coordinator_replay.answer_columns import column, row_of, select_list
-from coordinator_replay.listing import counted
+from coordinator_replay.listing import counted, listed
 from coordinator_replay.query.completeness import undecoded_note
 from coordinator_replay.query.group_moves import in_log_order
 from coordinator_replay.query.rebalances import TOUCHES_RANGE
@@ -50,6 +50,11 @@ class GroupImpact:
     is_at_least: bool = column(rank=2, bound="AT-LEAST")
     commit_pause_ms: int | None = column("COMMIT-PAUSE-MS", 2)
     is_pause_at_least: bool = column(rank=2, bound="PAUSE-AT-LEAST")
+
+    @property
+    def is_downtime_unseen(self) -> bool:
+        """Return whether no time without an owner is on record, although there may have been one."""
+        return self.is_at_least and not self.unowned_partitions and not self.unowned_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +174,17 @@ class Impact:
         else:
             owned = "no partition as far as records show" if self.is_at_least else "no partition"
         return f"Without owner: {owned}{commits}."
+
+
+def unseen_downtime_note(groups: Sequence[GroupImpact]) -> str | None:
+    """Return a note on groups whose time without an owner is not on record; None if there are none."""
+    unseen = [group.group_id for group in groups if group.is_downtime_unseen]
+    if not unseen:
+        return None
+    return (
+        f"For {counted(len(unseen), 'group')} ({listed(unseen, 3)}) the log does not show whether partitions had no "
+        "owner: that is no cost of 0. The join phase of a classic group leaves no record."
+    )
 
 
 _SIGNIFICANT = 0.05

@@ -164,7 +164,10 @@ def test_offsets_say_that_a_transactional_commit_is_pending(ask):
     pending = "1 of these partitions has a transactional commit pending since 2026-11-20T02:15:00.000Z"
     assert f"{pending}: --require-stable shows which.\n" in ask("offsets", "payments").stderr
     assert pending not in ask("offsets", "payments", "--topic", "audit").stderr
-    assert pending not in ask("offsets", "payments", "--require-stable").stderr
+    stable = ask("offsets", "payments", "--require-stable").stderr
+    assert pending not in stable
+    assert "1 partition (UNSTABLE true) without an offset: a transactional commit was pending" in stable
+    assert "UNSTABLE" not in ask("offsets", "payments").stderr
 
 
 def test_offsets_with_lag_and_reset_file(ask, tmp_path: Path):
@@ -358,6 +361,14 @@ def test_expired_says_where_the_retention_is_only_kafkas_default(ask, tmp_path: 
     assert "Offset retention: 7 days, Kafka's default; the audits were given no other, and the log shows none." in (
         told.stderr
     )
+
+
+def test_expired_names_the_assumed_retention_if_nothing_expires(ask, tmp_path: Path):
+    run = ROWS["audit_runs"]()[0]
+    write_small_warehouse(tmp_path, expired_offsets=[], audit_runs=[run | {"settings": "{}"}])
+    asked = ("--warehouse", str(tmp_path))
+    assert "Offset retention: 7 days, Kafka's default" in ask("expired", "--within", "1m", *asked).stderr
+    assert "Offset retention" not in ask("expired", "--status", "expired", *asked).stderr
 
 
 @pytest.mark.parametrize(

@@ -132,8 +132,16 @@ def test_a_terminal_shows_a_screen_of_records_and_says_how_many_follow(monkeypat
     assert all(cell_len(line) <= 80 for line in shown)
     assert not any(line.startswith("{") for line in shown)
     heading = next(place for place, line in enumerate(shown) if "RECORD" in line.split())
-    assert f"{whole - len(shown[heading + 1 :]):,} more records. A pipe gets all records" in beside
-    assert "--wide" not in beside
+    assert f"{whole - len(shown[heading + 1 :]):,} more records. --wide and a pipe have all records in full" in beside
+    assert not any("members[" in line for line in shown)
+
+
+def test_wide_prints_every_record_in_full_on_a_terminal(monkeypatch):
+    source = Sample("transactions").segments
+    piped = decode(source).stdout
+    for module in (compute, output):
+        monkeypatch.setattr(module, "terminal_width", lambda *, err=False: 80)
+    assert decode(source, "--wide").stdout == piped
 
 
 def test_a_terminal_shows_all_of_a_few_records_and_names_a_tombstone(monkeypatch, tmp_path: Path):
@@ -157,4 +165,4 @@ def test_a_terminal_gets_only_the_notes_of_an_empty_segment(monkeypatch, tmp_pat
     (folder / "00000000000000000000.log").write_bytes(b"")
     shown, beside = on_terminal(monkeypatch, folder)
     assert shown == []
-    assert beside.startswith("A pipe gets all records")
+    assert beside.startswith("--wide and a pipe have all records in full")

@@ -157,3 +157,9 @@ def test_the_dashboard_knows_every_state_and_its_totals_are_differences():
             if any(f"_{total}{{" in target["expr"] for total in totals):
                 assert "offset $window" in target["expr"], panel["title"]
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+
+
+def test_help_names_the_alert_rules():
+    told = " ".join(CliRunner().invoke(main, ["metrics", "--help"]).output.split())
+    assert f"{RULES.relative_to(RULES.parents[2])} of the sources" in told
+    assert RULES.exists()

@@ -374,6 +374,24 @@ def test_alternatives_are_on_a_narrow_screen(variants, screen):
     assert heading == ["MEASURE", "RECORDED", "(2)", "(3)"]
 
 
+def test_a_what_if_fits_on_a_narrow_screen_and_counts_what_it_leaves_out(variants, screen):
+    asked = ("what-if", "shop-v-dynamic", "--set", "group.protocol=consumer", *SHORT, "--warehouse", str(variants))
+    shown = screen(80, *asked)
+    assert len(shown) <= 24
+    assert shown[0].startswith("group.protocol=consumer: ")
+    heading = next(place for place, line in enumerate(shown) if line.startswith("MEASURE"))
+    assert [line.split("  ")[0] for line in shown[heading + 1 : heading + 4]] == [
+        "rebalances", "pauses in total, ms", "partitions reassigned",
+    ]  # fmt: skip
+    measures, assumptions = re.fullmatch(
+        r"(\d+) more measures, (\d+) more assumptions: --wide shows them\.", shown[-1]
+    ).groups()
+    wide = screen(80, *asked, "--wide")
+    assert sum(line.split("  ")[0] in {"GROUP_CREATED", "share of the time Stable"} for line in wide) == 2
+    assert int(measures) >= 2
+    assert int(assumptions) >= 5
+
+
 @pytest.mark.parametrize("width", rest_at_night(WIDTHS, [80]))
 @pytest.mark.parametrize("name", ["maintain", "report", "trace"])
 def test_no_line_about_what_was_written_is_wider_than_the_terminal(screen, tmp_path, monkeypatch, name, width):

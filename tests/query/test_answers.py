@@ -403,6 +403,28 @@ def test_owners_of_a_range_say_how_long_nobody_owned_a_partition_and_whether_two
     assert alone not in together
 
 
+def test_describe_says_where_the_positions_of_a_share_group_are(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "group_timeline", [
+        event("sharers", 0, "02:01", "GROUP_CREATED", ">Empty", group_type="share", member_count=0)
+    ])  # fmt: skip
+    where = "'sharers' is a share group: its offsets are in __share_group_state, which is not in this log"
+    answers = Warehouse(folder)
+    assert f"{where}." in answers.describe("sharers").notes
+    assert any(note.startswith(where) for note in answers.offsets("sharers").notes)
+    assert not any("share group" in note for note in answers.describe("payments").notes)
+
+
+def test_a_group_that_did_not_exist_yet_is_on_record_up_to_the_end_if_it_is_still_there(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "group_timeline", [event("late", 0, "02:05", "GROUP_CREATED", ">Empty", member_count=0)])
+    until = r"on record from 2026-11-20T02:05:00.000Z up to the end of the log"
+    with pytest.raises(UsageError, match=until):
+        group_at(Tables(str(folder)), "late", at("02:04"))
+    with pytest.raises(UsageError, match=r"on record from \S+ to \S+, and was deleted"):
+        group_at(Tables(str(folder)), "legacy", at("02:07"))
+
+
 def test_a_partition_nobody_ever_owned_is_refused_with_those_that_were(warehouse: Tables):
     with pytest.raises(UsageError, match="partition 9 of 'orders'; the tables have 0 to 1"):
         owners_at(warehouse, "payments", "orders", 9)

@@ -1,14 +1,17 @@
 """What a time range cost, over warehouses written for the question."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from coordinator_replay.cli.main import main
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.impact import Impact, impact_of
+from coordinator_replay.query.impact import Impact, impact_of, unseen_downtime_note
 from coordinator_replay.query.tables import Tables
 from tests.query.small_warehouse import at, event, member, owned, rebalances, write_rows, write_small_warehouse
 
@@ -65,6 +68,29 @@ def test_the_groups_that_lost_something_in_that_time_come_first(crashed: Tables)
         "Without owner: no partition as far as records show."
     )
     assert replace(found, groups=tuple(known)).sentences[-1] == "Without owner: no partition."
+    # A bound of 0 is no cost of 0.
+    note = unseen_downtime_note(without) or ""
+    assert note.startswith("For 1 group (b) the log does not show whether partitions had no owner")
+    assert unseen_downtime_note(known) is None
+    assert unseen_downtime_note(found.groups) is None
+
+
+def test_a_table_shows_no_time_without_an_owner_of_0_that_is_only_a_bound(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "partition_ownership", [
+        owned(0, "b-1", "02:13", "02:14", group_id="b", released_by="MEMBER_LEFT", unowned=None, unowned_ms=None),
+        owned(0, "b-2", "02:14", group_id="b"),
+    ])  # fmt: skip
+    write_rows(folder, "member_timeline", [member("b", "b-2", "02:14", None, 1, subscribed_topics=["orders"])])
+    write_rows(folder, "rebalances", [one(rebalances()[1], "b", "02:14") | {"group_type": "classic"}])
+    asked = ["impact", "--from", "02:13:30", "--to", "02:15", "--warehouse", str(folder)]
+    told = CliRunner().invoke(main, asked)
+    assert told.exit_code == 0, told.output
+    heading, row = (line.split() for line in told.stdout.splitlines() if line.startswith(("GROUP ", "b ")))
+    assert row[heading.index("AT-LEAST") - 1] == "-", told.stdout
+    assert "no cost of 0" in told.stderr
+    (group,) = json.loads(CliRunner().invoke(main, [*asked, "--json"]).stdout)["groups"]
+    assert (group["group_id"], group["unowned_ms"], group["is_at_least"]) == ("b", 0, True)
 
 
 def test_only_the_part_within_the_range_counts(crashed: Tables):

@@ -4,11 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from coordinator_replay.engine.model import GroupType
 from coordinator_replay.query.answers.answered import Answered
 from coordinator_replay.query.basis import basis_at
 from coordinator_replay.query.broker_logs.events import last_departures_note
 from coordinator_replay.query.broker_logs.join_phases import awaited_members
-from coordinator_replay.query.describe import Description, describe_at, inherited_note, missing_records_note
+from coordinator_replay.query.describe import (
+    Description,
+    describe_at,
+    inherited_note,
+    missing_records_note,
+    share_note,
+)
 from coordinator_replay.query.groups import (
     UNRECORDED_STATES,
     join_phase_at,
@@ -22,7 +29,8 @@ class GroupAnswer(Answered[Description]):
     """The answer to ``describe``: a group and its members.
 
     Attributes:
-        of_members: those of the notes that are about single members, not about the group itself.
+        of_members: those of the notes that are about single members, or about what the members have, not about the
+            group itself.
     """
 
     of_members: Sequence[str]
@@ -42,8 +50,18 @@ def describe(warehouse: Tables, group: str, at: datetime | None) -> GroupAnswer:
     phase = join_phase_note(warehouse, group, at) if described.group.state in UNRECORDED_STATES else None
     departed = last_departures_note(warehouse, group, at)
     unread = unexpiring_note(unread_in(described))
-    notes = [missing_records_note(described.group), described.not_ready, phase, departed, inherited, unread, note]
-    of_members = [about for about in (departed, inherited) if about is not None]
+    share = f"{share_note(group)}." if described.group.group_type == GroupType.SHARE else None
+    notes = [
+        missing_records_note(described.group),
+        described.not_ready,
+        phase,
+        departed,
+        inherited,
+        unread,
+        share,
+        note,
+    ]
+    of_members = [about for about in (departed, inherited, share) if about is not None]
     basis = basis_at(warehouse, at or END, group=group)
     return GroupAnswer(content=described, notes=notes, basis=basis, of_members=of_members)
 

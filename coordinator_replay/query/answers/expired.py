@@ -28,7 +28,7 @@ class Expiry:
     Attributes:
         offsets: the offsets, the earliest first.
         looked_until: the time up to which expiring offsets were looked for; None if the last audit did not record this
-            time.
+            time, or if the question is only about offsets that have expired.
     """
 
     offsets: Sequence[ExpiredOffset]
@@ -63,10 +63,13 @@ def expired(
     names = groups_at_time(warehouse, who)
     found = expired_offsets(warehouse, group, statuses=wanted, within=within)
     shown = [offset for offset in found if names is None or offset.group_id in names]
-    limit = looked_until(warehouse, within)
+    is_past = bool(wanted) and set(wanted) == {"EXPIRED"}
+    limit = None if is_past else looked_until(warehouse, within)
+    # If the answer is empty, a note says so already.
+    has_none = bool(shown) and _has_none(shown, wanted)
     notes = [
-        _retention_note(warehouse, shown),
-        looked_note(limit, is_chosen=within is not None, has_none=_has_none(shown, wanted)),
+        _retention_note(warehouse, shown, is_past=is_past),
+        looked_note(limit, is_chosen=within is not None, has_none=has_none),
         nothing_note(warehouse, "expired or expiring offset", shown, group),
         unexpiring_note(unread_at_end(warehouse, group)),
     ]
@@ -85,14 +88,15 @@ def _has_none(shown: Sequence[ExpiredOffset], wanted: Sequence[str]) -> bool:
     )
 
 
-def _retention_note(warehouse: Tables, shown: Sequence[ExpiredOffset]) -> str | None:
+def _retention_note(warehouse: Tables, shown: Sequence[ExpiredOffset], *, is_past: bool) -> str | None:
     """Return a note on the retention that the audits used; None if the user gave the retention.
 
-    Also return None if the answer is empty, or if the retention is only Kafka's default and all offsets of the answer
-    have expired.
+    Also return None if the retention is only Kafka's default and the answer has only expired offsets, or the question
+    is only about such offsets (``is_past``).
     """
     retention = applied_retention(warehouse)
-    if not shown or (not retention.is_known and all(offset.status == "EXPIRED" for offset in shown)):
+    is_over = is_past or (bool(shown) and all(offset.status == "EXPIRED" for offset in shown))
+    if not retention.is_known and is_over:
         return None
     return retention.note or None
 

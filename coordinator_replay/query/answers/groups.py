@@ -10,6 +10,7 @@ from coordinator_replay.query.groups import (
     UNKNOWN,
     Group,
     groups_at,
+    in_progress_note,
     unknown_states_note,
     unrecorded_states_note,
 )
@@ -43,6 +44,7 @@ def groups(
         nothing,
         unknown_states_note(of_types, states),
         unrecorded_states_note(chosen, states, has_logs=warehouse.has_rows("broker_log")),
+        in_progress_note(chosen, at),
         note,
     ]
     return Rows(

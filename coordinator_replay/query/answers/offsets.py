@@ -7,8 +7,10 @@ from pathlib import Path
 
 from coordinator_replay.engine.model import GroupType
 from coordinator_replay.errors import UsageError
+from coordinator_replay.listing import counted
 from coordinator_replay.query.answers.answered import Rows, nothing_note
 from coordinator_replay.query.basis import Basis, basis_at, basis_from
+from coordinator_replay.query.describe import share_note
 from coordinator_replay.query.end_offsets import read_end_offsets
 from coordinator_replay.query.groups import groups_at
 from coordinator_replay.query.offset_changes import (
@@ -186,11 +188,23 @@ def _offset_notes(warehouse: Tables, offsets: Sequence[CommittedOffset], at: dat
     A note is None if it does not apply.
     """
     return [
+        _withheld_note(offsets),
         _unproven_note(offsets),
         negative_offsets_note(offsets),
         open_offsets_note(offsets),
         maybe_pending_note(warehouse, offsets, at),
     ]
+
+
+def _withheld_note(offsets: Sequence[CommittedOffset]) -> str | None:
+    """Return a note on offsets that ``require_stable`` withholds; None if there are none."""
+    withheld = sum(offset.is_unstable for offset in offsets)
+    if not withheld:
+        return None
+    return (
+        f"{counted(withheld, 'partition')} (UNSTABLE true) without an offset: a transactional commit was pending, so a "
+        "broker would answer UNSTABLE_OFFSET_COMMIT. Without --require-stable you see the offset committed before."
+    )
 
 
 def _unproven_note(offsets: Sequence[CommittedOffset]) -> str | None:
@@ -204,10 +218,7 @@ def _unproven_note(offsets: Sequence[CommittedOffset]) -> str | None:
 def _no_offset_note(warehouse: Tables, group: str, topics: Sequence[str], basis: Basis) -> str:
     """Return a note for an answer without committed offsets."""
     if any(state.group_type == GroupType.SHARE for state in groups_at(warehouse, None, group=group)):
-        return (
-            f"{group!r} is a share group: its offsets are in __share_group_state, which is not in this log; "
-            "describe shows what its members have."
-        )
+        return f"{share_note(group)}; describe shows what its members have."
     of_topics = f" of {', '.join(topics)}" if topics else ""
     if basis.is_complete:
         return f"Group {group!r} had no committed offset{of_topics} then."

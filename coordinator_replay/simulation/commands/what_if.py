@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from coordinator_replay.answer_columns import AnswerColumn
-from coordinator_replay.cli import work
+from coordinator_replay.cli import output, work
 from coordinator_replay.cli.answers import (
     columns_for,
     print_screen,
@@ -19,9 +19,10 @@ from coordinator_replay.cli.answers import (
 )
 from coordinator_replay.cli.completion import GROUP_NAME
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
-from coordinator_replay.cli.output import print_rows, print_text
+from coordinator_replay.cli.output import print_rows, print_table, print_text, text_lines
 from coordinator_replay.cli.settings import known_option, settings_of
 from coordinator_replay.errors import UsageError
+from coordinator_replay.listing import counted
 
 if TYPE_CHECKING:
     from coordinator_replay.api import Answer, Replayed
@@ -77,10 +78,10 @@ def what_if(
 ) -> None:
     """Simulate a recorded GROUP under other settings.
 
-    The answer has the recorded group and each alternative side by side. Simulated consumers repeat the joins,
-    departures and topic changes on record against a simulated coordinator. The first simulation has the recorded
-    settings and shows how well it reproduces the record; then each alternative follows. If the simulation reproduces
-    too little, nothing is predicted.
+    The answer begins with what each alternative changes, and has the recorded group and each alternative side by side.
+    Simulated consumers repeat the joins, departures and topic changes on record against a simulated coordinator. The
+    first simulation has the recorded settings and shows how well it reproduces the record; then each alternative
+    follows. If the simulation reproduces too little, nothing is predicted.
     """
     if list_settings:
         known_settings = work.Warehouse.what_if_settings()
@@ -122,12 +123,39 @@ def _print_gains(common: Common, gains: "Answer[Gain]") -> None:
     say_notes(gains)
 
 
-def _print(common: Common, answer: "Replayed") -> None:
-    """Print the fidelity, then a table with a column for each life, then differences, basis and assumptions."""
-    from coordinator_replay.simulation.what_if.measures import table_of
+_MOST_LINES = 24
+"""Largest number of lines of an answer on a terminal without --wide."""
 
-    print_text(str(answer.fidelity))
-    for miss in answer.fidelity.misses:
+_FIRST = (
+    "rebalances",
+    "pause_ms_total",
+    "partitions_reassigned",
+    "members_interrupted",
+    "stop_the_world",
+    "unowned_ms_total",
+    "pause_ms_max",
+    "commit_pause_ms_max",
+)
+"""Measures that a terminal shows first."""
+
+
+def _print(common: Common, answer: "Replayed") -> None:
+    """Print the conclusions, the assumption that decides most, the fidelity, and a table with a column for each life.
+
+    A terminal shows the most important measures, and counts the others and the assumptions. Everything else, and
+    --wide, has all of them.
+    """
+    from coordinator_replay.simulation.what_if.ranges import OPEN_SESSION
+
+    is_short = not common.wide and output.terminal_width() is not None
+    is_enough = answer.fidelity.is_enough
+    misses = [] if is_short and is_enough else answer.fidelity.misses
+    driving = [text for text in answer.assumptions if text.startswith(OPEN_SESSION)]
+    others = [text for text in answer.assumptions if text not in driving]
+    above = [*answer.differences, *driving, str(answer.fidelity)]
+    for text in above:
+        print_text(text)
+    for miss in misses:
         print_text(miss, indent="  ")
     click.echo()
     names = [f"({number}) {life.name}" if number > 1 else life.name for number, life in enumerate(answer)]
@@ -138,10 +166,36 @@ def _print(common: Common, answer: "Replayed") -> None:
     # first.
     columns = [AnswerColumn("measure", "MEASURE", 1, 16), *(AnswerColumn(head, head.upper(), 1) for head in heads)]
     columns[2] = AnswerColumn("simulated", "SIMULATED", 2)
-    rows = [[label, *values] for label, values in table_of(answer)]
-    print_rows(columns, rows, "table", is_wide=common.wide)
-    click.echo()
-    for text in answer.differences:
-        print_text(text)
+    rows = _rows(answer, is_short=is_short)
+    if not is_short:
+        print_rows(columns, rows, "table", is_wide=common.wide)
+        click.echo()
+        say_basis(answer)
+        say(*others)
+        return
+    # A blank line, the heading of the table, its note, the basis and the note at the end also take lines.
+    taken = sum(len(text_lines(text)) for text in (*above, *names[2:])) + len(misses) + 6
+    printed = print_table(columns, rows, most_lines=max(_MOST_LINES - taken, _LEAST_MEASURES), is_excerpt=True)
     say_basis(answer)
-    say(*answer.assumptions)
+    more = [counted(len(rows) - printed, "more measure")] if len(rows) > printed else []
+    more += [counted(len(others), f"{'more ' if driving else ''}assumption")] if others else []
+    if unmatched := len(answer.fidelity.misses) - len(misses):
+        more.append(f"{counted(unmatched, 'rebalance')} without a match")
+    say(f"{', '.join(more)}: --wide shows them." if more else None)
+
+
+def _rows(answer: "Replayed", *, is_short: bool) -> list[list[object]]:
+    """Return the rows of the table of measures; if it is short, the most important measures come first."""
+    from coordinator_replay.simulation.what_if.measures import MEASURES, table_of
+
+    rows = [[label, *values] for label, values in table_of(answer)]
+    if not is_short:
+        return rows
+    headings = dict(MEASURES)
+    first = [headings[name] for name in _FIRST]
+    known = [row for row in rows if any(value is not None for value in row[1:])]
+    return sorted(known, key=lambda row: first.index(str(row[0])) if row[0] in first else len(first))
+
+
+_LEAST_MEASURES = 4
+"""Number of lines that the table of measures may always have."""

@@ -245,12 +245,30 @@ def _differences(before: Measures, after: Measures) -> Iterable[str]:
         least, most = after.ranges["rebalances"]
         yield f"{after.name}: can't be predicted from this record: from {least:,} to {most:,} rebalances are possible."
         return
-    parts = [f"{before.rebalances} rebalances become {after.rebalances:,}{range_text(after.ranges.get('rebalances'))}"]
-    parts += _changes_by_cause(before, after)
+    bounds = after.ranges.get("rebalances")
+    parts = [
+        f"{_verdict(before.rebalances, after.rebalances, bounds)}: {before.rebalances:,} rebalances become "
+        f"{after.rebalances:,}{range_text(bounds)}"
+    ]
     if before.pause_ms_total is not None and after.pause_ms_total is not None:
         pauses = f"{after.pause_ms_total:,}{range_text(after.ranges.get('pause_ms_total'))}"
         parts.append(f"partitions pause for {pauses} ms in total instead of {before.pause_ms_total:,} ms")
+    moved = f"{after.partitions_reassigned:,}{range_text(after.ranges.get('partitions_reassigned'))}"
+    parts.append(f"{moved} partitions are reassigned instead of {before.partitions_reassigned:,}")
+    parts += _changes_by_cause(before, after)
     yield f"{after.name}: {'; '.join(parts)}."
+
+
+def _verdict(before: int, after: int, bounds: tuple[int, int] | None) -> str:
+    """Return in a word whether an alternative has more rebalances or fewer, or only perhaps.
+
+    >>> _verdict(13, 7, (4, 10)), _verdict(13, 14, (13, 16)), _verdict(13, 13, None)
+    ('fewer', 'perhaps more', 'as many')
+    """
+    if before == after:
+        return "as many"
+    least, most = bounds or (after, after)
+    return f"{'perhaps ' if least <= before <= most else ''}{'fewer' if after < before else 'more'}"
 
 
 def _changes_by_cause(before: Measures, after: Measures) -> Iterable[str]:

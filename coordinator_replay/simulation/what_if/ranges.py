@@ -111,7 +111,25 @@ def open_settings_sentences(alternatives: Sequence[Settings], life: Life) -> Ite
             f"protocol. Unless given, it is {assignor}."
         )
     if any(tried.protocol == "consumer" and tried.session_ms is None for tried in changed):
-        yield "The session timeout of a consumer group is neither given nor on record: 45,000 ms, Kafka's default."
+        yield f"{OPEN_SESSION} neither given nor on record: 45,000 ms, Kafka's default{_recorded_sessions(life)}."
+
+
+OPEN_SESSION = "The session timeout of a consumer group is"
+"""First words of the assumption that decides most about pauses: how long a client that crashed keeps its partitions."""
+
+
+def _recorded_sessions(life: Life) -> str:
+    """Return a clause with the session timeouts of the recorded members, if they differ from Kafka's default."""
+    recorded = {
+        subscription.session_timeout_ms
+        for client in life.clients
+        for visit in client.visits
+        for _, subscription in visit.subscriptions
+    } - {None}
+    if not recorded or recorded == {45_000}:
+        return ""
+    times = " and ".join(f"{session:,}" for session in sorted(filter(None, recorded)))
+    return f", against {times} ms on record; session.timeout.ms sets it"
 
 
 MOST_STEPS = 50_000

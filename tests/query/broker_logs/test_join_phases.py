@@ -9,6 +9,7 @@ from coordinator_replay.api.warehouse import Warehouse
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.report.life import StateBand
 from coordinator_replay.report.lives import life_of
+from coordinator_replay.times import moment_text
 from scripts.reasons.sample import Sample
 from tests.pipeline.in_process import audit_here
 from tests.samples import DATA
@@ -43,6 +44,10 @@ def test_within_a_join_phase_the_group_is_preparing_a_rebalance(audited: Warehou
         assert {state(audited, at) for at in (began_at + MILLISECOND, ended_at - MILLISECOND)} == {"PreparingRebalance"}
         found = {one.group_id: one for one in audited.groups(at=began_at + MILLISECOND, states=["PreparingRebalance"])}
         assert found[GROUP].since == began_at
+        notes = audited.groups(at=began_at + MILLISECOND, states=["PreparingRebalance"]).notes
+        shown = moment_text(began_at + MILLISECOND)
+        assert any(note.startswith(f"describe {GROUP} --at {shown} says since when") for note in notes)
+    assert not any("says since when" in note for note in audited.groups().notes)
 
 
 def test_until_the_leader_has_assigned_partitions_the_group_is_completing_it(audited: Warehouse) -> None:

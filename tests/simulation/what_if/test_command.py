@@ -26,14 +26,21 @@ def run(folder: Path, *arguments: str) -> Result:
     return CliRunner().invoke(main, ["what-if", *arguments, "--warehouse", str(folder)])
 
 
-def test_the_answer_begins_with_how_well_the_record_is_reproduced(folder: Path) -> None:
+def test_the_answer_begins_with_what_changes_and_the_assumption_behind_it(folder: Path) -> None:
     result = run(folder, "shop-v-dynamic", "--alternative", "group.protocol=consumer,heartbeat.interval.ms=500")
     assert result.exit_code == 0, result.output
     lines = result.output.splitlines()
-    assert lines[0].startswith("With the recorded settings the simulation reproduces 13 of 13 rebalances")
+    assert lines[0].startswith(
+        "group.protocol=consumer, heartbeat.interval.ms=500: perhaps more: 13 rebalances become 14 (13 to 16); "
+        "partitions pause for "
+    )
+    assert "partitions are reassigned instead of 32" in lines[0]
+    assert "45,000 ms, Kafka's default, against 6,000 ms on record; session.timeout.ms sets it." in lines[1]
+    assert lines[2].startswith("With the recorded settings the simulation reproduces 13 of 13 rebalances")
     row = next(line for line in lines if line.startswith("rebalances ")).split()
     assert row == ["rebalances", "13", "13", "14", "(13", "to", "16)"]
-    assert any(line.startswith("group.protocol=consumer") and "13 rebalances become 14" in line for line in lines)
+    given = run(folder, "shop-v-dynamic", "--set", "group.protocol=consumer,session.timeout.ms=6000").output
+    assert "against 6,000 ms" not in given
 
 
 def test_several_alternatives_as_json_and_csv(folder: Path) -> None:
