@@ -21,7 +21,7 @@ from coordinator_replay.cli.answers import (
 from coordinator_replay.cli.completion import ANY_TOPIC_NAME
 from coordinator_replay.cli.option_types import NEW_FILE, TIME_OR_RUN, Time
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
-from coordinator_replay.cli.output import print_rows, print_text
+from coordinator_replay.cli.output import print_rows, print_text, text_lines
 from coordinator_replay.cli.show import print_written
 from coordinator_replay.errors import UsageError
 from coordinator_replay.listing import counted
@@ -178,7 +178,9 @@ def diff(
         changes, groups = (counted(page.facts[what] or 0, what.removesuffix("s")) for what in ("changes", "groups"))
         print_written(common, out, f"Wrote {out}: {changes} in {groups}.", **page.facts)
     elif common.output == "table" and not common.wide:
-        show_part(common, answer.counts, _MOST_CHANGES, "line")
+        # The screen has room for one line of notes.
+        notes = sum(len(text_lines(note, err=True)) for note in answer.notes)
+        show_part(common, answer.counts, _MOST_CHANGES - max(notes - 1, 0), "line")
     else:
         show_rows(common, columns_for(answer.row_type), answer)
     say(f"{answer.sides}.")

@@ -139,7 +139,7 @@ def test_clusters_differ_in_what_one_has_and_the_other_has_not(folder: Path):
     assert ("payments", "type", "changed", None, "consumer", "share") in facts(list(found))
     assert ("simple", "group", "removed", None, "Empty", None) in facts(list(found))
     assert not {one.what for one in found} & {"rebalance", "finding"}
-    assert "removed: default has it and other does not; added: only other has it." in found.notes
+    assert "removed: only default has it; added: only other has it." in found.notes
     assert list(answers.diff_with("default")) == []
     assert not any("removed: " in note for note in answers.diff_with("default").notes)
     with pytest.raises(UsageError, match="does not know the cluster 'nowhere'"):

@@ -74,9 +74,7 @@ def diff_with(warehouse: Tables, other: str, at: datetime | None) -> Answered[Co
     tables.check_range(None, None)
     notes = [warehouse.check_moment(at), tables.check_moment(at)]
     changes = changes_between(Side(warehouse, at), Side(tables, at))
-    words = (
-        f"removed: {warehouse.cluster} has it and {other} does not; added: only {other} has it." if changes else None
-    )
+    words = f"removed: only {warehouse.cluster} has it; added: only {other} has it." if changes else None
     remarks = [str(basis_at(tables, at or END)), words, _no_change_note(changes), *notes]
     tables.close()
     when = "at the end of each log" if at is None else moment_text(at)
