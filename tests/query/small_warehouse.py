@@ -10,9 +10,13 @@ Cluster ``default``, 2026-11-20 from 02:00 to 02:20 UTC, audited at 03:00:
 Cluster ``other`` has a group ``payments`` too, of which nothing may ever show through.
 """
 
+import atexit
 import json
+import shutil
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pyarrow as pa
@@ -426,8 +430,29 @@ def write_rows(folder: Path, name: str, rows: list[Row]) -> None:
         )
 
 
+@cache
+def _written_once(*, is_empty: bool) -> Path:
+    """A folder with all tables, which goes with the process: to copy one takes a tenth of the time to write it."""
+    folder = Path(mkdtemp(prefix="small-warehouse-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for name in tables():
+        write_rows(folder, name, ROWS[name]() if name in ROWS and not is_empty else [])
+    return folder
+
+
+def _write_tables(folder: Path, is_empty: bool, others: dict[str, list[Row]]) -> Path:
+    for name in tables().keys() - others.keys():
+        shutil.copytree(_written_once(is_empty=is_empty) / name, folder / name)
+    for name, rows in others.items():
+        write_rows(folder, name, rows)
+    return folder
+
+
 def write_small_warehouse(folder: Path, **others: list[Row]) -> Path:
     """Write all tables of the contract, those without rows too; ``others`` are rows of tables that differ."""
-    for name in tables():
-        write_rows(folder, name, others[name] if name in others else ROWS[name]() if name in ROWS else [])
-    return folder
+    return _write_tables(folder, False, others)
+
+
+def write_tables(folder: Path, **rows: list[Row]) -> Path:
+    """Write all tables of the contract with these rows: the other tables have none."""
+    return _write_tables(folder, True, rows)

@@ -7,10 +7,9 @@ from pathlib import Path
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.simulation.recorded_groups import recorded_of
 from coordinator_replay.simulation.what_if.outcome import rows_of
-from coordinator_replay.tables.definition import tables
 from coordinator_replay.times import EPOCH, later
 from scripts.reasons.sample import Sample
-from tests.query.small_warehouse import Row, write_rows
+from tests.query.small_warehouse import Row, write_rows, write_tables
 
 VARIANTS = Path(__file__).parents[2] / "data" / "variants"
 
@@ -24,13 +23,8 @@ def write_variants(folder: Path, records: list[Row] | None = None) -> Path:
     """Write the warehouse, of other rows of ``group_records`` where they are given."""
     records = record_rows() if records is None else records
     first = min(row["log_timestamp"] for row in records)
-    rows = {
-        "group_records": records,
-        "audit_runs": [{"run_id": "1", "cluster": "default", "status": "done", "started_at": first}],
-        "topics": [],
-    }
-    for name in tables():
-        write_rows(folder, name, rows.get(name, []))
+    run = {"run_id": "1", "cluster": "default", "status": "done", "started_at": first}
+    write_tables(folder, group_records=records, audit_runs=[run])
     groups = sorted({row["group_id"] for row in records})
     write_rows(folder, "rebalances", [row for group in groups for row in rebalances_of(folder, group)])
     return folder
