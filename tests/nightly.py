@@ -13,12 +13,16 @@ many_examples = settings(max_examples=4 * settings.default.max_examples)
 """At night, for the same property."""
 
 
-def rest_at_night(cases: Iterable[Any], always: Collection[Any]) -> list[Any]:
+def rest_at_night(cases: Iterable[Any], always: Collection[Any], *, several: bool = False) -> list[Any]:
     """Return the cases for `parametrize`: those that are not in `always` are marked long.
 
+    With `several`, a case is a tuple with the values of several parameters.
     Raises ValueError where `always` names a case that does not exist.
     """
     cases = list(cases)
     if unknown := [case for case in always if case not in cases]:
         raise ValueError(f"no such case: {unknown}")
-    return [case if case in always else pytest.param(case, marks=pytest.mark.long) for case in cases]
+    return [
+        case if case in always else pytest.param(*(case if several else (case,)), marks=pytest.mark.long)
+        for case in cases
+    ]

@@ -20,7 +20,7 @@ from tests.engine.coordinator import TOPIC, Coordinator
 from tests.engine.lives import GROUP, Writer, any_records
 from tests.engine.recordings import folder, group_records, lines, logs
 from tests.engine.test_replay import SAMPLES, WHOLE_LOGS
-from tests.nightly import rest_at_night
+from tests.nightly import few_examples, many_examples, rest_at_night
 
 TABLES = folder("group-lifecycles").parents[2] / "schemas" / "tables"
 FOLDED = ("group_timeline", "member_timeline", "partition_ownership", "rebalances", "expiry_rules", "group_evidence")
@@ -109,8 +109,20 @@ def test_nightly_runs_that_replace_what_was_not_settled_end_with_the_rows_of_one
         assert canonical(held) == canonical(rows_of(group_id, records, names)), group_id
 
 
+@few_examples
 @given(any_records())
 def test_no_records_raise_and_intervals_never_turn_back(records: list[Record]) -> None:
+    check_intervals(records)
+
+
+@pytest.mark.long
+@many_examples
+@given(any_records())
+def test_no_records_of_many_raise_and_intervals_never_turn_back(records: list[Record]) -> None:
+    check_intervals(records)
+
+
+def check_intervals(records: list[Record]) -> None:
     rows = rows_of(GROUP, records)
     for row in table(rows, "member_timeline"):
         assert row["valid_to"] is None or row["valid_from"] <= row["valid_to"]
@@ -120,8 +132,20 @@ def test_no_records_raise_and_intervals_never_turn_back(records: list[Record]) -
     json.dumps(rows)
 
 
+@few_examples
 @given(any_records(15))
 def test_any_records_give_the_same_rows_through_snapshots(records: list[Record]) -> None:
+    check_snapshots(records)
+
+
+@pytest.mark.long
+@many_examples
+@given(any_records(15))
+def test_many_records_give_the_same_rows_through_snapshots(records: list[Record]) -> None:
+    check_snapshots(records)
+
+
+def check_snapshots(records: list[Record]) -> None:
     life = GroupReplay("test", GROUP)
     rows = []
     for record in records:
@@ -660,7 +684,7 @@ def cleaned_between(group_id: str, records: list[Record], at: int) -> tuple[list
     return [*rows, *life.finish()], before[-1].timestamp_ms
 
 
-@pytest.mark.parametrize("sample", WHOLE_LOGS)
+@pytest.mark.parametrize("sample", rest_at_night(WHOLE_LOGS, ["group-lifecycles", "kafka-3.9"]))
 @pytest.mark.parametrize("incomplete", [unreadable, with_gap, cleaned, cleaned_between])
 @pytest.mark.parametrize("step", rest_at_night([1, 3], [3]))
 def test_what_is_exact_where_records_are_missing_is_that_of_the_whole_log(step, incomplete, sample: str) -> None:

@@ -12,6 +12,7 @@ from tests.cleaner.broker_log import write_dump
 from tests.cleaner.lives import recorded_life
 from tests.cleaner.rounds import Round, clean
 from tests.kafka_judge import java_command
+from tests.nightly import rest_at_night
 from tests.samples import NAMES, Sample
 
 ROUNDS = 3
@@ -23,12 +24,19 @@ def left(folder: Path):
     return {file.stem: [replace(batch, raw=b"") for batch in read_batches(file.read_bytes())] for file in files}
 
 
+WRITTEN = [name for name in NAMES if name != "compacted"]
+HALVES = [WRITTEN[::2], WRITTEN[1::2]]
+
+
 @pytest.mark.kafka
-def test_rounds_leave_what_kafkas_own_cleaner_leaves(tmp_path: Path):
+@pytest.mark.parametrize(
+    "names", rest_at_night([WRITTEN[::2], WRITTEN[1::2]], [WRITTEN[::2]]), ids=["half", "the others"]
+)
+def test_rounds_leave_what_kafkas_own_cleaner_leaves(names: list[str], tmp_path: Path):
     """Several rounds, each of the model's and of Kafka's cleaner over what the model left of the round before."""
     arguments: list[str] = []
     expected: dict[Path, tuple[int, dict]] = {}
-    for name in (name for name in NAMES if name != "compacted"):
+    for name in names:
         random = Random(name)
         for partition, one in recorded_life(Sample(name).segments).partitions.items():
             if not one.batches:

@@ -24,6 +24,7 @@ from coordinator_replay.query.owner import Ownership
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.timeline import MemberInterval, TimelineEvent
 from coordinator_replay.tables.definition import table, tables
+from tests.nightly import rest_at_night
 from tests.pipeline.in_process import audit_here
 from tests.query.small_warehouse import ROWS, write_small_warehouse
 from tests.samples import Sample
@@ -373,7 +374,10 @@ def test_expired_names_the_assumed_retention_if_nothing_expires(ask, tmp_path: P
 
 @pytest.mark.parametrize(
     ("minutes", "note"),
-    [(1, "1 minute, inferred from offsets that expired"), (90, "90 minutes, inferred from offsets that expired")],
+    [
+        (1, "1 minute, inferred from offsets that expired"),
+        pytest.param(90, "90 minutes, inferred from offsets that expired", marks=pytest.mark.long),
+    ],
 )
 def test_expired_says_that_a_retention_was_inferred_also_if_all_offsets_expired(
     ask, tmp_path: Path, minutes: int, note: str
@@ -426,27 +430,30 @@ def test_sql_from_the_command_line_and_from_standard_input(ask):
     )
 
 
+UNKNOWN = [
+    (("describe", "paymnts"), f"covered from {COVERED}; did you mean 'payments'?"),
+    (("offsets", "zzz"), f"is not known; cluster 'default' is covered from {COVERED}"),
+    (("timeline", "zzz"), "group 'zzz' is not in this warehouse: only log partitions 1, 3 were audited"),
+    (("rebalances", "zzz"), "group 'zzz' is not in this warehouse: only log partitions 1, 3 were audited"),
+    (("expired", "zzz"), "group 'zzz' is not in this warehouse: only log partitions 1, 3 were audited"),
+    (("owner", "payments", "order", "0"), "did you mean 'orders'?"),
+    (("describe", "legacy"), "does not exist at the end of the log"),
+    (("groups", "--cluster", "prod"), "does not know the cluster 'prod'; it has 'default', 'other'"),
+    (("groups", "--at", "2020-01-01"), f"before the start of the log: cluster 'default' is covered from {COVERED}"),
+    (("describe", "payments", "--at", "2030-01-01"), "lies after the last audit"),
+    (("rebalances", "--from", "2030-01-01"), "not covered"),
+    (("groups", "--at", "soon"), "invalid time 'soon'"),
+    (("owner", "payments", "orders", "x"), "'x' is no partition: a number is expected"),
+    (("groups", "--warehouse", "there-is-none"), "there is no warehouse at there-is-none"),
+    (("sql", "SELECT 1 FROM nothing_here"), "no table is called nothing_here"),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        (("describe", "paymnts"), f"covered from {COVERED}; did you mean 'payments'?"),
-        (("offsets", "zzz"), f"is not known; cluster 'default' is covered from {COVERED}"),
-        (("timeline", "zzz"), "group 'zzz' is not in this warehouse: only log partitions 1, 3 were audited"),
-        (("rebalances", "zzz"), "group 'zzz' is not in this warehouse: only log partitions 1, 3 were audited"),
-        (("expired", "zzz"), "group 'zzz' is not in this warehouse: only log partitions 1, 3 were audited"),
-        (("owner", "payments", "order", "0"), "did you mean 'orders'?"),
-        (("describe", "legacy"), "does not exist at the end of the log"),
-        (("groups", "--cluster", "prod"), "does not know the cluster 'prod'; it has 'default', 'other'"),
-        (("groups", "--at", "2020-01-01"), f"before the start of the log: cluster 'default' is covered from {COVERED}"),
-        (("describe", "payments", "--at", "2030-01-01"), "lies after the last audit"),
-        (("rebalances", "--from", "2030-01-01"), "not covered"),
-        (("groups", "--at", "soon"), "invalid time 'soon'"),
-        (("owner", "payments", "orders", "x"), "'x' is no partition: a number is expected"),
-        (("groups", "--warehouse", "there-is-none"), "there is no warehouse at there-is-none"),
-        (("sql", "SELECT 1 FROM nothing_here"), "no table is called nothing_here"),
-    ],
+    rest_at_night(UNKNOWN, UNKNOWN[::2], several=True),
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
-)  # fmt: skip
+)
 def test_what_the_tables_do_not_know_is_one_sentence_and_exit_code_2(ask, arguments: tuple[str, ...], message: str):
     refused = ask(*arguments)
     assert refused.exit_code == 2
@@ -660,14 +667,20 @@ def test_each_rebalance_of_a_cause_shows_whether_it_was_matched_by_an_alternativ
     assert second.splitlines()[0].endswith("MEMBER_JOIN, certain")
 
 
-def test_without_a_group_a_name_that_is_no_html_file_is_a_folder(ask, tmp_path: Path):
-    for name in ("fleet", "fleet-2026.11.20"):
+@pytest.mark.parametrize(("name", "times"), [("fleet-2026.11.20", 1), pytest.param("fleet", 2, marks=pytest.mark.long)])
+def test_without_a_group_a_name_that_is_no_html_file_is_a_folder(ask, tmp_path: Path, name: str, times: int):
+    for _ in range(times):
         assert f"\nWrote {tmp_path}/{name}/index.html: " in ask("report", "--out", f"{tmp_path}/{name}").stderr
         assert (tmp_path / name / "index.html").is_file()
-    assert ask("report", "--out", f"{tmp_path}/fleet").exit_code == 0
-    for name in ("fleet.html", "fleet.HTM"):
-        assert ask("report", "--out", f"{tmp_path}/{name}").stderr.startswith(f"Wrote {tmp_path}/{name}: ")
-        assert (tmp_path / name).is_file()
+
+
+@pytest.mark.parametrize("name", rest_at_night(["fleet.html", "fleet.HTM"], ["fleet.HTM"]))
+def test_without_a_group_the_name_of_an_html_file_is_a_file(ask, tmp_path: Path, name: str):
+    assert ask("report", "--out", f"{tmp_path}/{name}").stderr.startswith(f"Wrote {tmp_path}/{name}: ")
+    assert (tmp_path / name).is_file()
+
+
+def test_what_is_a_file_stays_one_and_the_page_of_a_group_is_one(ask, tmp_path: Path):
     (tmp_path / "page.txt").touch()
     assert ask("report", "--out", f"{tmp_path}/page.txt").exit_code == 0
     assert (tmp_path / "page.txt").read_text().startswith("<!DOCTYPE html>")

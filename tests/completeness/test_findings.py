@@ -91,7 +91,7 @@ def judge_findings(kind: str, name: str, seeds: range, audit, folder: Path) -> i
 
 
 def test_a_copy_with_a_gap_finds_nothing_that_the_whole_log_does_not_have(audit, tmp_path):
-    assert judge_findings("gaps", "group-lifecycles", range(3, 4), audit, tmp_path) > 10
+    assert judge_findings("gaps", "variants", range(3, 4), audit, tmp_path) > 10
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 import struct
 from datetime import UTC, datetime
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,6 +10,7 @@ import pytest
 
 from coordinator_replay import Warehouse
 from tests.log.writer import LogEntry, write_batch
+from tests.nightly import rest_at_night
 from tests.pipeline.in_process import audit_here
 from tests.samples import DATA
 
@@ -16,17 +18,20 @@ REPORTS = DATA / "reports"
 START_MS = 1_700_000_000_000
 
 
+AUDITS: list[tuple[list[list[str]], dict[str, bool]]] = [
+    ([["lost-tail-plain/night-1"], ["lost-tail-plain/night-2"]], {}),
+    ([["lost-tail-plain/night-1"], ["lost-tail-plain/night-2"]], {"full": True}),
+    ([["lost-tail-plain/night-1", "lost-tail-plain/night-2"]], {}),
+    ([["lost-tail-plain/night-2"], ["lost-tail-plain/night-1"]], {}),
+    ([["lost-tail-checkpoint/night-1"], ["lost-tail-checkpoint/night-2"]], {}),
+    ([["lost-tail-checkpoint/night-1", "lost-tail-checkpoint/night-2"]], {}),
+    ([[f"lost-tail-continues/night-{number}"] for number in (1, 2, 3)], {}),
+]
+
+
 @pytest.mark.parametrize(
     ("steps", "options"),
-    [
-        ([["lost-tail-plain/night-1"], ["lost-tail-plain/night-2"]], {}),
-        ([["lost-tail-plain/night-1"], ["lost-tail-plain/night-2"]], {"full": True}),
-        ([["lost-tail-plain/night-1", "lost-tail-plain/night-2"]], {}),
-        ([["lost-tail-plain/night-2"], ["lost-tail-plain/night-1"]], {}),
-        ([["lost-tail-checkpoint/night-1"], ["lost-tail-checkpoint/night-2"]], {}),
-        ([["lost-tail-checkpoint/night-1", "lost-tail-checkpoint/night-2"]], {}),
-        ([[f"lost-tail-continues/night-{number}"] for number in (1, 2, 3)], {}),
-    ],
+    rest_at_night(AUDITS, [AUDITS[0], AUDITS[5]], several=True),
     ids=["nights", "full", "together", "backwards", "checkpoint", "checkpoint together", "three nights"],
 )
 def test_offsets_before_a_lost_tail_hold(steps, options, tmp_path):
@@ -151,8 +156,17 @@ def nights(tmp_path_factory):
         for number, segments in enumerate(both, 1):
             write_copy(folder / f"night-{number}", partition, segments)
     summaries = [audit_here(folder / "w", folder / f"night-{number}") for number in (1, 2)]
-    audit_here(folder / "together", folder / "night-1", folder / "night-2")
-    return {"apart": Warehouse(str(folder / "w")), "together": Warehouse(str(folder / "together"))}, summaries[1].run
+
+    @cache
+    def warehouse_of(form: str) -> Warehouse:
+        if form == "together":
+            audit_here(folder / form, folder / "night-1", folder / "night-2")
+        return Warehouse(str(folder / ("w" if form == "apart" else form)))
+
+    return warehouse_of, summaries[1].run
+
+
+each_form = pytest.mark.parametrize("form", rest_at_night(["apart", "together"], ["apart"]))
 
 
 def value_of(warehouse: Warehouse, group: str, partition: int = 0):
@@ -160,38 +174,38 @@ def value_of(warehouse: Warehouse, group: str, partition: int = 0):
     return [(row.committed_offset, row.is_exact) for row in found]
 
 
-@pytest.mark.parametrize("form", ["apart", "together"])
+@each_form
 @pytest.mark.parametrize("name", ["plain", "tombstone", "newkey", "committed", "undecided"])
 def test_the_older_commit_holds_whatever_was_lost_behind_it(name, form, nights):
-    assert value_of(nights[0][form], name) == [(10, True)]
+    assert value_of(nights[0](form), name) == [(10, True)]
 
 
-@pytest.mark.parametrize("form", ["apart", "together"])
+@each_form
 def test_the_older_record_of_a_group_holds(form, nights):
-    [group] = [row for row in nights[0][form].groups() if row.group_id == "group"]
+    [group] = [row for row in nights[0](form).groups() if row.group_id == "group"]
     assert (group.epoch, group.state, group.is_exact) == (1, "Empty", True)
 
 
-@pytest.mark.parametrize("form", ["apart", "together"])
+@each_form
 def test_a_key_that_the_newer_copy_has_nothing_of_is_lost_with_the_tail(form, nights):
-    assert value_of(nights[0][form], "newkey", 1) == []
+    assert value_of(nights[0](form), "newkey", 1) == []
 
 
-@pytest.mark.parametrize("form", ["apart", "together"])
+@each_form
 @pytest.mark.parametrize("name", ["open", "torn", "epoch"])
 def test_a_copy_of_several_moments_or_of_unknown_epoch_proves_nothing(name, form, nights):
-    assert {is_exact for _, is_exact in value_of(nights[0][form], name)} == {False}
+    assert {is_exact for _, is_exact in value_of(nights[0](form), name)} == {False}
 
 
-@pytest.mark.parametrize("form", ["apart", "together"])
+@each_form
 def test_what_a_cleaned_copy_still_has_is_not_lost(form, nights):
-    assert value_of(nights[0][form], "cleaned") == [(1000, True)]
+    assert value_of(nights[0](form), "cleaned") == [(1000, True)]
 
 
-@pytest.mark.parametrize("form", ["apart", "together"])
+@each_form
 def test_a_copy_of_a_lower_leader_epoch_is_the_stale_one(form, nights):
-    assert value_of(nights[0][form], "stale") == [(1000, True)]
-    assert value_of(nights[0][form], "stale", 9) == []
+    assert value_of(nights[0](form), "stale") == [(1000, True)]
+    assert value_of(nights[0](form), "stale", 9) == []
 
 
 def test_only_what_was_lost_is_said_to_be_so(nights):

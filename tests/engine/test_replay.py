@@ -16,6 +16,7 @@ from tests.engine.described import describe
 from tests.engine.event_model import EventModel, told_by
 from tests.engine.lives import GROUP, Writer, any_records
 from tests.engine.recordings import Log, by_group, group_of, group_records, logs
+from tests.nightly import few_examples, many_examples
 
 SAMPLES = [
     "group-lifecycles",
@@ -58,8 +59,20 @@ def test_replay_in_any_two_slices_gives_the_events_of_replay_in_one_go(sample: s
                 assert second.snapshot() == whole.snapshot()
 
 
+@few_examples
 @given(any_records())
 def test_replay_record_by_record_through_snapshots_gives_the_same(records: list[Record]) -> None:
+    check_snapshots(records)
+
+
+@pytest.mark.long
+@many_examples
+@given(any_records())
+def test_many_replays_record_by_record_through_snapshots_give_the_same(records: list[Record]) -> None:
+    check_snapshots(records)
+
+
+def check_snapshots(records: list[Record]) -> None:
     whole, expected = replay_whole(GROUP, records)
     replay, events = StateReplay(GROUP), []
     for record in records:
@@ -70,8 +83,20 @@ def test_replay_record_by_record_through_snapshots_gives_the_same(records: list[
     assert replay.snapshot() == whole.snapshot()
 
 
+@few_examples
 @given(any_records())
 def test_no_sequence_of_decodable_records_raises(records: list[Record]) -> None:
+    replay_and_describe(records)
+
+
+@pytest.mark.long
+@many_examples
+@given(any_records())
+def test_none_of_many_sequences_of_decodable_records_raises(records: list[Record]) -> None:
+    replay_and_describe(records)
+
+
+def replay_and_describe(records: list[Record]) -> None:
     replay = StateReplay(GROUP)
     for record in records:
         for event in replay.apply(record):

@@ -43,7 +43,7 @@ SHELLS = {
 }
 
 PROGRAM = """#!/bin/sh
-if [ -n "$_COORDINATOR_REPLAY_COMPLETE" ]; then exec {python} -P -m coordinator_replay "$@"; fi
+if [ -n "$_COORDINATOR_REPLAY_COMPLETE" ]; then {python} -P -m coordinator_replay "$@"; touch "{folder}/asked"; exit; fi
 for one in "$@"; do printf '%s\\0' "$one"; done > "{folder}/given.new"
 mv "{folder}/given.new" "{folder}/given"
 """
@@ -92,20 +92,14 @@ class Shell:
 
     def completed(self, start: str) -> list[str]:
         """The arguments that the program gets for a line after TAB and ENTER."""
-        given = self.folder / "given"
-        given.unlink(missing_ok=True)
-        self.type(f"coordinator-replay describe {start}\t")
-        printed = ""
-        late = time.monotonic() + 30
-        # The candidate is there as soon as something comes behind what was echoed.
-        while (
-            time.monotonic() < late
-            and "-" not in printed.partition(start)[2]
-            and ":" not in printed.partition(start)[2]
-        ):
-            printed += self.wait(0.3)
-            if len(printed) > len(start) + 40 and time.monotonic() > late - 26:
-                break
+        given, asked = self.folder / "given", self.folder / "asked"
+        self.type(f"coordinator-replay describe {start}")
+        self.wait(0.3)
+        for file in (given, asked):
+            file.unlink(missing_ok=True)
+        self.type("\t")
+        # The shell has the candidates when the program has ended, and then changes the line.
+        self.until(asked.exists)
         self.wait(1.0)
         self.type("\r")
         self.until(given.exists)

@@ -16,6 +16,8 @@ import pytest
 
 from coordinator_replay.version import __version__
 from tests.install.wheel import ROOT, Installed, build_wheel
+from tests.nightly import rest_at_night
+from tests.pipeline.in_process import audit_here
 
 
 @pytest.fixture(scope="module")
@@ -108,27 +110,28 @@ EXTRAS = {"audit": {"numba", "numpy", "pandas"}, "spark": {"pyspark"}, "report":
 """What an installation of the plain package lacks; one library of each extra at least."""
 
 
-def test_the_plain_package_answers_and_names_the_extra_that_a_command_needs(installed, tmp_path):
+@pytest.mark.parametrize("share", rest_at_night([3, 1], [3]), ids=["a third", "all"])
+def test_the_plain_package_answers_and_names_the_extra_that_a_command_needs(installed, tmp_path, share):
     """The environment has all libraries; a package that refuses to be imported hides those that only extras bring."""
     hidden = tmp_path / "hidden"
     for library in set().union(*EXTRAS.values(), {"sqlglot", "javaproperties", "jinja2", "delta", "py4j"}):
         (hidden / library).mkdir(parents=True)
         text = f"raise ModuleNotFoundError('No module named {library}', name={library!r})\n"
         (hidden / library / "__init__.py").write_text(text)
-    plain = {"PYTHONPATH": str(hidden), "COORDINATOR_REPLAY_WAREHOUSE": "plain-warehouse"}
-    installed.run("coordinator-replay", "demo", "--warehouse", "plain-warehouse")
+    plain = {"PYTHONPATH": str(hidden), "COORDINATOR_REPLAY_WAREHOUSE": str(tmp_path / "warehouse")}
+    segments = ROOT / "coordinator_replay" / "demo_dump" / "segments"
+    audit_here(tmp_path / "warehouse", segments)
     script = str(next((ROOT / "docs/examples/scripts").glob("*.jsonl")))
-    for asked in (
+    questions = (
         ["groups"], ["why", "shop-billing"], ["offsets", "shop-billing"], ["findings"], ["metrics"], ["impact"],
         ["sql", "--query", "rebalance-storms"], ["maintain"],
         ["what-if", "shop-billing", "--set", "session.timeout.ms=30000"],
         ["simulate", script, "--out", str(tmp_path / "simulated")],
-    ):  # fmt: skip
+    )  # fmt: skip
+    for asked in questions[::share]:
         assert installed.run("coordinator-replay", *asked, **plain).stdout
-    dump = installed.run("python", "-c", "import coordinator_replay as c; print(c.__path__[0])").stdout.strip()
-    segments = f"{dump}/demo_dump/segments"
     for words, extra in (
-        (["demo"], "spark"), (["audit", segments], "spark"), (["decode", segments], "audit"),
+        (["demo"], "spark"), (["audit", str(segments)], "spark"), (["decode", str(segments)], "audit"),
         (["report", "--out", "x.html"], "report"),
     ):  # fmt: skip
         refused = installed.run("coordinator-replay", *words, code=2, **plain)

@@ -7,12 +7,30 @@ from hypothesis import strategies as st
 from coordinator_replay.records.damage import ErrorClass, RecordError
 from coordinator_replay.records.kinds import blob
 from coordinator_replay.records.plain import decode_record, encode_blob, encode_key, encode_value, read_blob
+from tests.nightly import few_examples, many_examples
 from tests.records.strategies import KINDS_AND_VERSIONS, records, structs
 
+each_kind = pytest.mark.parametrize(
+    ("kind", "version"), KINDS_AND_VERSIONS, ids=lambda value: getattr(value, "name", value)
+)
 
-@pytest.mark.parametrize(("kind", "version"), KINDS_AND_VERSIONS, ids=lambda value: getattr(value, "name", value))
+
+@each_kind
+@few_examples
 @given(data=st.data())
 def test_decoding_gives_back_what_was_encoded(kind, version, data):
+    check_decoding(kind, version, data)
+
+
+@pytest.mark.long
+@each_kind
+@many_examples
+@given(data=st.data())
+def test_decoding_gives_back_whatever_was_encoded(kind, version, data):
+    check_decoding(kind, version, data)
+
+
+def check_decoding(kind, version, data):
     key, value = data.draw(records(kind, version))
     encoded = None if value is None else encode_value(kind.name, version, value)
     decoded = decode_record(encode_key(kind.name, key), encoded)

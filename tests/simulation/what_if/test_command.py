@@ -5,6 +5,7 @@ import io
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -20,6 +21,11 @@ from tests.simulation.what_if.variants import record_rows, write_variants
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_variants(tmp_path_factory.mktemp("variants"))
+
+
+def records_of(*groups: str) -> list[dict[str, Any]]:
+    """Rows of some of the groups."""
+    return [row for row in record_rows() if row["group_id"] in groups]
 
 
 def run(folder: Path, *arguments: str) -> Result:
@@ -80,7 +86,7 @@ def test_what_can_not_be_asked_is_said_in_a_sentence(folder: Path, arguments: tu
 
 
 def test_a_change_to_the_consumer_protocol_says_what_the_log_shows_against_it(tmp_path: Path) -> None:
-    folder = write_variants(tmp_path)
+    folder = write_variants(tmp_path, records_of("shop-v-dynamic", "shop-v-static"))
     classic = {"group_type": "classic", "epoch": 1, "member_count": 1}
     write_rows(folder, "group_timeline", [
         event(group, 0, "02:00", "MEMBER_JOINED", ">Stable", **classic)
@@ -131,6 +137,7 @@ def test_python_gets_typed_rows(folder: Path) -> None:
     assert {one.name for one in Warehouse.what_if_settings()} >= {"group.protocol", "session.timeout.ms"}
 
 
+@pytest.mark.long
 def test_all_groups_are_ranked_by_what_they_would_gain(folder: Path) -> None:
     result = run(folder, "--all", "--set", "group.instance.id=per-client", "--output", "json")
     found = [json.loads(line) for line in result.stdout.splitlines()]
@@ -143,8 +150,7 @@ def test_all_groups_are_ranked_by_what_they_would_gain(folder: Path) -> None:
 
 
 def test_all_groups_have_ranges_where_the_log_leaves_something_open(tmp_path: Path) -> None:
-    groups = ("shop-v-patient", "shop-v-static")
-    folder = write_variants(tmp_path, [row for row in record_rows() if row["group_id"] in groups])
+    folder = write_variants(tmp_path, records_of("shop-v-patient", "shop-v-static"))
     write_rows(folder, "offset_history", [{"cluster": "default", "group_id": "simple", "owner_member_id": None}])
     asked = ("--all", "--set", "group.instance.id=none")
     answer = run(folder, *asked, "--output", "json")
@@ -162,7 +168,7 @@ def test_all_groups_have_ranges_where_the_log_leaves_something_open(tmp_path: Pa
 
 
 def test_last_commits_of_members_come_from_the_tables(tmp_path: Path) -> None:
-    folder = write_variants(tmp_path)
+    folder = write_variants(tmp_path, records_of("shop-v-static"))
     at = datetime(2026, 11, 22, 21, 7, tzinfo=UTC)
     rows = [
         {
@@ -180,9 +186,8 @@ def test_last_commits_of_members_come_from_the_tables(tmp_path: Path) -> None:
 
 
 def test_a_record_without_a_key_is_one_that_is_missing(tmp_path: Path) -> None:
-    records = record_rows()
-    own = [row for row in records if row["group_id"] == "shop-v-new"]
-    own[len(own) // 2]["key_json"] = None
+    records = records_of("shop-v-new")
+    records[len(records) // 2]["key_json"] = None
     result = run(write_variants(tmp_path, records), "shop-v-new", "--members", "3")
     assert result.exit_code == 0, result.output
     assert "Records are missing before 1 operation of that time" in result.output
