@@ -40,12 +40,18 @@ JUDGED = (
 
 DEAREST = (
     "tests/acceptance/test_object_store.py",
+    "tests/acceptance/test_connect.py",
     "tests/report/test_browser.py",
+    "tests/pipeline/test_same_log.py",
+    "tests/pipeline/broker_logs/test_read.py",
+    "tests/hostile/test_no_record_decides.py",
+    "tests/pipeline/offsets/test_positions.py",
+    "tests/completeness/test_lost_tail.py",
+    "tests/pipeline/test_group_moves.py",
     "tests/hostile/test_every_field.py",
-    "tests/pipeline/offsets/test_causes.py",
     "tests/pipeline/test_incremental.py",
-    "tests/hostile/test_completion.py",
-    "tests/install/test_nights.py",
+    "tests/acceptance/test_killed_commits.py",
+    "tests/pipeline/offsets/test_causes.py",
     "tests/install/test_platform_spark.py",
     "tests/install/test_wheel.py",
 )

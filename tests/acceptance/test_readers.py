@@ -22,8 +22,8 @@ from tests.nightly import rest_at_night
 
 pytestmark = pytest.mark.spark
 
-READ = {"audit_runs", "findings", "member_timeline", "offset_history", "quarantine"}
-"""Tables of each kind: a ledger, findings, intervals, events of offsets, bytes. The nightly run reads all."""
+READ = {"audit_runs", "member_timeline", "quarantine"}
+"""Tables of each kind: a ledger, intervals, bytes. The nightly run reads all."""
 
 CLUSTER = "o'hara \\' \"x\"; DROP TABLE findings; --"
 

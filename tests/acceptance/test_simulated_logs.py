@@ -21,6 +21,7 @@ from coordinator_replay.query.partitions import TopicPartitions
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.records.blobs import BlobError, read_assignment
 from tests.acceptance.simulated_steps import CLASSIC, CONSUMER, Offsets, Step, play
+from tests.nightly import rest_at_night
 from tests.pipeline.in_process import audit
 from tests.simulation.coordinator.recorded_scripts import SCRIPTS
 
@@ -210,7 +211,7 @@ def compare(name: str, run_audit: Callable[..., Summary], folder: Path, share: i
     return +used
 
 
-@pytest.mark.parametrize("name", FEW)
+@pytest.mark.parametrize("name", rest_at_night(FEW, ["20-classic-rebalance", "30-offsets-transactional"]))
 def test_as_of_every_fifth_step_the_tables_say_what_the_coordinator_answered(
     name: str, audit: Callable[..., Summary], tmp_path: Path
 ) -> None:

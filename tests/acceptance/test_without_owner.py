@@ -12,12 +12,15 @@ from coordinator_replay.report.gaps import gaps_of
 from coordinator_replay.report.lives import life_of
 from coordinator_replay.report.owner_marks import partitions_of
 from coordinator_replay.times import milliseconds
+from tests.nightly import rest_at_night
 from tests.pipeline.in_process import audit_here
 
 DATA = Path(__file__).parents[1] / "data"
 
 
-@pytest.fixture(scope="module", params=["reports/unowned-in-turn", "restarts"])
+@pytest.fixture(
+    scope="module", params=rest_at_night(["reports/unowned-in-turn", "restarts"], ["reports/unowned-in-turn"])
+)
 def warehouse(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = str(tmp_path_factory.mktemp("audited"))
     audit_here(folder, DATA / request.param / "segments")

@@ -19,6 +19,7 @@ from scripts.world import life as world
 from scripts.world.client_bytes import LIBRARIES, OWNED_SINCE
 from scripts.world.life import Life
 from scripts.world.mixes import FLEET, HELD_OUT, LONG_RUN, LOOKED_AT, MIXES, TRIGGERS, UNIFORM
+from tests.nightly import rest_at_night
 
 MOST_ALTERNATIVES = 2
 
@@ -60,7 +61,7 @@ def test_a_weight_can_be_tried_three_times_as_large() -> None:
     assert FLEET.scaled("crash", 3).weights["roll"] == FLEET.weights["roll"]
 
 
-@pytest.mark.parametrize("name", MIXES)
+@pytest.mark.parametrize("name", rest_at_night(MIXES, ["uniform"]))
 def test_no_certain_cause_is_wrong(name: str) -> None:
     _check_mix(judge_lives(HELD_OUT[100:], MIXES[name], 300))
 
@@ -164,7 +165,7 @@ def test_a_client_that_left_before_it_joined_is_named_beside_a_member_that_did()
         assert not verdict._replace(row=row).is_right
 
 
-@pytest.mark.parametrize("name", MIXES)
+@pytest.mark.parametrize("name", rest_at_night(MIXES, ["fleet"]))
 def test_no_certain_cause_is_wrong_on_brokers_with_faults(name: str) -> None:
     _check(judge_lives(HELD_OUT[200_000:], MIXES[name]._replace(fault_share=1), 100))
 

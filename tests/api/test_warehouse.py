@@ -320,8 +320,8 @@ def test_a_saved_query_says_where_records_could_not_be_decoded(tmp_path):
     ("record", "on_record"),
     [
         ({"group_id": "orders", "log_partition": 3}, ""),
-        ({"log_partition": 4}, ""),
-        ({"group_id": "payments", "log_partition": 3}, " on record"),
+        pytest.param({"log_partition": 4}, "", marks=pytest.mark.long),
+        pytest.param({"group_id": "payments", "log_partition": 3}, " on record", marks=pytest.mark.long),
         ({"log_partition": 3}, " on record"),
         ({"log_partition": None, "bucket": -1}, " on record"),
     ],

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from coordinator_replay.cli.guard import GuardedCommand, guarded
 from coordinator_replay.cli.main import main
 from coordinator_replay.query.tables import Tables
+from tests.nightly import rest_at_night
 from tests.query.small_warehouse import write_small_warehouse
 from tests.samples import Sample
 
@@ -56,7 +57,13 @@ def test_what_nobody_thought_of_ends_in_a_sentence(folder, tmp_path, monkeypatch
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize(
-    "question", [["groups"], ["sql", "FROM range(100000)"], ["--help"], ["timeline", "payments", "--output", "json"]]
+    "question",
+    [
+        ["groups"],
+        pytest.param(["sql", "FROM range(100000)"], marks=pytest.mark.long),
+        pytest.param(["--help"], marks=pytest.mark.long),
+        ["timeline", "payments", "--output", "json"],
+    ],
 )
 def test_an_answer_that_finds_no_room_is_told(folder, question):
     env = {**os.environ, "COORDINATOR_REPLAY_WAREHOUSE": str(folder)}
@@ -114,7 +121,7 @@ def test_a_file_that_finds_no_room_is_told(folder, option):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a shell of POSIX")
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize("closed", rest_at_night([">&-", "2>&-", "<&-", ">&- 2>&- <&-"], ["2>&-", ">&- 2>&- <&-"]))
 def test_standard_streams_may_be_closed(folder, tmp_path, closed):
     command = f'exec "$0" -P -m coordinator_replay decode "$1" {closed}'
     done = subprocess.run(
@@ -139,7 +146,10 @@ def test_a_reader_that_has_enough_is_no_error(folder):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a pipe of POSIX")
-@pytest.mark.parametrize("question", [["--help"], ["groups"], ["findings", "--help"], ["sql", "--list"]])
+@pytest.mark.parametrize(
+    "question",
+    rest_at_night([["--help"], ["groups"], ["findings", "--help"], ["sql", "--list"]], [["--help"], ["sql", "--list"]]),
+)
 def test_a_reader_that_left_before_the_answer_ends_it_in_the_same_way(folder, question):
     read, write = os.pipe()
     os.close(read)
@@ -171,7 +181,10 @@ def test_a_warehouse_that_not_all_readers_find_is_refused(path, command, tmp_pat
     assert [one.name for one in tmp_path.iterdir()] == ["dump"]
 
 
-@pytest.mark.parametrize("name", ["a b", "a#b", "a?b", "a*b", "a[b]", "größe", "a'b", "100%", "a:b"])
+@pytest.mark.parametrize(
+    "name",
+    rest_at_night(["a b", "a#b", "a?b", "a*b", "a[b]", "größe", "a'b", "100%", "a:b"], ["a?b", "a[b]", "größe"]),
+)
 def test_a_warehouse_of_any_other_name_is_found(folder, tmp_path, name):
     (tmp_path / name).symlink_to(folder)
     result = CliRunner().invoke(main, ["groups", "--warehouse", str(tmp_path / name)])

@@ -169,7 +169,7 @@ def answering(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
-@pytest.mark.parametrize("query", ANSWERING)
+@pytest.mark.parametrize("query", rest_at_night(ANSWERING, sorted(ANSWERING)[::4]))
 def test_the_answer_of_a_saved_query_is_on_a_narrow_screen(screen, answering: Path, query: str):
     """In the heading of a table with rows, or below or beside the table: no column is left out, nor empty."""
     asked = ("sql", "--query", query, "--warehouse", str(answering))
@@ -295,7 +295,13 @@ def test_who_reads_a_topic_where_and_when_is_on_a_narrow_screen(screen):
     assert any(" two " in line for line in shown), "the static member's group.instance.id"
 
 
-@pytest.mark.parametrize("name", ["groups", "consumers", "diff", "rebalances", "impact", "expired", "deleted"])
+@pytest.mark.parametrize(
+    "name",
+    rest_at_night(
+        ["groups", "consumers", "diff", "rebalances", "impact", "expired", "deleted"],
+        ["groups", "rebalances", "impact"],
+    ),
+)
 def test_ids_that_the_next_command_takes_are_whole_on_a_narrow_screen(screen, name: str, monkeypatch):
     monkeypatch.setattr(incidents, "_MOST_CHANGES", 100)
     monkeypatch.setattr(answers, "_SCREEN", 100)
@@ -360,7 +366,7 @@ def variants(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @each_width
-@pytest.mark.parametrize("name", WHAT_IF)
+@pytest.mark.parametrize("name", rest_at_night(WHAT_IF, ["one", "settings"]))
 def test_no_line_of_a_what_if_is_wider_than_the_terminal(variants, screen, name: str, width: int):
     shown = screen(width, *WHAT_IF[name], "--warehouse", str(variants))
     assert shown
@@ -393,7 +399,7 @@ def test_a_what_if_fits_on_a_narrow_screen_and_counts_what_it_leaves_out(variant
 
 
 @pytest.mark.parametrize("width", rest_at_night(WIDTHS, [80]))
-@pytest.mark.parametrize("name", ["maintain", "report", "trace"])
+@pytest.mark.parametrize("name", rest_at_night(["maintain", "report", "trace"], ["maintain", "trace"]))
 def test_no_line_about_what_was_written_is_wider_than_the_terminal(screen, tmp_path, monkeypatch, name, width):
     warehouse = write_small_warehouse(tmp_path / "warehouse")
     monkeypatch.chdir(tmp_path)
@@ -437,7 +443,7 @@ def rows(shown: list[str], heading: str) -> list[str]:
     return kept
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", rest_at_night(WIDTHS, [80, 120]))
 @pytest.mark.parametrize(
     ("name", "heading", "count"), [("describe", "CLIENT-ID", 3), ("members", "FROM", 3), ("offsets", "TOPIC", 3)]
 )
@@ -504,7 +510,7 @@ CROWDED: dict[tuple[str, ...], str] = {
 """Questions about many rows, and how many a screen leaves out."""
 
 
-@pytest.mark.parametrize("asked", CROWDED, ids=" ".join)
+@pytest.mark.parametrize("asked", rest_at_night(CROWDED, list(CROWDED)[2::2]), ids=" ".join)
 def test_an_answer_about_many_rows_fits_on_a_screen_and_counts_the_others(
     crowded: Path, monkeypatch: pytest.MonkeyPatch, asked: tuple[str, ...]
 ):
@@ -525,7 +531,14 @@ def _told(folder: Path, *arguments: str) -> list[str]:
     return result.output.splitlines()
 
 
-@pytest.mark.parametrize(("shown", "is_said"), [([], False), (["--state"], False), (["--members", "--wide"], True)])
+@pytest.mark.parametrize(
+    ("shown", "is_said"),
+    [
+        pytest.param([], False, marks=pytest.mark.long),
+        (["--state"], False),
+        (["--members", "--wide"], True),
+    ],
+)
 def test_a_note_on_a_member_stands_beside_members_alone(
     crowded: Path, monkeypatch: pytest.MonkeyPatch, shown: list[str], is_said: bool
 ):

@@ -39,14 +39,14 @@ def groups(result: Result) -> list[str]:
 @pytest.mark.parametrize(
     ("conditions", "wanted"),
     [
-        (["--host", "10.0.0.1"], {"payments"}),
-        (["--host", "/10.0.0.1"], {"payments"}),
-        (["--client", "client-m-1"], {"payments"}),
+        pytest.param(["--host", "10.0.0.1"], {"payments"}, marks=pytest.mark.long),
+        pytest.param(["--host", "/10.0.0.1"], {"payments"}, marks=pytest.mark.long),
+        pytest.param(["--client", "client-m-1"], {"payments"}, marks=pytest.mark.long),
         (["--client", "client-*", "--host", "10.*"], {"payments"}),
-        (["--name", "s*"], {"simple"}),
+        pytest.param(["--name", "s*"], {"simple"}, marks=pytest.mark.long),
         (["--name", "payments", "--name", "simple"], {"payments", "simple"}),
         (["--exclude", "pay*"], {"simple", "txn-only"}),
-        (["--topic", "orders"], {"payments"}),
+        pytest.param(["--topic", "orders"], {"payments"}, marks=pytest.mark.long),
     ],
 )
 def test_groups_that_meet_conditions(ask, conditions: list[str], wanted: set[str]):

@@ -87,6 +87,7 @@ def shown(tally: Tally) -> str:
     return "\n".join([tally.shares(), *map(str, tally.faults[:40])])
 
 
+@pytest.mark.long
 def test_a_compacted_copy_answers_as_the_whole_log_or_says_that_it_is_open(judge_of, audit, tmp_path):
     tally = judge_copies(judge_of("transactions"), "transactions", range(1), audit, tmp_path, count=1)
     print(tally.shares())

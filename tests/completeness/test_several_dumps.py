@@ -20,7 +20,6 @@ from tests.completeness.proof import PartitionProof, Proofs, TogetherProof, read
 from tests.completeness.test_compacted_copy import shown
 from tests.completeness.verdicts import Tally, Verdict
 from tests.completeness.whole_logs import COMPLETE, metadata
-from tests.nightly import rest_at_night
 from tests.pipeline.in_process import audit, contents
 from tests.pipeline.test_plan import planned
 
@@ -76,7 +75,8 @@ def test_nights_end_as_the_newest_dump_and_keep_what_earlier_ones_prove(judge_of
     assert not tally.of(Verdict.NEEDLESS), shown(tally)
 
 
-@pytest.mark.parametrize("is_first_whole", rest_at_night([False, True], [False]))
+@pytest.mark.long
+@pytest.mark.parametrize("is_first_whole", [False, True])
 def test_a_dump_with_the_segments_that_another_one_lacks_leaves_no_gap(is_first_whole, judge_of, audit, tmp_path):
     random, life = Random("gapthen transactions 0"), recorded_life(COMPLETE["transactions"].segments)
     life.live_randomly(1.0, random)

@@ -35,8 +35,8 @@ def test_what_a_notebook_shows_is_there_small_and_no_error(path):
     assert str(Path.home()) not in path.read_text(encoding="utf-8")
 
 
-SLOW = {"dump-in-spark"}
-"""It starts a session of its own for the whole dump, which other tests do too."""
+SLOW = {"dump-in-spark", "should-we-move-to-kip-848"}
+"""Run at night: a session of its own for the whole dump, and predictions for all groups. Other tests do both too."""
 
 
 @pytest.mark.spark

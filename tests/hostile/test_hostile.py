@@ -21,6 +21,7 @@ from coordinator_replay.pipeline.lines import decode_lines, read_without_spark
 from coordinator_replay.records.decoder import decode_records
 from tests.hostile.mutants import log_records
 from tests.log.writer import LogEntry, write_batch
+from tests.nightly import rest_at_night
 
 HOSTILE_NAMES = [
     "\x1b[2J\x1b]0;owned\x07",
@@ -82,7 +83,7 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(BOMBS))
+@pytest.mark.parametrize("name", rest_at_night(sorted(BOMBS), ["lz4", "zstd", "snappy"]))
 def test_a_decompression_bomb_is_damage_and_its_neighbours_stay(name: str):
     codec, make = BOMBS[name]
     bomb = compressed_batch(codec, make())

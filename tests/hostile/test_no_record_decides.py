@@ -23,6 +23,9 @@ NOW_MS = 1_795_250_150_000
 
 TEN_YEARS_MS = 3650 * 86_400_000
 
+FAR = [NOW_MS + 7_200_000, LATEST_MS]
+"""Times that the log is not at."""
+
 
 def commit(group: str, topic: str, at_ms: int, own_ms: int | None) -> LogEntry:
     """A commit that names a time of its own; a tombstone where that is None."""
@@ -138,6 +141,7 @@ def a_member_with_a_target() -> Iterator[LogEntry]:
         yield LogEntry(key=encode_key(kind, key), value=encode_value(kind, 0, value), timestamp_ms=NOW_MS)
 
 
+@pytest.mark.long
 def test_a_topic_that_nobody_owned_is_named_in_nights_as_in_one_run(audit, tmp_path):
     nights = [
         write_night(tmp_path / "night-0", 0, 0, *a_member_with_a_target()),
@@ -183,7 +187,7 @@ def audited_whole_and_in_nights(entries, cut, audit, tmp_path):
 
 
 @pytest.mark.parametrize("cut", rest_at_night([2, 16], [16]))
-@pytest.mark.parametrize("at_ms", [NOW_MS + 7_200_000, LATEST_MS], ids=["two hours later", "the last time"])
+@pytest.mark.parametrize("at_ms", rest_at_night(FAR, [FAR[0]]), ids=["two hours later", "the last time"])
 def test_a_time_that_the_log_is_not_at_ends_no_pause_of_others(at_ms, cut, audit, tmp_path):
     entries = [commit("far", "own", at_ms, NOW_MS), *a_life_that_goes_on()]
     expected = audited_whole_and_in_nights(entries, cut, audit, tmp_path)
@@ -192,7 +196,8 @@ def test_a_time_that_the_log_is_not_at_ends_no_pause_of_others(at_ms, cut, audit
         assert content(tmp_path / "nightly", table) == rows, table
 
 
-@pytest.mark.parametrize("at_ms", [NOW_MS + 7_200_000, LATEST_MS], ids=["two hours later", "the last time"])
+@pytest.mark.long
+@pytest.mark.parametrize("at_ms", FAR, ids=["two hours later", "the last time"])
 def test_a_time_that_the_log_is_not_at_closes_no_rebalance_of_others(at_ms, audit, tmp_path):
     entries = a_life_that_goes_on()
     for name, other_ms in (("far", at_ms), ("near", entries[-1].timestamp_ms)):
@@ -205,6 +210,7 @@ def test_a_time_that_the_log_is_not_at_closes_no_rebalance_of_others(at_ms, audi
     assert content(tmp_path / "far", "rebalances") == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cut", rest_at_night([2, 15, 16], [16]))
 def test_a_rebalance_of_a_deleted_group_is_closed_and_has_the_pause_that_one_run_gives(cut, audit, tmp_path):
     entries = deleted(a_life_that_goes_on())

@@ -76,7 +76,7 @@ QUESTIONS = (
     ("program", "asked"),
     [
         ("module", QUESTIONS[:1]),
-        ("script", QUESTIONS[::3]),
+        ("script", QUESTIONS[::6]),
         *(pytest.param(program, QUESTIONS, marks=pytest.mark.long) for program in PROGRAMS),
     ],
 )
@@ -87,6 +87,7 @@ def test_commands_without_spark_import_nothing_of_the_current_folder(tmp_path, p
         run(folder, *PROGRAMS[program], command, "--warehouse", str(small), *rest)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_an_audit_and_upkeep_import_nothing_of_the_current_folder(tmp_path):
     folder = poisoned(tmp_path / "sent")

@@ -123,6 +123,7 @@ def differing(
     return wrong
 
 
+@pytest.mark.long
 def test_a_question_asked_again_has_the_same_answer(warehouse, tmp_path, monkeypatch):
     assert differing(warehouse, tmp_path, 2, monkeypatch, [], share=10) == []
 

@@ -126,6 +126,7 @@ def gateway(received: list[tuple[str, str, str]]) -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_night_of_a_copy_leaves_tables_pages_and_metrics_and_ends_with_the_code_of_its_findings(tmp_path):
     environment = program(tmp_path / "bin", f'#!/bin/sh\nexec {sys.executable} -m coordinator_replay "$@"\n')

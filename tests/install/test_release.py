@@ -45,12 +45,19 @@ def test_an_option_that_there_is_not_is_refused(clone):
     [
         ("CHANGELOG.md", f"## {__version__}", "## 0.0.9", f"CHANGELOG.md has no section {__version__}"),
         ("CHANGELOG.md", f"## {__version__}", f"## Unreleased\n\n## {__version__}", "has changes under Unreleased"),
-        ("conf/kubernetes/follow.yaml", f"replay:{__version__}", "replay:0.0.9", "follow.yaml names another version"),
-        (
+        pytest.param(
+            "conf/kubernetes/follow.yaml",
+            f"replay:{__version__}",
+            "replay:0.0.9",
+            "follow.yaml names another version",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
             "conf/platforms/kubernetes/spark-application.yaml",
             f"replay:{__version__}",
             "replay:0.0.9",
             "spark-application.yaml names another version",
+            marks=pytest.mark.long,
         ),
         (
             "coordinator_replay/version.py",

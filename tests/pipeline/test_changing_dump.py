@@ -13,6 +13,7 @@ from pyarrow import fs
 from coordinator_replay.errors import InputError
 from coordinator_replay.filesystem import open_filesystem
 from coordinator_replay.pipeline.audit import Options, audit
+from tests.nightly import rest_at_night
 from tests.pipeline.in_process import InProcess, audit_here, contents
 from tests.samples import DATA
 
@@ -83,7 +84,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("is_before", [True, False])
-@pytest.mark.parametrize(("what", "change"), CHANGES.items())
+@pytest.mark.parametrize(("what", "change"), rest_at_night(CHANGES.items(), list(CHANGES.items())[::2], several=True))
 def test_a_dump_that_changes_while_it_is_read_is_refused_in_a_sentence(
     tmp_path: Path, what: str, change: Change, is_before: bool
 ):
@@ -106,6 +107,7 @@ def test_an_export_that_changes_while_it_is_read_is_refused(tmp_path: Path):
         audit(Changing(change=lambda: _truncate(file), is_before=True), options)
 
 
+@pytest.mark.long
 def test_a_second_night_whose_dump_changes_leaves_the_first_one_s_tables(tmp_path: Path):
     dump = Path(shutil.copytree(SEGMENTS, tmp_path / "dump"))
     warehouse = tmp_path / "warehouse"

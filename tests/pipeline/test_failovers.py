@@ -17,6 +17,7 @@ from coordinator_replay.query.rebalances import rebalances_of
 from coordinator_replay.query.saved import run_saved_query
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.query.timeline import timeline_of
+from tests.nightly import rest_at_night
 from tests.pipeline.audited_once import AuditedOnce
 from tests.pipeline.in_process import audit, audit_here, content
 from tests.samples import DATA, lines
@@ -118,7 +119,7 @@ def test_after_an_unclean_election_the_tables_are_what_the_new_leader_answered(
     assert len(lost) == 2
 
 
-@pytest.mark.parametrize("dumps", [("second",), ("second", "first")])
+@pytest.mark.parametrize("dumps", rest_at_night([("second",), ("second", "first")], [("second", "first")]))
 def test_the_end_is_that_of_the_newest_dump_alone(audit, both: tuple[Path, Any], tmp_path: Path, dumps) -> None:
     for dump in dumps:
         audit(tmp_path / "wh", RECORDED / dump, cluster_metadata=METADATA, broker_logs=LOGS)

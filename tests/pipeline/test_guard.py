@@ -10,6 +10,7 @@ from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.errors import CoordinatorReplayError
 from coordinator_replay.pipeline.groups import replay
 from coordinator_replay.pipeline.guard import GroupGuard
+from tests.nightly import rest_at_night
 from tests.pipeline.in_process import audit, contents
 from tests.samples import Sample
 
@@ -53,7 +54,7 @@ def expected(audited_once):
     return contents(audited_once(SAMPLE.segments).warehouse)
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", rest_at_night(STEPS, ["replaying its records"]))
 def test_a_group_that_fails_is_named_and_tried_again(step, expected, audit, tmp_path, monkeypatch):
     cls, name, group_of, at = STEPS[step]
     assert any(json.loads(row)["group_id"] == GROUP for row in expected["group_timeline"])

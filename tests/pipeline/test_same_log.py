@@ -16,12 +16,14 @@ from coordinator_replay.pipeline.audit import Options
 from coordinator_replay.pipeline.audit import audit as run_stages
 from coordinator_replay.store.writer import conform
 from tests.log.writer import LogEntry, write_batch
+from tests.nightly import rest_at_night
 from tests.pipeline.in_process import InProcess, audit, content
 from tests.samples import Sample
 
 __all__ = ["audit"]
 
 ONE, OTHER = "expiration", "transactions"
+BOTH_ORDERS = [(ONE, OTHER), (OTHER, ONE)]
 
 
 def files_of(warehouse):
@@ -84,7 +86,7 @@ def commits(warehouse):
     return [(row["log_offset"], row["committed_offset"]) for row in sorted(rows, key=lambda row: row["log_offset"])]
 
 
-@pytest.mark.parametrize(("first", "second"), [(ONE, OTHER), (OTHER, ONE)])
+@pytest.mark.parametrize(("first", "second"), rest_at_night(BOTH_ORDERS, BOTH_ORDERS[:1], several=True))
 def test_a_dump_of_another_cluster_is_refused_and_nothing_is_written(first, second, audit, tmp_path):
     warehouse = tmp_path / "w"
     audit(warehouse, Sample(first).segments)
@@ -95,7 +97,7 @@ def test_a_dump_of_another_cluster_is_refused_and_nothing_is_written(first, seco
     audit(warehouse, Sample(second).segments, cluster="other")
 
 
-@pytest.mark.parametrize(("first", "second"), [(ONE, OTHER), (OTHER, ONE)])
+@pytest.mark.parametrize(("first", "second"), rest_at_night(BOTH_ORDERS, BOTH_ORDERS[1:], several=True))
 def test_exports_of_two_clusters_are_told_apart_whatever_came_first(first, second, audit, audit_export, tmp_path):
     audit_export(tmp_path / "w", first)
     before = files_of(tmp_path / "w")
@@ -108,6 +110,7 @@ def test_exports_of_two_clusters_are_told_apart_whatever_came_first(first, secon
     assert not any("same log" in note for note in audit_export(tmp_path / "w", first).run.notes)
 
 
+@pytest.mark.long
 def test_an_export_with_other_values_is_of_another_log(audit_export, tmp_path):
     audit_export(tmp_path / "w", ONE)
     with pytest.raises(InputError, match="--cluster NAME"):
@@ -187,6 +190,7 @@ def test_another_topic_id_is_refused_and_the_same_one_is_trusted(audit, tmp_path
     assert len(commits(tmp_path / "w")) == 90
 
 
+@pytest.mark.long
 def test_one_log_partition_alone_is_compared(audit, tmp_path):
     warehouse = tmp_path / "w"
     audit(warehouse, Sample(ONE).segments)
@@ -219,6 +223,7 @@ def copied(sample, into, suffix):
     return into
 
 
+@pytest.mark.long
 def test_the_same_log_compacted_since_is_the_same(audit, tmp_path):
     earlier, later = copied("compacted", tmp_path / "1", ".deleted"), copied("compacted", tmp_path / "2", "")
     audit(tmp_path / "w", earlier)

@@ -28,6 +28,7 @@ def test_options_of_java_are_taken_apart_as_they_were(options: list[str]):
     assert shlex.split(" ".join(map(quoted_option, options))) == options
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.skipif(os.name != "posix", reason="links")
 def test_a_session_starts_below_a_folder_with_any_name(tmp_path: Path):

@@ -22,6 +22,7 @@ from coordinator_replay.pipeline.stage import (
 )
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.store.writer import FileWriter, staged_part
+from tests.nightly import rest_at_night
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def test_each_bucket_is_a_task_on_one_machine(spark, tmp_path):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("count", [1, 3, 10, 50])
+@pytest.mark.parametrize("count", rest_at_night([1, 3, 10, 50], [1, 10]))
 def test_each_bucket_is_a_task_where_execution_is_adaptive(adaptive, tmp_path, count):
     check_tasks(adaptive, tmp_path, count)
 

@@ -27,6 +27,7 @@ from coordinator_replay.query.removed import deleted_groups, removed_offsets
 from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.query.timeline import member_intervals_of, timeline_of
+from tests.nightly import rest_at_night
 from tests.query.small_warehouse import (
     RETENTION_MS,
     SPARED,
@@ -764,11 +765,11 @@ def test_a_note_on_many_replaced_members_names_few_of_them():
     assert note.startswith("Client id and host of m-1, m-2, m-3 and 5 more may be those of an earlier process")
 
 
-@pytest.mark.parametrize(
-    ("clock", "broker"),
-    # Of leader epoch 2 only its first records are known: it may have been elected before them. Epoch 3 has no leader.
-    [("02:00", None), ("02:01", None), ("02:04", None), ("02:05", 2), ("02:09", 2), ("02:10", None), (None, None)],
-)
+LEADERS = [("02:00", None), ("02:01", None), ("02:04", None), ("02:05", 2), ("02:09", 2), ("02:10", None), (None, None)]
+"""Of leader epoch 2 only its first records are known: it may have been elected before them. Epoch 3 has no leader."""
+
+
+@pytest.mark.parametrize(("clock", "broker"), rest_at_night(LEADERS, LEADERS[2:4], several=True))
 def test_the_coordinator_is_the_broker_that_led_the_log_partition(
     tmp_path: Path, clock: str | None, broker: int | None
 ):

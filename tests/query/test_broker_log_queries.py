@@ -14,6 +14,7 @@ from coordinator_replay.query.tables import Tables
 from coordinator_replay.query.timeline import member_intervals_of, timeline_of
 from coordinator_replay.report.group_page import group_page
 from coordinator_replay.times import LATEST, moment_text
+from tests.nightly import rest_at_night
 from tests.pipeline.in_process import audit_here
 from tests.query.small_warehouse import at, write_rows, write_small_warehouse
 from tests.samples import DATA
@@ -151,30 +152,31 @@ def _request(at_ms: int, names: str, epoch: int = 4, **columns: Any) -> dict[str
     return _line(at_ms, "PREPARING_REBALANCE", epoch=epoch, reason=reason, **columns)
 
 
-@pytest.mark.parametrize(
-    ("lines", "by_admin"),
-    [
-        ([_left(0, "m-1"), _request(3, "m-1")], []),
-        ([_left(0, "m-1"), _request(3, "")], ["m-1"]),
-        ([_left(0, "m-1"), _request(0, "")], ["m-1"]),
-        # A request may name several members, some by their member ids.
-        ([_left(0, "m-1"), _left(0, "m-2"), _request(1, ", m-2")], ["m-1"]),
-        ([_left(0, "m-1"), _left(0, "m-2"), _request(1, ", ")], ["m-1", "m-2"]),
-        # While the group is joining already, no line lists the names of the request: the next list is of another one.
-        ([_left(0, "m-1"), _line(5, "STABILIZED", epoch=4), _left(90, "m-2"), _request(91, "")], ["m-2"]),
-        ([_left(0, "m-1"), _line(5, "GROUP_EMPTY", epoch=4), _left(90, "m-2"), _request(91, "")], ["m-2"]),
-        ([_left(0, "m-1"), _request(1_001, "")], []),
-        ([_left(0, "m-1"), _request(3, "", broker=2)], []),
-        ([_left(0, "m-1"), _request(3, "", group_id="legacy")], []),
-        # Kafka's Admin gives this reason if it gets none, and names members that have no instance id by member id.
-        ([_left(0, "m-1", "member was removed by an admin"), _request(3, "m-1")], ["m-1"]),
-        ([_left(0, "m-1", "member was removed by an admin")], ["m-1"]),
-        ([_left(0, "m-1", "the consumer is being closed")], []),
-        # Two consumers close in one millisecond: the group is joining already when the second one leaves.
-        ([_left(0, "c-1", is_static=False), _request(0, "c-1"), _left(0, "c-2", is_static=False)], []),
-        ([_left(0, "m-1"), _request(0, "m-1"), _left(0, "m-2", "the consumer is being closed")], []),
-    ],
-)
+REMOVED: list[tuple[list[dict[str, Any]], list[str]]] = [
+    ([_left(0, "m-1"), _request(3, "m-1")], []),
+    ([_left(0, "m-1"), _request(3, "")], ["m-1"]),
+    ([_left(0, "m-1"), _request(0, "")], ["m-1"]),
+    # A request may name several members, some by their member ids.
+    ([_left(0, "m-1"), _left(0, "m-2"), _request(1, ", m-2")], ["m-1"]),
+    ([_left(0, "m-1"), _left(0, "m-2"), _request(1, ", ")], ["m-1", "m-2"]),
+    # While the group is joining already, no line lists the names of the request: the next list is of another one.
+    ([_left(0, "m-1"), _line(5, "STABILIZED", epoch=4), _left(90, "m-2"), _request(91, "")], ["m-2"]),
+    ([_left(0, "m-1"), _line(5, "GROUP_EMPTY", epoch=4), _left(90, "m-2"), _request(91, "")], ["m-2"]),
+    ([_left(0, "m-1"), _request(1_001, "")], []),
+    ([_left(0, "m-1"), _request(3, "", broker=2)], []),
+    ([_left(0, "m-1"), _request(3, "", group_id="legacy")], []),
+    # Kafka's Admin gives this reason if it gets none, and names members that have no instance id by member id.
+    ([_left(0, "m-1", "member was removed by an admin"), _request(3, "m-1")], ["m-1"]),
+    ([_left(0, "m-1", "member was removed by an admin")], ["m-1"]),
+    ([_left(0, "m-1", "the consumer is being closed")], []),
+    # Two consumers close in one millisecond: the group is joining already when the second one leaves.
+    ([_left(0, "c-1", is_static=False), _request(0, "c-1"), _left(0, "c-2", is_static=False)], []),
+    ([_left(0, "m-1"), _request(0, "m-1"), _left(0, "m-2", "the consumer is being closed")], []),
+]
+"""Lines of members that leave, and the members that an admin removed."""
+
+
+@pytest.mark.parametrize(("lines", "by_admin"), rest_at_night(REMOVED, [REMOVED[3], REMOVED[13]], several=True))
 def test_an_admin_names_a_member_by_its_instance_id_alone(
     tmp_path: Path, lines: list[dict[str, Any]], by_admin: list[str]
 ) -> None:

@@ -13,6 +13,7 @@ from coordinator_replay.cli.main import main
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.impact import Impact, impact_of, unseen_downtime_note
 from coordinator_replay.query.tables import Tables
+from tests.nightly import rest_at_night
 from tests.query.small_warehouse import at, event, member, owned, rebalances, write_rows, write_small_warehouse
 
 
@@ -124,15 +125,15 @@ def test_what_is_commoner_among_the_groups_concerned_is_named_with_both_counts(t
     assert traits(found) == [("host", "/10.1.1.1", 5, 6, 1, found.group_count - 6)]
 
 
-@pytest.mark.parametrize(
-    "hosts",
-    [
-        dict.fromkeys("ABz", "/10.1.1.1") | dict.fromkeys("Cyx", "/10.2.2.2"),
-        dict.fromkeys("ABCDwxyz", "/10.1.1.1") | dict.fromkeys("EFstuv", "/10.2.2.2"),
-        # Two of three share one of four hosts that two groups have: one such pair is to be expected.
-        {"A": "h1", "B": "h1", "C": "h2", "z": "h2", "y": "h3", "x": "h3", "w": "h4", "v": "h4"},
-    ],
-)
+BY_CHANCE = [
+    dict.fromkeys("ABz", "/10.1.1.1") | dict.fromkeys("Cyx", "/10.2.2.2"),
+    dict.fromkeys("ABCDwxyz", "/10.1.1.1") | dict.fromkeys("EFstuv", "/10.2.2.2"),
+    # Two of three share one of four hosts that two groups have: one such pair is to be expected.
+    {"A": "h1", "B": "h1", "C": "h2", "z": "h2", "y": "h3", "x": "h3", "w": "h4", "v": "h4"},
+]
+
+
+@pytest.mark.parametrize("hosts", rest_at_night(BY_CHANCE, BY_CHANCE[2:]))
 def test_what_chance_explains_is_not_named(tmp_path: Path, hosts: dict[str, str]):
     assert traits(impact_of(concerned_groups(tmp_path, hosts), at("02:13"), at("02:14"))) == []
 
@@ -141,7 +142,7 @@ def test_one_group_alone_has_nothing_in_common(crashed: Tables):
     assert impact_of(crashed, at("02:05"), at("02:06")).traits == ()
 
 
-@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("order", rest_at_night([1, -1], [1]))
 def test_a_converted_group_has_the_type_of_its_last_rebalance(tmp_path: Path, order: int):
     folder = write_small_warehouse(tmp_path)
     types = (("classic", 100), ("consumer", 200), ("classic", 300), ("consumer", None))
@@ -178,18 +179,18 @@ def test_a_coordinator_that_changed_is_named(tmp_path: Path):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("changes", "is_named"),
-    [
-        # Elected before the range, and again after it, by the controller's record: not within.
-        ([(7, 0, "02:01", False, 2)], False),
-        ([(7, 0, "02:01", True, 2), (7, 1, "02:16", True, 2)], False),
-        # The first records of the next leader are later: it may have been elected in the range.
-        ([(7, 0, "02:01", False, 2), (7, 1, "02:16", False, 2)], True),
-        # Nothing is known of elections: an export has no leader epochs.
-        ([], True),
-    ],
-)
+CHANGES: list[tuple[list[tuple[int, int, str, bool, int | None]], bool]] = [
+    # Elected before the range, and again after it, by the controller's record: not within.
+    ([(7, 0, "02:01", False, 2)], False),
+    ([(7, 0, "02:01", True, 2), (7, 1, "02:16", True, 2)], False),
+    # The first records of the next leader are later: it may have been elected in the range.
+    ([(7, 0, "02:01", False, 2), (7, 1, "02:16", False, 2)], True),
+    # Nothing is known of elections: an export has no leader epochs.
+    ([], True),
+]
+
+
+@pytest.mark.parametrize(("changes", "is_named"), rest_at_night(CHANGES, CHANGES[1:3], several=True))
 def test_a_coordinator_that_is_known_not_to_have_changed_is_not_named(
     tmp_path: Path, changes: list[tuple[int, int, str, bool, int | None]], is_named: bool
 ):

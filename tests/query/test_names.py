@@ -14,6 +14,7 @@ import coordinator_replay.query
 from coordinator_replay.answer_columns import columns_of
 from coordinator_replay.query.saved import run_saved_query, saved_queries
 from coordinator_replay.query.tables import Tables
+from tests.nightly import rest_at_night
 
 TWO_HEADINGS = {
     "committed_offset": "kafka-consumer-groups calls the offset of now CURRENT-OFFSET; one that is over is none",
@@ -74,7 +75,7 @@ def test_columns_of_times_are_named_as_times():
                 assert TIME_NAME.fullmatch(name), (answer.__name__, name)
 
 
-@pytest.mark.parametrize("name", sorted(saved_queries()))
+@pytest.mark.parametrize("name", rest_at_night(sorted(saved_queries()), sorted(saved_queries())[::4]))
 def test_columns_of_saved_queries_have_the_names_of_answers(warehouse: Tables, name: str):
     columns, rows = run_saved_query(warehouse, name)
     assert not OLD_NAMES.intersection(columns)

@@ -10,13 +10,14 @@ from coordinator_replay.errors import WarehouseError
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.store.opening import delta_uri
 from coordinator_replay.store.warehouse import Store
+from tests.nightly import rest_at_night
 from tests.store.warehouses import Run
 
 OFFSETS = "SELECT log_offset FROM offset_commits ORDER BY 1"
 EPOCHS = "SELECT epoch FROM rebalances WHERE cluster = $cluster ORDER BY 1"
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=rest_at_night(["local", "s3"], ["local"]))
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     place = str(tmp_path) if request.param == "local" else request.getfixturevalue("s3")
     return Store(f"{place}/it's a warehouse")

@@ -29,6 +29,7 @@ from coordinator_replay.report.svg_marks import unpacked
 from coordinator_replay.report.ticks import time_ticks
 from coordinator_replay.report.wording import MARK_COLOUR, STATE_COLOURS
 from coordinator_replay.times import EPOCH, later, milliseconds
+from tests.nightly import rest_at_night
 from tests.query.small_warehouse import at, rebalances, write_rows, write_small_warehouse
 from tests.report.hostile import EVIL, GROUP
 
@@ -189,14 +190,14 @@ def run(warehouse: Tables, *arguments: str):
     return CliRunner().invoke(main, [*arguments, "--warehouse", warehouse.uri])
 
 
-@pytest.mark.parametrize("group", [["payments"], []], ids=["group", "fleet"])
+@pytest.mark.parametrize("group", rest_at_night([["payments"], []], [["payments"]]), ids=["group", "fleet"])
 def test_report_writes_what_the_name_says(warehouse: Tables, tmp_path: Path, group: list[str]):
     written = run(warehouse, "report", *group, "--out", str(tmp_path / "x.svg"), "--mark", "02:10=deploy = 4.2")
     assert written.exit_code == 0, written.output
     assert "2026-11-20T02:10:00.000Z  deploy = 4.2" in texts((tmp_path / "x.svg").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("end", [".jpg", ".pdf", ".webp"])
+@pytest.mark.parametrize("end", rest_at_night([".jpg", ".pdf", ".webp"], [".jpg"]))
 def test_no_page_is_written_under_the_name_of_a_picture(warehouse: Tables, tmp_path: Path, end: str):
     out = tmp_path / f"x{end}"
     for command in (["report", "payments"], ["report"], ["diff", "--from", "02:05"]):

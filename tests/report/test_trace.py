@@ -146,6 +146,7 @@ def rebalance_slices(file: Path) -> dict[str, list[Event]]:
     return found
 
 
+@pytest.mark.long
 def test_nothing_may_have_begun_earlier_where_a_brokers_log_shows_the_beginning(tmp_path: Path):
     recorded = DATA / "broker-logs" / "4.1"
     for logs, has_possible in ([], True), ([str(recorded / "server.log")], False):

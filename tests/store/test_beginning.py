@@ -11,6 +11,7 @@ from coordinator_replay.store.layout import LEDGER, RUN_PROPERTY, STATS_PROPERTY
 from coordinator_replay.store.opening import delta_uri
 from coordinator_replay.store.versions import TableState, last_finished, state_of
 from coordinator_replay.store.warehouse import Store
+from tests.nightly import rest_at_night
 from tests.store.warehouses import WRITTEN, Run, held, prepare
 
 
@@ -42,7 +43,7 @@ def test_the_newest_finished_run_of_any_cluster_counts(store: Store):
     assert begin(store).undone == ()
 
 
-@pytest.mark.parametrize("done", range(len(WRITTEN) + 1))
+@pytest.mark.parametrize("done", rest_at_night(range(len(WRITTEN) + 1), [1, len(WRITTEN)]))
 @pytest.mark.parametrize("finished", [0, 2])
 def test_a_run_that_ended_before_its_ledger_row_is_undone(store: Store, finished: int, done: int):
     for number in range(1, finished + 1):

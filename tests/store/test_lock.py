@@ -12,6 +12,7 @@ import pytest
 
 from coordinator_replay.errors import LockedError
 from coordinator_replay.store.lock import HOLDER_FILE, LEASE_FILE, FileGuard, Holder, Lease, guard_of, one_at_a_time
+from tests.nightly import rest_at_night
 
 LASTS = timedelta(seconds=1.5)
 HOLD = """
@@ -82,6 +83,7 @@ def test_the_holder_is_named_even_if_its_file_is_written_late(tmp_path):
     assert second.holder() is None
 
 
+@pytest.mark.parametrize("place", rest_at_night(["file", "lease", "s3"], ["lease"]), indirect=True)
 def test_the_second_run_waits_for_the_first(place):
     kind, folder = place
     waits = []

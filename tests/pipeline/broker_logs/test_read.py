@@ -157,6 +157,7 @@ def test_a_log_that_is_given_again_or_later_reads_nothing_twice(audit, fresh, du
     assert "nothing new in the logs of brokers" in summary.run.notes
 
 
+@pytest.mark.long
 def test_logs_in_an_object_store_are_read_on(audit, fresh, dump, s3):
     filesystem, folder = open_filesystem(f"{s3}/logs")
     lines = log_of("2.8").splitlines(keepends=True)
@@ -189,7 +190,7 @@ def test_a_file_that_was_truncated_and_written_again_is_read_from_its_beginning(
     assert lines_of(fresh) == lines_of(dump[1])
 
 
-@pytest.mark.parametrize("hours", [-8, 5.75, 14])
+@pytest.mark.parametrize("hours", rest_at_night([-8, 5.75, 14], [-8, 5.75]))
 def test_records_say_the_zone(audit, fresh, dump, tmp_path, hours):
     log = tmp_path / "server.log"
     log.write_bytes(moved(log_of("2.8"), hours * HOUR))
@@ -209,6 +210,7 @@ def test_a_zone_that_is_named_counts(audit, fresh, dump, tmp_path):
     assert not [note for note in summary.run.notes if "by records" in note]
 
 
+@pytest.mark.long
 def test_a_log_whose_zone_was_wrong_is_mended_by_full(audit, fresh, dump, tmp_path):
     log = str(RECORDED / "2.8" / "server.log")
     summary = audit(fresh, segments("2.8"), broker_logs=[log], broker_log_zone="+09:00")
@@ -311,7 +313,7 @@ FORGED = {
 }
 
 
-@pytest.mark.parametrize("forged", FORGED)
+@pytest.mark.parametrize("forged", rest_at_night(FORGED, ["other members"]))
 def test_what_a_forged_line_can_do(audit, fresh, dump, tmp_path, forged):
     """A client's reason can hold what looks like a line of its own: see docs/security.md."""
     [row] = [one for one in rebalances(dump[1]) if one["epoch"] == 4]

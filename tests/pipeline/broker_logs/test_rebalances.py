@@ -136,7 +136,7 @@ def in_join_phase(into: Path) -> tuple[Path, Path]:
     return into / "segments", into / "server.log"
 
 
-def test_a_rebalance_that_goes_on_at_the_end_of_the_log_is_a_row_until_its_record_comes(audit, tmp_path):
+def test_a_rebalance_that_goes_on_at_the_end_of_the_log_is_a_row(audit, tmp_path):
     segments, log = in_join_phase(tmp_path / "night")
     audit(tmp_path / "wh", segments)
     without = rebalances(tmp_path / "wh")
@@ -158,6 +158,13 @@ def test_a_rebalance_that_goes_on_at_the_end_of_the_log_is_a_row_until_its_recor
         assert len(rebalances(tmp_path / "wh")) == len(without) + 1
         # A run that brings nothing of it leaves it as it is.
         audit(tmp_path / "wh", segments, broker_logs=[str(log)])
+
+
+@pytest.mark.long
+def test_a_rebalance_that_goes_on_is_its_record_once_it_comes(audit, tmp_path):
+    segments, log = in_join_phase(tmp_path / "night")
+    audit(tmp_path / "wh", segments, broker_logs=[str(log)])
+    assert None in [row["epoch"] for row in rebalances(tmp_path / "wh")]
     audit(tmp_path / "wh", RECORDED / "4.1" / "segments")
     assert None not in [row["epoch"] for row in rebalances(tmp_path / "wh")]
     audit(tmp_path / "wh", RECORDED / "4.1" / "segments", broker_logs=[str(RECORDED / "4.1" / "server.log")])

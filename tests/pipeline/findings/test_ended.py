@@ -123,6 +123,7 @@ def nights_of(life: ScriptRun, folder: Path, hours: int) -> list[Path]:
     return [folder / f"night-{number}" / "segments" for number in range(len(nights))]
 
 
+@pytest.mark.long
 @NIGHTS
 def test_a_silence_stays_whatever_is_usual_later_in_any_nights(hours, audit, tmp_path):
     """Of the whole log ten times the mean time between commits is longer than the silence after the first half hour."""

@@ -10,6 +10,7 @@ from coordinator_replay.pipeline.audit import Summary
 from coordinator_replay.query.findings import Finding, findings_of
 from coordinator_replay.query.tables import Tables
 from tests.analysis.findings.test_subscription_rules import assignment, subscription
+from tests.nightly import rest_at_night
 from tests.pipeline.staged_rows import Row, audit_rows, commit, group_record, ms
 
 __all__ = ["audit_rows"]
@@ -42,7 +43,7 @@ def jumps(warehouse: Path) -> list[Finding]:
     return findings_of(Tables(str(warehouse)), rules=["offset_jump"])
 
 
-@pytest.mark.parametrize("nights", [1, 3])
+@pytest.mark.parametrize("nights", rest_at_night([1, 3], [1]))
 def test_the_one_step_that_leads_far_ahead_is_found(
     audit_rows: Callable[..., Summary], tmp_path: Path, nights: int
 ) -> None:

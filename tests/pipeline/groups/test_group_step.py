@@ -34,7 +34,7 @@ def write_log(folder, batches):
 @pytest.mark.parametrize(
     ("base", "is_anew", "commits_are"),
     [
-        (0, False, "plain"),
+        pytest.param(0, False, "plain", marks=pytest.mark.long),
         (1000, True, "in a transaction that is open"),
         pytest.param(0, False, "in a transaction that is open", marks=pytest.mark.long),
         pytest.param(1000, True, "plain", marks=pytest.mark.long),

@@ -319,7 +319,7 @@ SITUATIONS = {
 }
 
 
-@pytest.fixture(scope="module", params=["at once", "in slices"])
+@pytest.fixture(scope="module", params=rest_at_night(["at once", "in slices"], ["in slices"]))
 def situations(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("situations")
     audit_rows = auditor_of_rows(folder)

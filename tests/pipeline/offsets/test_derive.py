@@ -60,9 +60,8 @@ def pending(warehouse):
     }
 
 
-@pytest.mark.parametrize(
-    ("seed", "partitions"), [(0, 6), *(pytest.param(seed, 40, marks=pytest.mark.long) for seed in range(4))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("seed", "partitions"), [(0, 6), *((seed, 40) for seed in range(4))])
 def test_any_interleaving_in_any_slices_is_what_the_coordinator_does(
     audit_rows, tmp_path, monkeypatch, seed, partitions
 ):

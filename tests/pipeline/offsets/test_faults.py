@@ -10,6 +10,7 @@ from coordinator_replay.analysis.expiring import Retention
 from coordinator_replay.api.warehouse import Warehouse
 from coordinator_replay.pipeline.interval_rows import STAGED, Staged
 from coordinator_replay.pipeline.offsets.causes import REBALANCED, tombstone_causes
+from tests.nightly import rest_at_night
 from tests.pipeline.in_process import audit, contents, cut
 from tests.pipeline.staged_rows import moment, ms
 from tests.samples import DATA
@@ -175,7 +176,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", rest_at_night(CASES, list(CASES)[::3]))
 def test_a_fault_is_possible_where_the_records_are_those_that_it_leaves(name):
     columns, more, ended_by, confidence, evidence = CASES[name]
     [(found, sure, alternatives, said)] = causes(removed(**columns), **more)
@@ -225,7 +226,12 @@ def test_an_offset_removed_while_its_group_rebalanced_may_have_expired(audit, tm
     assert "KAFKA-13636" in note and "removed before" not in note and "younger" not in note
     [found] = [one for one in Warehouse(str(tmp_path / "once")).findings() if one.rule == "offset_lost"]
     assert "1 offset of rare may have expired on" in found.message and "(a member subscribed to it)" in found.message
-    # The rebalance may be in the next night's dump.
+
+
+@pytest.mark.long
+def test_the_rebalance_in_which_an_offset_was_removed_may_be_in_the_next_nights_dump(audit, tmp_path):
+    recorded = str(DATA / "reports" / "removed-while-rebalancing" / "segments")
+    audit(tmp_path / "once", recorded)
     parts = [tmp_path / "first", tmp_path / "second"]
     cut(recorded, parts, lambda batches: [0, batches - 95])
     for part in parts:

@@ -69,6 +69,7 @@ def with_another_end(words: str, others: str, folder: Path) -> Warehouse:
     return Warehouse(str(folder / "wh"))
 
 
+@pytest.mark.long
 def test_a_past_join_phase_whose_end_is_not_in_the_log_ends_as_the_record_has_it(
     audited: Warehouse, tmp_path: Path
 ) -> None:
@@ -90,6 +91,7 @@ def bands(warehouse: Path, group: str) -> list[StateBand]:
     return [band for band in life_of(Tables(str(warehouse)), group).states if band.since != band.until]
 
 
+@pytest.mark.long
 def test_the_page_of_a_group_shows_the_states_of_join_phases(tmp_path: Path) -> None:
     """In the second one the group is loaded: it is in the state of its last record until a rebalance begins again."""
     lines = (RECORDED / "server.log").read_text().splitlines(keepends=True)

@@ -2,13 +2,14 @@
 
 import pytest
 
+from tests.nightly import rest_at_night
 from tests.simulation.coordinator.random_scripts import difference, random_script, shortened
 
 STEPS = 200
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", rest_at_night(range(3), [0]))
 def test_kafka_answers_a_random_script_alike(seed: int) -> None:
     _compare(seed)
 

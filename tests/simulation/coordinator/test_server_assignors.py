@@ -18,6 +18,7 @@ from coordinator_replay.simulation.coordinator.assignor.server import (
     PartitionAssignorError,
 )
 from coordinator_replay.simulation.coordinator.topics import Topic
+from tests.nightly import rest_at_night
 from tests.simulation.coordinator import oracle
 from tests.simulation.coordinator.recorded_scripts import first_difference, run
 
@@ -112,7 +113,7 @@ def check(kind: str, groups: int, at_least: int) -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", rest_at_night(KINDS, ["uniform-different", "range-equal"]))
 def test_a_hundred_targets_of_each_kind_are_kafkas(kind: str) -> None:
     check(kind, 2, at_least=100)
 

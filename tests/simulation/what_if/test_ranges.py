@@ -187,6 +187,7 @@ print(answer.measures, answer.fidelity, answer.assumptions)
 """A record that leaves much open, predicted by a process of its own."""
 
 
+@pytest.mark.long
 def test_a_prediction_is_the_same_in_each_process() -> None:
     """However sets of texts are ordered there."""
     root = Path(__file__).parents[3]

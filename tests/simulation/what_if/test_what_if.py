@@ -14,6 +14,7 @@ from coordinator_replay.simulation.what_if.record import Recorded
 from coordinator_replay.simulation.what_if.script import Window
 from coordinator_replay.simulation.what_if.settings import Alternative
 from scripts.what_if.sample import recorded_groups
+from tests.nightly import rest_at_night
 
 VARIANTS = Path(__file__).parents[2] / "data" / "variants"
 LIFECYCLES = Path(__file__).parents[2] / "data" / "group-lifecycles"
@@ -73,7 +74,7 @@ def test_other_settings_are_predicted_from_the_life_of_dynamic_members(
     assert abs(predicted.rebalances - recorded.rebalances) <= max(1, recorded.rebalances // 10)
 
 
-@pytest.mark.parametrize("source", ["static", "patient"])
+@pytest.mark.parametrize("source", rest_at_night(["static", "patient"], ["static"]))
 @pytest.mark.parametrize("predicted_as", ["dynamic", "new"])
 def test_what_a_life_of_static_members_leaves_open_is_a_range_that_holds_the_truth(
     source: str, predicted_as: str
