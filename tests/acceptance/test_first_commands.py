@@ -102,7 +102,7 @@ ON_CALL = {
     "which session timeouts do we use": (
         LIFE,
         "sql --query session-timeouts",
-        r"4000 +members[\s\S]*- +brokers or group[\s\S]*set_by: the members send",
+        r"4000 +members[\s\S]*- +brokers or group[\s\S]*If set_by is members, the members\s+send",
     ),
     "show it in local time": (LIFE, "rebalances shop-billing --zone Europe/Berlin", r"09:3\d:\d\d"),
 }
