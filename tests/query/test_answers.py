@@ -426,6 +426,17 @@ def test_a_group_that_did_not_exist_yet_is_on_record_up_to_the_end_if_it_is_stil
         group_at(Tables(str(folder)), "legacy", at("02:07"))
 
 
+def test_a_timeline_says_which_events_come_from_other_sources_than_the_log(tmp_path: Path):
+    elected = {"cluster": "default", "log_partition": 3, "leader_epoch": 1, "is_exact": True, "broker": 2}
+    before = elected | {"leader_epoch": 0, "elected_at": at("01:00"), "broker": 1}
+    changes = [before, elected | {"elected_at": at("02:30")}]
+    write_small_warehouse(tmp_path, coordinator_changes=changes)
+    late = "1 event after the end of the log is from brokers' logs or cluster metadata."
+    answers = Warehouse(tmp_path)
+    assert late in answers.timeline("payments").notes
+    assert late not in answers.timeline("payments", end="02:20").notes
+
+
 def test_a_partition_nobody_ever_owned_is_refused_with_those_that_were(warehouse: Tables):
     with pytest.raises(UsageError, match="partition 9 of 'orders'; the tables have 0 to 1"):
         owners_at(warehouse, "payments", "orders", 9)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from coordinator_replay.listing import counted
 from coordinator_replay.query.answers.answered import Rows
 from coordinator_replay.query.basis import basis_from
 from coordinator_replay.query.describe import inherited_note
@@ -16,7 +17,7 @@ def timeline(warehouse: Tables, group: str, start: datetime | None, end: datetim
     return Rows(
         content=events,
         row_type=TimelineEvent,
-        notes=[_no_event_note(warehouse, group, events)],
+        notes=[_late_note(warehouse, events), _no_event_note(warehouse, group, events)],
         basis=basis_from(warehouse, start, group=group),
     )
 
@@ -39,3 +40,13 @@ def _no_event_note(warehouse: Tables, group: str, rows: Sequence[object]) -> str
         return None
     on_record = "" if warehouse.completeness.is_whole else " on record"
     return f"No events of group {group!r}{on_record} in this time range; the tables cover {warehouse.coverage}."
+
+
+def _late_note(warehouse: Tables, events: Sequence[TimelineEvent]) -> str | None:
+    """Return a note that events later than the log's last record come from another source; None if there are none."""
+    end = warehouse.coverage.last
+    late = sum(event.log_timestamp is not None and event.log_timestamp > end for event in events)
+    if not late:
+        return None
+    are = "is" if late == 1 else "are"
+    return f"{counted(late, 'event')} after the end of the log {are} from brokers' logs or cluster metadata."
