@@ -1,4 +1,4 @@
--- Groups that still use the classic protocol (all of their members or some), or were converted back to it. The column obstacle names a reason on record why the group can't change to the consumer protocol; there may be other reasons. The column groups_on_kip_848 has the number of groups on the consumer protocol. If is_exact is true, the row is proven.
+-- Groups that still use the classic protocol (all of their members or some), or were converted back to it. The column obstacle names a reason on record why the group can't change to the consumer protocol; there may be other reasons. The column clients has client ids, as describe shows them. The column groups_on_kip_848 has the number of groups on the consumer protocol. If is_exact is true, the row is proven.
 WITH last AS (
     SELECT group_id, arg_max(group_type, seq) AS group_type, arg_max(event = 'GROUP_DELETED' OR coalesce(to_state = 'Dead', false), seq) AS is_deleted,
            arg_max(coalesce(member_count, 0), seq) AS member_count,
@@ -8,7 +8,7 @@ WITH last AS (
     FROM group_timeline WHERE cluster = $cluster GROUP BY group_id
 ),
 clients AS (
-    SELECT group_id, list_sort(list_distinct(list(CASE WHEN is_client_inherited THEN instance_id ELSE client_id END))) AS clients,
+    SELECT group_id, list_sort(list_distinct(list(client_id))) AS clients,
            min(CASE WHEN assignor NOT IN ('range', 'roundrobin', 'sticky', 'cooperative-sticky') THEN assignor END) AS own_assignor
     FROM member_timeline
     WHERE cluster = $cluster AND to_offset IS NULL GROUP BY group_id

@@ -2,12 +2,14 @@
 -- param from time: commits from this time on
 WITH minutes AS (
     SELECT group_id, log_partition, date_trunc('minute', log_timestamp) AS minute, count(*) FILTER (is_tombstone IS NOT TRUE) AS commits,
-           coalesce(sum(record_bytes) FILTER (is_tombstone IS NOT TRUE), 0) AS bytes
+           coalesce(sum(record_bytes) FILTER (is_tombstone IS NOT TRUE), 0) AS bytes,
+           min(log_timestamp) AS first_at, max(log_timestamp) AS last_at
     FROM offset_commits WHERE cluster = $cluster AND coalesce(log_timestamp >= $from, true) GROUP BY ALL
 ),
 covered AS (
     SELECT (epoch_ms(max(seen_at)) - epoch_ms(greatest(min(seen_at), $from))) / 60000 AS minutes
-    FROM (SELECT minute AS seen_at FROM minutes
+    FROM (SELECT first_at AS seen_at FROM minutes
+          UNION ALL SELECT last_at FROM minutes
           UNION ALL SELECT min(log_timestamp) FROM offset_commits WHERE cluster = $cluster
           UNION ALL SELECT min(log_timestamp) FROM group_records WHERE cluster = $cluster
           UNION ALL SELECT end_timestamp FROM log_partitions WHERE cluster = $cluster)

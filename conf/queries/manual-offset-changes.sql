@@ -1,5 +1,6 @@
 -- Offsets that were set or moved back while the log proves that the group had no members. A reset with a tool, a restore, or a consumer that uses assign() does this. If is_at_least is true, there may be more partitions.
 -- param group text: only this group
+-- instead rewinds: Offsets that went back, also while the group had members
 WITH life AS (
     SELECT group_id, min(log_timestamp) FILTER (member_count > 0) AS first_member, bool_or(member_count > 0) AS has_members,
            bool_or(event = 'GROUP_CREATED') AS is_beginning_known

@@ -1,5 +1,6 @@
 -- Changes of topics and how long groups took to notice them: which topic, when the rebalance took place, and how long after the change. Partitions that no member has owned yet come first, and the slowest groups next. If is_exact is true, the row is proven. The times of topic changes need audit --cluster-metadata.
 -- param group text: only this group
+-- also never-owned-partitions: Partitions without an owner, added ones or others
 -- then sql --query never-owned-partitions shows each partition without an owner, also partitions that had an owner before.
 WITH wanted AS (
     SELECT rebalance_id, group_id, coalesce(started_at, completed_at) AS at, metadata_delay_ms, partitions_added, duration_ms,

@@ -8,7 +8,7 @@ parameters. The API is imported when a command runs, so that ``--help`` stays qu
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -384,6 +384,7 @@ def _print_findings(shown: "Sequence[Finding]") -> None:
     "coordinator-replay sql --query flapping-groups",
     'coordinator-replay sql "SHOW TABLES"',
     'coordinator-replay sql "SELECT cause, count(*) FROM rebalances GROUP BY ALL"',
+    "coordinator-replay sql 'SELECT date_trunc($$day$$, completed_at) AS day FROM rebalances WHERE cluster = $cluster'",
     "coordinator-replay sql --output csv - < question.sql",
     needs_warehouse=False,
 )
@@ -471,6 +472,9 @@ _DOUBTS = {"is_exact": True, "is_at_least": False}
 
 _USUAL_RANK = 5
 
+_MAIN = ("previous_offset", "committed_offset")
+"""Columns that say how an offset changed. Other columns, apart from ids, are left out before them."""
+
 
 _FIRST = 6
 """Number of columns at the beginning of an SQL answer. A confidence among them is shown, and so are all columns before
@@ -494,6 +498,8 @@ def _rank(name: str, values: Iterable[object], *, is_asked: bool) -> int:
     """
     if is_asked:
         return 1
+    if name in _MAIN:
+        return _USUAL_RANK - 1
     if name not in _DOUBTS:
         return _USUAL_RANK
     return LAST if all(value is _DOUBTS[name] for value in values) else 2
@@ -517,7 +523,22 @@ def _columns_of_statement(names: Sequence[str], rows: Sequence[Sequence[object]]
             good=30,
             is_id=name == "kind" or name.endswith("_id"),
             is_sentence=name in _BELOW,
-            text=empty_list_shown,
+            text=_day_shown if _are_days(row[place] for row in rows) else empty_list_shown,
         )
         for place, name in enumerate(names)
     ]
+
+
+def _are_days(values: Iterable[object]) -> bool:
+    """Return whether all values of a column are midnights in UTC, as ``date_trunc('day', …)`` makes them."""
+    known = [value for value in values if value is not None]
+    return bool(known) and all(isinstance(value, datetime) and _utc(value).time() == time() for value in known)
+
+
+def _day_shown(value: object) -> object:
+    """Return the date of a midnight in UTC."""
+    return _utc(value).date().isoformat() if isinstance(value, datetime) else value
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo is None else moment.astimezone(UTC)

@@ -12,7 +12,16 @@ A file begins with comments: what the query answers, then a line for each parame
 ``$group`` in the statement is the value of the parameter ``group``. If the user gives no value and the file names no
 default, it is null. ``$cluster`` is the cluster of the question and needs no line. Types are text, number and time. The
 line ``note`` says how to read the rows, and what they lack. It is shown with every answer. The line ``then`` names the
-command to type next.
+command to type next. These lines are optional, too::
+
+    -- none No group has missing records.
+    -- total unowned_ms
+    -- instead rewinds: offsets that went back
+    -- also never-owned-partitions: partitions without an owner
+
+``none`` is the conclusion from an answer without rows. ``total`` names a column: a note has the sum of its values.
+``instead`` and ``also`` name another saved query. A note says how many rows that query has for the same values of its
+parameters. ``instead`` does so only if this query has no rows and the other one has some.
 
 ``{never-owned-partitions}`` in the statement stands for all rows of the saved query of this name. It becomes a
 subquery: the statement of that query without the ``ORDER BY`` and ``LIMIT`` at its end, which a file must have on lines
@@ -31,6 +40,7 @@ from typing import Any
 
 from coordinator_replay.answer_columns import column
 from coordinator_replay.errors import DefinitionError, UsageError
+from coordinator_replay.listing import counted
 from coordinator_replay.query.similar import LEAST_PART, did_you_mean
 from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.tables import Tables
@@ -40,6 +50,11 @@ _PARAMETER = re.compile(
 )
 _NOTE = "note "
 _THEN = "then "
+_NONE = "none "
+_TOTAL = "total "
+_INSTEAD = "instead "
+_ALSO = "also "
+_MARKS = ("param ", _NOTE, _THEN, _NONE, _TOTAL, _INSTEAD, _ALSO)
 _OTHER_QUERY = re.compile(r"\{(?P<name>[a-z]+(?:-[a-z]+)*)(?P<renamed>(?: [a-z_]+=[a-z_]+)*)\}")
 """The text in a statement that stands for another saved query, with other names for that query's parameters."""
 _ORDER_AND_LIMIT = re.compile(r"(?:\nORDER BY [^\n]+(?:\n [^\n]+)*)?(?:\nLIMIT [^\n]+)?\Z")
@@ -94,6 +109,10 @@ class SavedQuery:
         parameters: the query's parameters, in the order of the file.
         note: how to read the rows, and what they lack; empty if the file has no such line.
         then: a sentence with the command to type next and its result; empty if the file has no such line.
+        none: the conclusion from an answer without rows; empty if the file has no such line.
+        total: the column whose values a note sums up; empty if the file has no such line.
+        instead: another query to ask if this one has no rows, and what its rows are.
+        also: another query whose rows belong to the answer, and what they are.
         sql: a SELECT in DuckDB's SQL.
     """
 
@@ -102,6 +121,10 @@ class SavedQuery:
     about: str = column("ANSWERS", 1, 20, good=20)
     note: str
     then: str
+    none: str
+    total: str
+    instead: tuple[str, str] | None
+    also: tuple[str, str] | None
     sql: str
 
     def parameter(self, name: str) -> Parameter:
@@ -145,9 +168,13 @@ def _read(path: Path) -> SavedQuery:
     head = [line.removeprefix("--").strip() for line in itertools.takewhile(lambda line: line.startswith("--"), lines)]
     return SavedQuery(
         name=path.stem,
-        about=" ".join(line for line in head if not line.startswith(("param ", _NOTE, _THEN))),
+        about=" ".join(line for line in head if not line.startswith(_MARKS)),
         note=_marked(head, _NOTE),
         then=_marked(head, _THEN),
+        none=_marked(head, _NONE),
+        total=_marked(head, _TOTAL),
+        instead=_other(_marked(head, _INSTEAD)),
+        also=_other(_marked(head, _ALSO)),
         parameters=tuple(Parameter(**match.groupdict()) for match in _PARAMETER.finditer(text)),
         sql=_OTHER_QUERY.sub(
             lambda match: f"(\n{_all_rows(_read(path.with_stem(match['name'])).sql, match['renamed'])}\n)",
@@ -171,6 +198,12 @@ def _all_rows(sql: str, renamed: str) -> str:
 def _marked(head: Sequence[str], mark: str) -> str:
     """Return the text of the lines that begin with a mark, without the mark."""
     return " ".join(line.removeprefix(mark) for line in head if line.startswith(mark))
+
+
+def _other(text: str) -> tuple[str, str] | None:
+    """Return the name of another query and what its rows are, from the text of a line."""
+    name, _, rows = text.partition(": ")
+    return (name, rows) if text else None
 
 
 @cache
@@ -228,11 +261,55 @@ def run_saved_query(
         WarehouseError: a table is missing or damaged.
     """
     query = saved_query(name)
+    return run_sql(warehouse, query.sql, _read_values(warehouse, query, values or {}), timeout=timeout)
+
+
+def _read_values(warehouse: Tables, query: SavedQuery, values: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return the value of each parameter of a query, given the values that a user typed."""
     written = {parameter.name: parameter.default for parameter in query.parameters}
-    for key, value in (values or {}).items():
+    for key, value in values.items():
         written[query.parameter(key).name] = value
-    read = {
+    return {
         parameter.name: None if (text := written[parameter.name]) is None else parameter.read(text, warehouse)
         for parameter in query.parameters
     }
-    return run_sql(warehouse, query.sql, read, timeout=timeout)
+
+
+def extra_notes(
+    warehouse: Tables, name: str, values: Mapping[str, str], *, has_rows: bool, timeout: timedelta | None = None
+) -> list[str]:
+    """Return the notes on a saved query's answer that other statements have to find: a total, or rows of other queries.
+
+    Args:
+        warehouse: the tables to read.
+        name: name of the query.
+        values: values of the query's parameters, as a user types them.
+        has_rows: whether the query has rows.
+        timeout: the longest time that each statement may take; None for no limit.
+    """
+    query = saved_query(name)
+    notes = []
+    if query.total and has_rows:
+        total, count = _summed(warehouse, query, f"sum({query.total}), count(*)", values, timeout)
+        notes.append(f"{query.total} in all: {total:,} ({counted(count, 'row')}).")
+    for other, is_only_instead in ((query.instead, True), (query.also, False)):
+        if other is None or (is_only_instead and has_rows):
+            continue
+        asked, what = saved_query(other[0]), other[1]
+        shared = {key: value for key, value in values.items() if any(key == each.name for each in asked.parameters)}
+        [count] = _summed(warehouse, asked, "count(*)", shared, timeout)
+        command = " ".join(["sql --query", asked.name, *(f"--param {key}={value}" for key, value in shared.items())])
+        if count:
+            notes.append(f"{what}: {counted(count, 'row')} of {command}.")
+        elif not is_only_instead:
+            notes.append(f"{what}: none on record ({command}).")
+    return notes
+
+
+def _summed(
+    warehouse: Tables, query: SavedQuery, sums: str, values: Mapping[str, str], timeout: timedelta | None
+) -> tuple[Any, ...]:
+    """Return sums over all rows of a saved query, also of those that its LIMIT cuts off."""
+    statement = f"SELECT {sums} FROM (\n{_all_rows(query.sql, '')}\n) AS every_row"  # noqa: S608 - text of a saved query
+    _, [row] = run_sql(warehouse, statement, _read_values(warehouse, query, values), timeout=timeout)
+    return row

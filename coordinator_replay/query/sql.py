@@ -133,7 +133,7 @@ def run_sql(
             with ended_after(connection, timeout):
                 return fetch(connection, statement, values)
         except duckdb.Error as problem:
-            raise _wrong_statement(problem) from problem
+            raise _wrong_statement(problem, statement) from problem
 
 
 def _check_single(connection: duckdb.DuckDBPyConnection, text: str) -> None:
@@ -191,11 +191,24 @@ def _clause_meant(word: str) -> str | None:
     return next((clause for clause in close if clause != word.upper()), None)
 
 
-def _wrong_statement(problem: duckdb.Error) -> UsageError:
+_LOST_CLUSTER = re.compile(
+    r"\bcluster\s*(?:=|<>|!=)\s*(?:\)|;|$|(?:AND|OR|GROUP|ORDER|LIMIT|HAVING|QUALIFY|UNION)\b)", re.IGNORECASE
+)
+"""A comparison of the cluster with nothing: what a shell leaves of ``cluster = $cluster`` in double quotes."""
+
+_LOST_CLUSTER_HINT = (
+    "your shell may have replaced $cluster by nothing: put the statement in single quotes, and write texts in it as "
+    "$$text$$"
+)
+
+
+def _wrong_statement(problem: duckdb.Error, statement: str) -> UsageError:
     refused = sandbox.explain_refusal(problem)
     if refused is not None:
         return UsageError(refused)
     unknown = _UNKNOWN_TABLE.search(str(problem))
+    if unknown is None and _LOST_CLUSTER.search(statement):
+        return UsageError(f"{_in_one_line(str(problem)).partition(': did you mean ')[0]}: {_LOST_CLUSTER_HINT}")
     if unknown is None:
         return UsageError(_in_one_line(str(problem)))
     # The engine itself can suggest only tables that the statement already names.

@@ -197,6 +197,27 @@ def test_ids_in_a_statement_that_the_next_command_takes_are_never_cut(screen):
     assert any(line.startswith(run) for line in screen(80, "sql", statement))
 
 
+@pytest.mark.parametrize("days", ["TIMESTAMP '2026-11-20', NULL", "TIMESTAMP '2026-11-20', TIMESTAMP '2026-11-22'"])
+def test_days_are_shown_as_dates(screen, days: str):
+    shown = screen(80, "sql", f"SELECT unnest([{days}]) AS day, 7 AS rebalances")
+    assert shown[0].split() == ["day", "rebalances"]
+    assert shown[1].split() == ["2026-11-20", "7"]
+    times = screen(80, "sql", "SELECT unnest([TIMESTAMP '2026-11-20', TIMESTAMP '2026-11-20 05:00']) AS time, 7 AS n")
+    assert [line.split()[0] for line in times[2:4]] == ["00:00:00", "05:00:00"]
+
+
+def test_the_offset_that_a_group_went_back_to_is_beside_the_offset_before(screen, tmp_path: Path):
+    """A single row could have it below, among the columns with one value."""
+    write_small_warehouse(tmp_path, offset_history=[
+        offset("bakery.adm", 3, 20, "02:01", "02:02", group_id="bakery-removed", from_offset=1),
+        offset("bakery.adm", 3, 7, "02:02", group_id="bakery-removed", from_offset=2, previous_offset=20,
+               group_state="Stable", owner_member_id="m-1"),
+    ])  # fmt: skip
+    shown = screen(80, "sql", "--query", "rewinds", "--warehouse", str(tmp_path))
+    table = shown[: next(place for place, line in enumerate(shown) if line.startswith(("Also", "cluster")))]
+    assert {"20", "7"} <= set(" ".join(table).split())
+
+
 LIMITED = {
     "a statement": ("sql", "SELECT range AS number FROM range(40)"),
     "a saved query": ("sql", "--query", "lost-offsets"),

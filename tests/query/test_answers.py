@@ -745,6 +745,20 @@ def test_a_wrong_statement_is_told_in_the_engines_words(warehouse: Tables, state
     assert message in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "end", ["AND group_id = $$g$$", "GROUP BY ALL", "ORDER BY 1", "", ") SELECT 1", "OR true", "limit 5"]
+)
+def test_a_cluster_that_the_shell_took_away_is_said(warehouse: Tables, end: str):
+    """In double quotes, a shell replaces ``$cluster`` by nothing."""
+    start = "WITH a AS (" if end.startswith(")") else ""
+    with pytest.raises(UsageError, match="put the statement in single quotes, and write texts in it as") as refused:
+        run_sql(warehouse, f"{start}SELECT group_id FROM rebalances WHERE cluster = {end}")
+    assert "syntax error" in str(refused.value)
+    with pytest.raises(UsageError) as refused:
+        run_sql(warehouse, "SELECT group_id FROM rebalances WHERE cluster = $cluster GROUP")
+    assert "single quotes" not in str(refused.value)
+
+
 def test_assignments_are_joined_sorted_and_named_by_id_where_there_is_no_name():
     lists = (
         [{"topic": None, "topic_id": "id", "partitions": [3, 1]}],

@@ -516,7 +516,7 @@ def test_a_replaced_static_member_of_a_classic_group_goes_by_its_instance_id(tmp
     (found,) = (one for one in answers(asked, "rebalance-triggers") if one["group_id"] == "static")
     assert (found["client"], found["client_host"]) == ("pod-0", None)
     (found,) = (one for one in answers(asked, "classic-protocol-groups") if one["group_id"] == "static")
-    assert found["clients"] == ["pod-0"]
+    assert found["clients"] == ["gone"], "as describe shows it"
 
 
 def test_a_group_with_members_is_not_shown_as_gone(warehouse: Tables):
@@ -743,3 +743,93 @@ def test_what_to_type_next_are_commands_and_saved_queries_that_exist(warehouse: 
 @pytest.mark.parametrize("name", ["flapping-groups", "slow-topic-changes", "jumps-ahead"])
 def test_queries_that_ask_how_often_name_one_that_says_who_or_what(name: str):
     assert name in FOLLOWED
+
+
+def notes_of(folder: Path, query: str, **values: Any) -> list[str]:
+    return list(Warehouse(folder, "default").sql(query=query, **values).notes)
+
+
+def test_an_answer_without_rows_points_to_the_query_that_has_them(tmp_path: Path):
+    """A group with members is rewound in one, a group without members is set forward in the other."""
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "group_timeline", [
+        event("kept", 0, "02:01", "MEMBER_JOINED", ">Stable", member_count=1),
+        event("left", 0, "02:01", "MEMBER_JOINED", ">Stable", member_count=1),
+        event("left", 1, "02:02", "GROUP_EMPTIED", "Stable>Empty", member_count=0),
+    ])  # fmt: skip
+    write_rows(folder, "offset_history", [
+        offset("t", 0, 7, "02:03", group_id="kept", from_offset=9, previous_offset=20, group_state="Stable"),
+        offset("t", 0, 50, "02:03", group_id="left", from_offset=9, previous_offset=20, group_state="Empty"),
+    ])  # fmt: skip
+    assert notes_of(folder, "manual-offset-changes", group="kept")[1] == (
+        "Offsets that went back, also while the group had members: 1 row of sql --query rewinds --param group=kept."
+    )
+    assert notes_of(folder, "rewinds", group="left", threshold=5)[1] == (
+        "Offsets that were set while the group had no members, also forward: 1 row of sql --query "
+        "manual-offset-changes --param group=left."
+    )
+    for query, group in (("rewinds", "kept"), ("manual-offset-changes", "left"), ("rewinds", "nobody")):
+        assert not any(" row of " in note for note in notes_of(folder, query, group=group))
+
+
+def test_slow_topic_changes_say_whether_partitions_have_no_owner(tmp_path: Path):
+    write_small_warehouse(tmp_path, **consuming("g", "bills", 0), topics=[topic("bills", 3)])
+    [note] = [one for one in notes_of(tmp_path, "slow-topic-changes", group="g") if one.startswith("Partitions ")]
+    assert note == (
+        "Partitions without an owner, added ones or others: 2 rows of sql --query never-owned-partitions --param "
+        "group=g."
+    )
+    [note] = [one for one in notes_of(tmp_path, "slow-topic-changes", group="x") if one.startswith("Partitions ")]
+    assert note.endswith(": none on record (sql --query never-owned-partitions --param group=x).")
+
+
+def test_no_inexact_group_is_said_in_a_sentence(tmp_path: Path):
+    write_small_warehouse(tmp_path, group_timeline=[event("g", 0, "02:01", "MEMBER_JOINED", ">Stable")])
+    conclusion = "No record of a group is missing: all steps of all groups are proven."
+    assert conclusion in notes_of(tmp_path, "inexact-groups")
+    write_rows(tmp_path, "group_timeline", [event("h", 0, "02:01", "MEMBER_JOINED", ">Stable", is_exact=False)])
+    assert conclusion not in notes_of(tmp_path, "inexact-groups")
+
+
+def test_times_without_an_owner_are_summed_up_over_more_rows_than_are_shown(tmp_path: Path):
+    gone = [owned(place, "m-1", "02:01", "02:02", unowned_ms=2000, released_by="REVOKED") for place in range(60)]
+    write_small_warehouse(tmp_path, partition_ownership=gone)
+    notes = notes_of(tmp_path, "longest-partition-downtime")
+    assert "unowned_ms in all: 120,000 (60 rows)." in notes
+    assert not any(" in all: " in note for note in notes_of(tmp_path, "longest-partition-downtime", group="x"))
+
+
+@pytest.mark.parametrize("name", sorted(saved_queries()))
+def test_a_query_that_an_answer_counts_exists_and_takes_the_same_group(name: str):
+    query = saved_query(name)
+    for other in filter(None, (query.instead, query.also)):
+        assert other[0] in saved_queries().keys() - {name}
+        assert query.parameter("group").type == saved_query(other[0]).parameter("group").type
+    assert not query.total or query.total in query.sql
+
+
+def test_a_rate_counts_from_the_first_commit(tmp_path: Path):
+    """The first commit is near the end of its minute, the last near the beginning of another."""
+    commits = [
+        {"cluster": "default", "group_id": "g", "topic": "t", "partition": 0, "log_partition": 3, "log_offset": place,
+         "log_timestamp": when, "record_bytes": 10, "is_tombstone": False}
+        for place, when in enumerate([at("02:00:50"), *[at("02:01:30")] * 5, at("02:02:50")])
+    ]  # fmt: skip
+    write_small_warehouse(tmp_path, offset_commits=commits, group_records=[], log_partitions=[])
+    [found] = answers(Tables(str(tmp_path)), "hot-committers")
+    assert (found["commits"], found["commits_per_minute"]) == (7, 3.5)
+
+
+def test_last_commits_come_in_their_order_with_their_age(tmp_path: Path):
+    write_small_warehouse(tmp_path)
+    found = [(one["last_commit_at"], one["age_ms"]) for one in answers(Tables(str(tmp_path)), "last-commits")]
+    known = [when for when, _ in found if when is not None]
+    assert [when for when, _ in found] == sorted(known) + [None] * (len(found) - len(known))
+    assert known
+    assert all(age == (at("02:20") - when).total_seconds() * 1000 for when, age in found if when)
+
+
+def test_what_a_step_and_a_delta_mean_stands_below_the_rows(troubled: Tables):
+    folder = Path(troubled.uri)
+    assert any("1000 offsets" in note for note in notes_of(folder, "skipped-or-read-again"))
+    assert any(note.startswith("delta: by how many offsets") for note in notes_of(folder, "rewinds"))

@@ -9,7 +9,7 @@ from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.answers.answered import Answered
 from coordinator_replay.query.basis import Basis, basis_from
 from coordinator_replay.query.completeness import undecoded_note
-from coordinator_replay.query.saved import run_saved_query, saved_query, saved_terms
+from coordinator_replay.query.saved import extra_notes, run_saved_query, saved_query, saved_terms
 from coordinator_replay.query.sql import catalog_answer, run_sql
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.tables.names import table_names
@@ -84,11 +84,14 @@ def saved(warehouse: Tables, query: str, values: Mapping[str, str], *, timeout: 
         timeout: the longest time that the statement may take; None for no limit.
     """
     columns, rows = run_saved_query(warehouse, query, values, timeout)
+    asked = saved_query(query)
+    extra = extra_notes(warehouse, query, values, has_rows=bool(rows), timeout=timeout)
     nothing = [
         f"No rows; cluster {warehouse.cluster!r} is covered from {warehouse.coverage}.",
+        asked.none or None,
+        *extra,
         saved_terms(query, values),
     ]
-    asked = saved_query(query)
     named = None if asked.name == query else f"Saved query {asked.name}."
-    notes = [named, *([] if rows else nothing), asked.note or None, undecoded_note(warehouse), asked.then or None]
+    notes = [named, *(extra if rows else nothing), asked.note or None, undecoded_note(warehouse), asked.then or None]
     return Answered(content=Table(columns, rows), notes=notes, basis=basis_from(warehouse))
