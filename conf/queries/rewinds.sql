@@ -34,11 +34,11 @@ judged AS (
 )
 SELECT * FROM (
     SELECT group_id, topic, partition, "at", CASE WHEN is_other THEN offset_before ELSE previous_offset END AS previous_offset, committed_offset,
+           CASE WHEN NOT is_other THEN previous_offset::HUGEINT - committed_offset END AS delta,
            CASE WHEN is_other THEN 'no rewind: the topic has another id, so it was created again'
                 WHEN is_created_between THEN 'the topic was created again in between'
                 WHEN may_be_other THEN 'rewound, or the topic was created again in between'
                 ELSE 'rewound' END AS what,
-           CASE WHEN NOT is_other THEN previous_offset::HUGEINT - committed_offset END AS delta,
            previous_owner_member_id, owner_member_id, group_state, is_proven
     FROM judged
     WHERE committed_offset >= 0 AND coalesce("at" >= $from, true)

@@ -384,7 +384,7 @@ def _print_findings(shown: "Sequence[Finding]") -> None:
     "coordinator-replay sql --query flapping-groups",
     'coordinator-replay sql "SHOW TABLES"',
     'coordinator-replay sql "SELECT cause, count(*) FROM rebalances GROUP BY ALL"',
-    "coordinator-replay sql 'SELECT date_trunc($$day$$, completed_at) AS day FROM rebalances WHERE cluster = $cluster'",
+    "coordinator-replay sql 'FROM rebalances WHERE cluster = $cluster'",
     "coordinator-replay sql --output csv - < question.sql",
     needs_warehouse=False,
 )
@@ -416,7 +416,8 @@ def sql(
     """Run STATEMENT over the tables, in DuckDB's SQL; "-" reads it from standard input.
 
     SHOW TABLES and DESCRIBE TABLE show names, types and comments. The tables hold all clusters of the warehouse:
-    $cluster in a statement stands for the cluster that --cluster names. A statement reaches other files and the
+    $cluster in a statement stands for the cluster that --cluster names. Put such a statement in single quotes, and
+    write texts in it as $$text$$: date_trunc($$day$$, completed_at). A statement reaches other files and the
     network only with --allow-files.
     """
     if is_list:
