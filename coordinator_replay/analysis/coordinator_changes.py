@@ -37,7 +37,7 @@ class LeaderChange(NamedTuple):
 
     Attributes:
         leader: id of the broker; -1 if there is no leader.
-        at_ms: time of the election; None if only a snapshot has the leader.
+        at_ms: time of the election; None if only a snapshot of the cluster metadata has the leader.
         is_unclean: whether the broker was elected although it was not in sync.
     """
 
@@ -169,7 +169,7 @@ def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: i
 def _precedence(election: LeaderChange) -> tuple[bool, int, int]:
     """Return the sort key of the elections of one leader epoch: by time, and those without a time last.
 
-    An election from a snapshot has no time.
+    If only a snapshot of the cluster metadata shows an election, the election has no time.
     """
     return election.at_ms is None, election.at_ms or 0, election.leader
 

@@ -290,9 +290,13 @@ def print_screen(
 
 
 def _room(beside: Iterable[str], shared_with: int) -> int:
-    """Return the largest number of lines of a table that shares a screen with sentences and rows of another table.
+    """Return how many lines a table may have if its screen also shows other text.
 
     ``_SCREEN`` already leaves a line free for one sentence.
+
+    Args:
+        beside: sentences on the screen.
+        shared_with: number of rows of another table on the screen; 0 if there is none.
     """
     taken = sum(len(output.text_lines(text, err=True)) for text in beside)
     left = _SCREEN - max(taken - 1, 0)

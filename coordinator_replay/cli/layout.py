@@ -435,8 +435,9 @@ def _fit(fitted: Sequence[_Fitted], width: int) -> _Parts:
 def _widen(chosen: Sequence[_Fitted], width: int) -> None:
     """Set the widths of the columns in a table.
 
-    Each column gets its least width. The remaining width goes to the columns that want more, the lowest rank first:
-    first each column becomes readable, then each gets the width of its longest text.
+    Each column gets its least width. The remaining width is given out in two rounds. In the first round, columns become
+    readable. In the second round, they get the width of their longest text. In each round, columns of lower rank come
+    first.
     """
     for column in chosen:
         column.width = column.least

@@ -1,8 +1,8 @@
 """A group's life as a trace file: the JSON form of the Trace Event Format, which Perfetto and chrome://tracing open.
 
-One process has the group's state, its rebalances as slices, counters, and a track for each member. A second process has
-a track for each partition, with its owners as slices. Slices of one track must be nested or disjoint, so simultaneous
-owners (in share groups) get parallel tracks.
+The trace's first process has the group's state, the rebalances (as slices), the counters, and a track for each member.
+The second process has a track for each partition, with its owners as slices. Slices of one track must be nested or
+disjoint, so simultaneous owners (in share groups) get parallel tracks.
 """
 
 import json

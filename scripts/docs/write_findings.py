@@ -29,7 +29,7 @@ written by `scripts/document-findings`.
 | `ended_at` | when the problem ended. Null if it has not ended at the end of the log |
 | `is_begin_open` | true: earlier records are missing. The problem may be older, so `diff` calls it `found`, not `new` |
 | `is_end_open` | true: records after `ended_at` are missing, so the problem may have lasted longer |
-| `is_at_least` | true: records from before `last_seen` are missing, so the true numbers may be higher |
+| `is_at_least` | true: records between the beginning of the problem and `last_seen` are missing, so `occurrences` and the numbers in `detail` may be too low |
 | `detail` | the numbers and names in the message, as JSON |
 | `log_partition`, `log_offset` | position of the record that shows the problem best |
 
@@ -40,8 +40,8 @@ written by `scripts/document-findings`.
   a deletion. When an offset has expired, `offset_due` ends, and `offset_lost` begins.
 - **One audit of the whole log** finds the same problems as an audit each night.
 - **Durations** are measured up to the last record of the whole dump. If the partitions of `__consumer_offsets` were
-  copied at very different times, groups of the earlier copies seem silent. A later audit that reads the records
-  missing from these copies removes such a finding, because it was never true.
+  copied at very different times, groups of the earlier copies seem silent. If a later audit reads
+  the records that these copies lack, it removes such a finding, because the finding was never true.
 
 Two rules compare a time without commits with the usual time between commits:
 

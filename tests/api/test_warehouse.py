@@ -104,7 +104,8 @@ def test_no_finding_of_a_rule_says_what_it_takes(tmp_path):
     write_rows(tmp_path, "audit_runs", [ran])
     (late,) = Warehouse(tmp_path, "default").findings(rules=["late_topic_change", "storm"]).notes
     assert late.startswith("late_topic_change: ")
-    assert late.endswith("metadata-delay 90 s; it needs the times of topics (--cluster-metadata).")
+    needs = "it needs the times at which topics were created, got partitions or were deleted (--cluster-metadata)."
+    assert late.endswith(f"metadata-delay 90 s; {needs}")
     notes = Warehouse(tmp_path, "default").findings(rules=["offset_expiring"]).notes
     assert "owned-lately 7 d, horizon 5 d (--horizon)." in notes[1]
 

@@ -19,8 +19,8 @@ class Thresholds:
         stuck_ms: how long a group may take to become Stable. The default is twice a
             consumer's default rebalance timeout.
         unrevoked_ms: how long a member without a known rebalance timeout may keep partitions that it must revoke.
-        storm_rebalances: from how many rebalances within storm-window on the group is in a storm. If the group gained
-            or lost N members in this time, N of the rebalances don't count.
+        storm_rebalances: a group with at least this many rebalances within storm-window is in a storm. If the group
+            gained or lost N members in this time, N of the rebalances don't count.
         storm_window_ms: the time in which storm-rebalances are counted.
         flapping_returns: how many returns of a static member within flapping-window make a finding.
         flapping_window_ms: the time in which flapping-returns are counted.
@@ -39,7 +39,7 @@ class Thresholds:
         never_committed_ms: how long a partition may be owned without any commit.
         abandoned_ms: how old the last commit of a topic must be before its offsets count as abandoned.
         hot_commits_per_minute: how many commits per partition and minute are too many.
-        hot_minutes: in how many minutes the group must reach hot-commits-per-minute.
+        hot_minutes: the group must reach hot-commits-per-minute in at least this many minutes, in a row or not.
         pending_ms: how long a transaction may be open. The default is a producer's default transaction.timeout.ms.
         jump_offsets: a jump is a commit that moves its partition ahead by at least this many offsets.
         jump_times: a jump must be at least this many times the average step of the partition's other commits.

@@ -199,8 +199,8 @@ class GroupHistory:
     def count_commits(self, up_to_offset: int, at_ms: int | None) -> None:
         """Take commits before the current operation into account, and drop those that are too old.
 
-        Commits are looked for only near records that may show a departure. So a commit that is too old may not be the
-        last of its partition.
+        Commits are looked for only near records that may show a departure. So after an old commit, its partition may
+        have later ones that were not looked for. The old commit does not show when a member was last alive.
         """
         while self.newer_commits and self.newer_commits[0][0] <= up_to_offset:
             self.commits.update(self.newer_commits.pop(0)[1])

@@ -384,7 +384,7 @@ class _Batch:
         """Return column ``ended_by``: the reason why each interval ended.
 
         If missing records or a move ended the interval, the reason is the ``name`` of the event. Otherwise the reason
-        is the text of the code.
+        is the text in ``words`` for the interval's ``End``.
 
         Args:
             codes: ``End`` of each interval.

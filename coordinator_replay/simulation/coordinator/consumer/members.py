@@ -1,7 +1,8 @@
 """Members of consumer groups: how a request finds its member, and the records of members.
 
-Mirrors the checks of ``GroupMetadataManager.consumerGroupHeartbeat`` up to the member's own record. A member of the
-classic protocol gets the same checks, except the checks of epochs.
+Mirrors the checks of ``GroupMetadataManager.consumerGroupHeartbeat`` that come before the member's record
+``ConsumerGroupMemberMetadata`` is written. A member of the classic protocol gets the same checks, except the checks of
+epochs.
 """
 
 from collections.abc import Mapping, Sequence
