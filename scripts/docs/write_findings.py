@@ -29,7 +29,7 @@ written by `scripts/document-findings`.
 | `ended_at` | when the problem ended. Null if it has not ended at the end of the log |
 | `is_begin_open` | true: earlier records are missing. The problem may be older, so `diff` calls it `found`, not `new` |
 | `is_end_open` | true: records after `ended_at` are missing, so the problem may have lasted longer |
-| `is_at_least` | true: records between the beginning of the problem and `last_seen` are missing, so `occurrences` and the numbers in `detail` may be too low |
+| `is_at_least` | true: records of the problem may be missing, so `occurrences` and numbers in `detail` may be too low |
 | `detail` | the numbers and names in the message, as JSON |
 | `log_partition`, `log_offset` | position of the record that shows the problem best |
 
