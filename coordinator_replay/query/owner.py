@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 from coordinator_replay.answer_columns import LAST, column, select_list
 from coordinator_replay.errors import UsageError
@@ -334,10 +334,7 @@ def handovers_note(owners: Sequence[Ownership], *, is_shared: bool) -> str | Non
     pairs = [pair for own in by_partition.values() for pair in pairwise(own)]
     if is_shared or not pairs:
         return None
-    # A member may keep a partition while another has it: then all later owners are compared, not only the next one.
-    overlaps = sum(
-        _is_overlap(first, second) for own in by_partition.values() for first, second in combinations(own, 2)
-    )
+    overlaps = sum(map(_overlaps, by_partition.values()))
     gaps = [first.unowned_ms for first, second in pairs if first.unowned_ms is not None]
     unknown = sum(first.unowned_ms is None and not _is_overlap(first, second) for first, second in pairs)
     least = "at least " if unknown else ""
@@ -357,6 +354,24 @@ def handovers_note(owners: Sequence[Ownership], *, is_shared: bool) -> str | Non
         on_record = "" if all(ownership.is_exact for ownership in owners) else " on record"
         sentences.append(f"No two members{on_record} owned a partition at once, by the coordinator's records.")
     return " ".join(sentences)
+
+
+def _overlaps(owners: Iterable[Ownership]) -> int:
+    """Return how many pairs of members certainly owned a partition at the same time."""
+    found, present = 0, list[Ownership]()
+    for owner in owners:
+        # A member may keep a partition while several others have it, one after the other.
+        present = [earlier for earlier in present if not _is_over_at(earlier, owner)]
+        found += sum(_is_overlap(earlier, owner) for earlier in present)
+        present.append(owner)
+    return found
+
+
+def _is_over_at(first: Ownership, second: Ownership) -> bool:
+    """Return whether an ownership was over when a later one began."""
+    if first.owned_to is not None and second.owned_from is not None:
+        return first.owned_to <= second.owned_from
+    return first.to_offset is not None and second.from_offset is not None and first.to_offset <= second.from_offset
 
 
 def _is_overlap(first: Ownership, second: Ownership) -> bool:

@@ -402,6 +402,15 @@ def test_owners_of_a_range_say_how_long_nobody_owned_a_partition_and_whether_two
     )
     assert together.count("1 time two members owned a partition at once: sql --query two-owners shows them.") == 1
     assert alone not in together
+    # One member keeps a partition while others have it, one after the other.
+    write_rows(folder, "partition_ownership", [
+        owned(0, "m-1", "02:01", "02:08", group_id="kept"),
+        owned(0, "m-2", "02:02", "02:04", group_id="kept"),
+        owned(0, "m-3", "02:05", "02:06", group_id="kept"),
+        owned(0, "m-2", "02:08", group_id="kept"),
+    ])  # fmt: skip
+    write_rows(folder, "group_timeline", [event("kept", 0, "02:01", "GROUP_CREATED", ">Stable", member_count=1)])
+    assert "2 times two members owned a partition at once" in told(group="kept")
 
 
 def test_describe_says_where_the_positions_of_a_share_group_are(tmp_path: Path):
