@@ -8,6 +8,11 @@ depends on how soon after the end of retention they were removed. Some releases 
 due, or that a member's subscription or an open transaction should have kept. If such a bug explains the records too,
 the evidence names the bug and its releases.
 
+A group's tombstone in the same write mostly comes from DeleteGroups. But a coordinator written in Scala (before 4.0)
+also writes it if DeleteOffsets or a deleted topic removes the last offsets of an Empty group
+(``GroupMetadataManager.cleanupGroupMetadata``). Two requests in the same millisecond look like one write, too. So
+GROUP_DELETED is ``certain`` only if a broker's log says it.
+
 Only this step looks across buckets: a topic is deleted in all of them, and retention is the same for all.
 """
 
@@ -232,7 +237,9 @@ def _case(ended_by: str, confidence: str, evidence: Sequence[str], alternatives:
 
 
 _SURE = "CASE WHEN $is_known THEN 'certain' ELSE 'likely' END"
-_OTHERWISE_DELETED = "CASE WHEN has_group_tombstone THEN ['GROUP_DELETED'] ELSE ['DELETED'] END"
+_OTHERWISE_DELETED = "CASE WHEN has_group_tombstone THEN ['GROUP_DELETED', 'DELETED'] ELSE ['DELETED'] END"
+_NOT_TOPIC = """CASE WHEN all_old AND has_group_tombstone THEN ['EXPIRED', 'GROUP_DELETED']
+    WHEN all_old THEN ['EXPIRED'] ELSE [] END"""
 _EXPIRED_TOO = f"list_concat(['EXPIRED'], {_OTHERWISE_DELETED})"
 _ALL_PAST = "every offset removed in the same write was past offsets.retention.minutes"
 _GROUP_TOMBSTONE = "the group's tombstone was written with it"
@@ -355,17 +362,17 @@ _DECISION = f"""CASE
     _cause("EXPIRED", "'possible'", _FAULT_EVIDENCE, _OTHERWISE_DELETED)
 }
     WHEN NOT all_old AND has_group_tombstone AND is_sure THEN {
-    _case("GROUP_DELETED", "'certain'", [_GROUP_TOMBSTONE, _SOME_YOUNG], "[]")
+    _case("GROUP_DELETED", "'likely'", [_GROUP_TOMBSTONE, _SOME_YOUNG], "['DELETED']")
 }
     WHEN NOT all_old AND has_group_tombstone THEN {
-    _case("GROUP_DELETED", "'likely'", [_GROUP_TOMBSTONE, _SOME_YOUNGER], "['EXPIRED']")
+    _case("GROUP_DELETED", "'likely'", [_GROUP_TOMBSTONE, _SOME_YOUNGER], "['DELETED', 'EXPIRED']")
 }
     WHEN deleted_ms IS NOT NULL THEN {
     _case(
         "DELETED",
         "CASE WHEN is_sure AND NOT all_old THEN 'certain' ELSE 'likely' END",
         [f"{TOPIC_DELETED} {{deleted_ms}} ms earlier (cluster metadata)"],
-        "CASE WHEN all_old THEN ['EXPIRED'] ELSE [] END",
+        _NOT_TOPIC,
     )
 }
     WHEN topic_went THEN {
@@ -373,7 +380,7 @@ _DECISION = f"""CASE
         "DELETED",
         "'likely'",
         [_TOPIC_DELETED],
-        "CASE WHEN all_old THEN ['EXPIRED'] ELSE [] END",
+        _NOT_TOPIC,
     )
 }
     WHEN NOT all_old AND is_sure THEN {_cause("DELETED", "'certain'", _WHY_EARLY, "[]")}

@@ -273,6 +273,16 @@ SITUATIONS = {
         commit((10, 0), 0, ("three", "gone", 0), 5),
         commit((10, 1), HOUR + 4, ("three", "gone", 0)),
     ],
+    "a group deleted beside them, over age": [
+        commit((14, 0), -3 * DAY, ("fourth", "gone", 0), 5),
+        commit((14, 1), HOUR + 6, ("fourth", "gone", 0)),
+        group_tombstone((14, 2), HOUR + 6, "fourth"),
+    ],
+    "deleted with its group, young": [
+        commit((13, 0), 0, ("doomed", "t", 0), 5),
+        commit((13, 1), 10, ("doomed", "t", 0)),
+        group_tombstone((13, 2), 10, "doomed"),
+    ],
     "over age for long": [
         commit((6, 0), 0, ("late", "t", 0), 5),
         commit((6, 1), 3 * DAY, ("late", "t", 0)),
@@ -340,14 +350,17 @@ def test_causes_of_deletion_are_told_apart(situations):
     assert {
         (row["group_id"], row["ended_by"], row["ended_confidence"], tuple(row["ended_alternatives"])) for row in ended
     } == {
-        ("empty", "EXPIRED", "likely", ("GROUP_DELETED",)),
-        ("explicit", "EXPIRED", "likely", ("GROUP_DELETED",)),
+        ("empty", "EXPIRED", "likely", ("GROUP_DELETED", "DELETED")),
+        ("explicit", "EXPIRED", "likely", ("GROUP_DELETED", "DELETED")),
         ("held", "DELETED", "certain", ()),
         ("trimmed", "DELETED", "certain", ()),
         ("one", "DELETED", "likely", ()),
         ("two", "DELETED", "likely", ()),
         ("three", "DELETED", "likely", ()),
-        ("late", "TOMBSTONE", "possible", ("EXPIRED", "GROUP_DELETED")),
+        ("fourth", "DELETED", "likely", ("EXPIRED", "GROUP_DELETED")),
+        # Before Kafka 4.0, the removal of a group's last offsets also writes its tombstone.
+        ("doomed", "GROUP_DELETED", "likely", ("DELETED",)),
+        ("late", "TOMBSTONE", "possible", ("EXPIRED", "GROUP_DELETED", "DELETED")),
         ("modern", "EXPIRED", "likely", ("DELETED",)),
         ("left", "EXPIRED", "certain", ()),
         ("right", "EXPIRED", "certain", ()),
@@ -390,7 +403,7 @@ def test_a_guessed_retention_makes_nothing_certain(audit_rows, tmp_path):
     ended = removed(tmp_path / "wh")
     assert "certain" not in {row["ended_confidence"] for row in ended}
     empty = next(row for row in ended if row["group_id"] == "empty")
-    assert (empty["ended_by"], empty["ended_alternatives"]) == ("GROUP_DELETED", ["EXPIRED"])
+    assert (empty["ended_by"], empty["ended_alternatives"]) == ("GROUP_DELETED", ["DELETED", "EXPIRED"])
     for row in ended:
         if row["ended_by"] != "EXPIRED" and "EXPIRED" in row["ended_alternatives"]:
             evidence = " ".join(row["ended_evidence"])
