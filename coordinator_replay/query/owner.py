@@ -337,14 +337,21 @@ def handovers_note(owners: Sequence[Ownership], *, is_shared: bool) -> str | Non
     overlaps = sum(map(_overlaps, by_partition.values()))
     gaps = [first.unowned_ms for first, second in pairs if first.unowned_ms is not None]
     unknown = sum(first.unowned_ms is None and not _is_overlap(first, second) for first, second in pairs)
+    idle_ms = sum(map(_idle_ms, pairs))
     least = "at least " if unknown else ""
     sentences = [
         f"Without an owner between two owners: {least}{sum(gaps):,} ms in all, {max(gaps):,} ms at the longest."
         if any(gaps)
         else "How long partitions had no owner between two owners is not on record."
         if unknown
+        else "While the group had members, no partition was without an owner between two owners."
+        if idle_ms
         else "No partition was without an owner between two owners."
     ]
+    if idle_ms:
+        sentences.append(
+            f"Without members, the group owned nothing for {idle_ms:,} ms, which UNOWNED-MS does not count."
+        )
     if unknown and any(gaps):
         sentences.append(f"For {counted(unknown, 'handover')} (no UNOWNED-MS) the log does not show how long.")
     if overlaps:
@@ -354,6 +361,17 @@ def handovers_note(owners: Sequence[Ownership], *, is_shared: bool) -> str | Non
         on_record = "" if all(ownership.is_exact for ownership in owners) else " on record"
         sentences.append(f"No two members{on_record} owned a partition at once, by the coordinator's records.")
     return " ".join(sentences)
+
+
+def _idle_ms(pair: tuple[Ownership, Ownership]) -> int:
+    """Return how long nobody owned a partition between two owners because the group had no members.
+
+    UNOWNED-MS does not count such a time.
+    """
+    first, second = pair
+    if first.unowned_ms != 0 or first.owned_to is None or second.owned_from is None:
+        return 0
+    return max(0, round((second.owned_from - first.owned_to).total_seconds() * 1000))
 
 
 def _overlaps(owners: Iterable[Ownership]) -> int:

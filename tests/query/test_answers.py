@@ -411,6 +411,15 @@ def test_owners_of_a_range_say_how_long_nobody_owned_a_partition_and_whether_two
     ])  # fmt: skip
     write_rows(folder, "group_timeline", [event("kept", 0, "02:01", "GROUP_CREATED", ">Stable", member_count=1)])
     assert "2 times two members owned a partition at once" in told(group="kept")
+    # A time without members counts as no time without an owner, and the sentence says so.
+    write_rows(folder, "partition_ownership", [
+        owned(0, "m-1", "02:01", "02:02", released_by="GROUP_EMPTIED", unowned_ms=0, group_id="idle"),
+        owned(0, "m-2", "02:03", group_id="idle"),
+    ])  # fmt: skip
+    write_rows(folder, "group_timeline", [event("idle", 0, "02:01", "GROUP_CREATED", ">Stable", member_count=1)])
+    idle = told(group="idle")
+    assert "While the group had members, no partition was without an owner between two owners." in idle
+    assert "Without members, the group owned nothing for 60,000 ms, which UNOWNED-MS does not count." in idle
 
 
 def test_describe_says_where_the_positions_of_a_share_group_are(tmp_path: Path):
