@@ -306,7 +306,7 @@ def _left(
     )
     if polled_late is not None:
         sure = Confidence.CERTAIN if row["is_exact"] else Confidence.LIKELY
-        return _Named(cause, sure, polled_late, _others(row, DEPARTURES))
+        return _Named(cause, sure, polled_late, _others(row, DEPARTURES | UNSEEN))
     if cause not in DEPARTURES | _REJOINS | {Cause.MEMBER_JOIN}:
         # If a member left and came back, or the protocol changed, the records show more than the line.
         is_seen = row["is_exact"] and not others

@@ -176,6 +176,13 @@ def test_a_poll_timeout_that_the_client_gave_as_its_reason_is_certain(
     assert (found["cause"], found["confidence"], found["alternatives"]) == cause
 
 
+def test_a_poll_timeout_that_a_log_shows_leaves_no_cause_that_the_records_do_not_show() -> None:
+    leaving = preparing(900, 4, "explicit `LeaveGroup` request for (member-b) members.")
+    unseen = {**LEFT_LATE, "alternatives": ["MEMBER_LEAVE", "LEADER_REJOIN", "MEMBER_JOIN"]}
+    found = told(left("member-b", "consumer poll timeout has expired."), leaving, ENDED, **unseen)
+    assert (found["confidence"], found["alternatives"]) == ("certain", [])
+
+
 def test_the_reason_of_one_of_two_members_makes_no_cause_certain() -> None:
     both = {"trigger_members": ["member-b", "member-c"], "members_left": ["member-b", "member-c"]}
     leaving = preparing(900, 4, "explicit `LeaveGroup` request for (member-b) members.")
