@@ -303,10 +303,8 @@ def owner(common: Common, group: str, topic: str, partition: int | None, **asked
     notes = list(dict.fromkeys(note for answer in answers for note in answer.notes))
     single = {answer.handovers for answer in answers} - {None}
     if len(answers) > 1 and single:
-        from coordinator_replay.query.owner import handovers_note
-
         # One note is about all partitions, in place of one for each.
-        together = handovers_note(rows, is_shared=False)
+        together = work.handovers_note(rows, is_shared=False)
         notes = [note for note in (together, *notes) if note is not None and note not in single]
     show_screen(common, columns_for(answers[0].row_type), rows, "owner", notes)
     say_basis(answers[0])

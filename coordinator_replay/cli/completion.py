@@ -57,14 +57,17 @@ class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer clic
 
         Return no names if there is no warehouse, or if its tables can't be read.
         """
-        try:
-            names = self._names(ctx)
-        except CoordinatorReplayError:
-            # Completion must not print an error about a broken warehouse into the command line.
-            return []
         # A name that is empty or has invisible characters can't be shown or typed.
-        shown = [name for name in names if name and UNSAFE.search(name) is None]
+        shown = [name for name in self.known(ctx) if name and UNSAFE.search(name) is None]
         return [CompletionItem(name) for name in shown if name.lower().startswith(incomplete.lower())]
+
+    def known(self, ctx: click.Context) -> Sequence[str]:
+        """Return the names in the warehouse of a command line; none if it names no warehouse that can be read."""
+        try:
+            return self._names(ctx)
+        except CoordinatorReplayError:
+            # Neither completion nor a message about another mistake may end in an error about the warehouse.
+            return ()
 
     def _names(self, ctx: click.Context) -> Sequence[str]:
 

@@ -10,8 +10,9 @@ from itertools import takewhile
 import click
 
 from coordinator_replay.cli import work
+from coordinator_replay.cli.completion import GROUP_NAME
 from coordinator_replay.cli.option_types import ParsedTime
-from coordinator_replay.errors import CoordinatorReplayError, UsageError
+from coordinator_replay.errors import UsageError
 from coordinator_replay.query.similar import nearest
 from coordinator_replay.zones import parse_zone
 
@@ -98,23 +99,13 @@ def _too_many_words(ctx: click.Context, message: str, extra: str) -> str:
         )
     if not isinstance(group, str) or not any(param.name == "group" and param.nargs == 1 for param in command.params):
         return f"{message}: a name with blanks must stand in quotes."
-    names, typed = _group_names(ctx), f"{group} {extra}"
+    names, typed = GROUP_NAME.known(ctx), f"{group} {extra}"
     if group in names:
         return f"{command.name} takes one GROUP; {_SEVERAL_GROUPS}."
     near = nearest(typed, names)
     if near is not None:
         return f"{command.name} takes one GROUP, and no group is called {typed!r}: did you mean {near!r}?"
     return f'{command.name} takes one GROUP. A name with blanks must stand in quotes: {command.name} "{typed}".'
-
-
-def _group_names(ctx: click.Context) -> Sequence[str]:
-    """Return the groups of the warehouse that a command line names; none if its tables can't be read."""
-    if not ctx.params.get("warehouse"):
-        return ()
-    try:
-        return work.group_names(work.Tables(ctx.params["warehouse"], ctx.params.get("cluster")))
-    except CoordinatorReplayError:
-        return ()
 
 
 _PART_OF_TIME = re.compile(r"\d{1,2}[:.]\d{2}\S*|seconds?|minutes?|hours?|days?|weeks?|ago|am|pm", re.IGNORECASE)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from coordinator_replay.query.findings import findings_of
     from coordinator_replay.query.groups import group_names
     from coordinator_replay.query.offsets import committed_topics, write_reset_file
-    from coordinator_replay.query.owner import owned_topics
+    from coordinator_replay.query.owner import handovers_note, owned_topics
     from coordinator_replay.query.rebalances import SHORT_WAIT_MS, recorded_causes
     from coordinator_replay.query.saved import saved_queries
     from coordinator_replay.query.tables import DEFAULT_CLUSTER, Tables
@@ -57,7 +57,7 @@ else:
             "coordinator_replay.query.findings": ["findings_of"],
             "coordinator_replay.query.groups": ["group_names"],
             "coordinator_replay.query.offsets": ["committed_topics", "write_reset_file"],
-            "coordinator_replay.query.owner": ["owned_topics"],
+            "coordinator_replay.query.owner": ["handovers_note", "owned_topics"],
             "coordinator_replay.query.rebalances": ["SHORT_WAIT_MS", "recorded_causes"],
             "coordinator_replay.query.saved": ["saved_queries"],
             "coordinator_replay.query.tables": ["DEFAULT_CLUSTER", "Tables"],
@@ -97,6 +97,7 @@ __all__ = [
     "finished_runs",
     "follow",
     "group_names",
+    "handovers_note",
     "one_at_a_time",
     "open_session",
     "owned_topics",

@@ -22,6 +22,10 @@ need so long to find the new coordinator."""
 _MOST_NAMED = 3
 
 
+GIVEN_UP = "broker IS NULL AND elected_at IS NULL AND unloaded_at IS NOT NULL"
+"""SQL for a row of ``coordinator_changes`` of which only the old leader's log tells: no new leader is on record."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCoordinatorChange:
     """A change of a group's coordinator: a row of ``coordinator_changes``.
@@ -77,7 +81,7 @@ class GroupCoordinatorChange:
 _CHANGES = f"""
     WITH changes AS (
         SELECT * REPLACE (coalesce(elected_at, unloaded_at) AS elected_at),
-               broker IS NULL AND elected_at IS NULL AND unloaded_at IS NOT NULL AS is_given_up,
+               {GIVEN_UP} AS is_given_up,
                lag(nullif(broker, {NO_LEADER}) IGNORE NULLS) OVER before AS broker_before,
                lag(leader_epoch) OVER before AS epoch_before
         FROM coordinator_changes WHERE cluster = $cluster

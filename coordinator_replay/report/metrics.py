@@ -15,7 +15,9 @@ from datetime import datetime
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
+from coordinator_replay.analysis.coordinator_changes import NO_LEADER
 from coordinator_replay.errors import UsageError
+from coordinator_replay.query.coordinators import GIVEN_UP
 from coordinator_replay.query.findings import runs_since
 from coordinator_replay.query.groups import UNKNOWN, Group, groups_at
 from coordinator_replay.query.saved import run_saved_query
@@ -41,14 +43,12 @@ _EXPIRED_OFFSETS = """
     SELECT group_id, status, count(*) FROM expired_offsets WHERE cluster = $cluster GROUP BY ALL ORDER BY ALL
 """
 
-# The first election on record is no change. If only the log of the old leader shows the end of its time, no new leader
-# is on record.
-_COORDINATOR_CHANGES = """
+# The first election on record is no change. Nor is the end of a leader's time without a new leader on record.
+_COORDINATOR_CHANGES = f"""
     SELECT log_partition, count(*) - 1 FROM coordinator_changes
-    WHERE cluster = $cluster AND broker IS DISTINCT FROM -1
-      AND NOT (broker IS NULL AND elected_at IS NULL AND unloaded_at IS NOT NULL)
+    WHERE cluster = $cluster AND broker IS DISTINCT FROM {NO_LEADER} AND NOT ({GIVEN_UP})
     GROUP BY log_partition ORDER BY log_partition
-"""
+"""  # noqa: S608 - put together from constants
 
 _FINDINGS = """
     SELECT rule, severity,

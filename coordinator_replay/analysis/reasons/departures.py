@@ -84,8 +84,9 @@ def _departure(situation: Situation, event: Event, member: Member) -> Departure:
         departure = look(situation, member, fact)
         if departure is not None:
             named = (departure.cause, *departure.alternatives)
-            is_open = Cause.REBALANCE_TIMEOUT not in named and _kept_ms(situation, member) is not None
-            return departure._replace(alternatives=(*named[1:], *(Cause.REBALANCE_TIMEOUT,) * is_open))
+            if Cause.REBALANCE_TIMEOUT in named or _kept_ms(situation, member) is None:
+                return departure
+            return departure._replace(alternatives=(*departure.alternatives, Cause.REBALANCE_TIMEOUT))
     alternatives = (Cause.MEMBER_LEAVE, *_open_timeouts(situation, member))
     limits = about(FactKind.TIMEOUTS, member, timeouts=_limits(situation, member))
     why = (_alive(situation, member), limits, about(FactKind.UNDECIDED, member, causes=alternatives))
