@@ -6,8 +6,8 @@ long as some answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,21 +15,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from coordinator_replay.api import questions
 from coordinator_replay.api.answer import Answer, SqlAnswer
 from coordinator_replay.api.answers import Compared, Described, Expiring, Impacted, Owned, Reasons, Replayed
+from coordinator_replay.api.moments import Duration, Moments, Time
 from coordinator_replay.api.page import Page, Pages, Trace
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.basis import Basis, basis_from
 from coordinator_replay.query.tables import Coverage, Tables
-from coordinator_replay.query.times import LogTime, end_of_day, is_run_id, parse_duration, parse_end_time
+from coordinator_replay.query.times import parse_duration
 from coordinator_replay.query.who import EVERYONE, Who, groups_at_time
 from coordinator_replay.simulation import door
-from coordinator_replay.times import in_utc
 from coordinator_replay.zones import parse_zone
 
 if TYPE_CHECKING:
     from coordinator_replay.query.answers.answered import Answered, Rows
     from coordinator_replay.query.answers.diff import Comparison
     from coordinator_replay.query.consumers import TopicConsumer
-    from coordinator_replay.query.diff import Side
     from coordinator_replay.query.findings import Finding
     from coordinator_replay.query.groups import Group
     from coordinator_replay.query.offset_changes import OffsetChange
@@ -43,14 +42,6 @@ if TYPE_CHECKING:
 
 MOST_TRACED_GROUPS = 50
 """Largest number of groups in one trace; viewers can't usefully show more tracks."""
-
-Time = datetime | date | LogTime | str | int
-"""A point in time: a datetime or a date (UTC if it has no zone), epoch milliseconds, or a text as on the command line,
-such as ``2026-11-20T02:13``, ``-6h`` or ``yesterday 08:34``. A ``LogTime`` is the parsed form of a text like
-``-6h``."""
-
-Duration = timedelta | str
-"""A duration, or a text as on the command line, such as ``3d``."""
 
 T = TypeVar("T")
 
@@ -75,6 +66,7 @@ class Warehouse:
 
     def __init__(self, uri: str | Path, cluster: str | None = None, *, zone: str | tzinfo = UTC) -> None:
         self._tables = Tables(str(uri), cluster, parse_zone(zone) if isinstance(zone, str) else zone)
+        self._times = Moments(self._tables)
 
     def __repr__(self) -> str:
         return f"Warehouse({self._tables.uri!r}, cluster={self.cluster!r})"
@@ -123,7 +115,7 @@ class Warehouse:
                 means groups whose state the log does not prove.
             who: conditions on names, and on clients, hosts and topics at that time.
         """
-        return self._rows(questions.groups(self._tables, self._time(at), types=types, states=states, who=who))
+        return self._rows(questions.groups(self._tables, self._times.at(at), types=types, states=states, who=who))
 
     def deleted_groups(self, *, at: Time | None = None, types: Sequence[str] = ()) -> Answer[DeletedGroup]:
         """Return groups that existed earlier and were deleted, with the time and the cause of their deletion.
@@ -132,7 +124,7 @@ class Warehouse:
             at: the point in time; the end of the log if None.
             types: only groups of these types; all if empty.
         """
-        return self._rows(questions.deleted_groups(self._tables, self._time(at), types=types))
+        return self._rows(questions.deleted_groups(self._tables, self._times.at(at), types=types))
 
     def describe(self, group: str, *, at: Time | None = None) -> Described:
         """Return a group and its members, as the broker's describe would have shown them.
@@ -141,7 +133,7 @@ class Warehouse:
             group: id of the group.
             at: the point in time; the end of the log if None.
         """
-        answer = questions.describe(self._tables, group, self._time(at))
+        answer = questions.describe(self._tables, group, self._times.at(at))
         return Described(answer.content, answer.notes, answer.basis, answer.of_members)
 
     def offsets(
@@ -172,7 +164,7 @@ class Warehouse:
         answer = questions.offsets(
             self._tables,
             group,
-            self._time(at),
+            self._times.at(at),
             topics=topics,
             require_stable=require_stable,
             end_offsets=end_offsets,
@@ -194,7 +186,7 @@ class Warehouse:
             is_all: choose from all groups, and ignore ``typed``.
             who: conditions that the groups must meet, too.
         """
-        return questions.chosen_groups(self._tables, typed, self._time(at), is_all=is_all, who=who)
+        return questions.chosen_groups(self._tables, typed, self._times.at(at), is_all=is_all, who=who)
 
     def offsets_of_groups(
         self, groups: Sequence[str], *, at: Time | None = None, **asked: Any
@@ -208,7 +200,7 @@ class Warehouse:
             at: the point in time; the end of the log if None.
             asked: further arguments of ``offsets``.
         """
-        return self._rows(questions.offsets_of_groups(self._tables, groups, self._time(at), **asked))
+        return self._rows(questions.offsets_of_groups(self._tables, groups, self._times.at(at), **asked))
 
     def offset_history(
         self,
@@ -230,7 +222,7 @@ class Warehouse:
             start: leave out offsets that were no longer in force at this time; None leaves out none.
             end: leave out offsets that were committed at this time or later; None leaves out none.
         """
-        since, until = self._time(start), self._end(end)
+        since, until = self._times.at(start), self._times.end(end)
         return self._rows(questions.offset_history(self._tables, group, topic, partition, since, until))
 
     def timeline(self, group: str, *, start: Time | None = None, end: Time | None = None) -> Answer[TimelineEvent]:
@@ -241,7 +233,7 @@ class Warehouse:
             start: begin of the time range, included; None begins at the start of the log.
             end: end of the time range, excluded; None ends after the last record of the log.
         """
-        return self._rows(questions.timeline(self._tables, group, self._time(start), self._end(end)))
+        return self._rows(questions.timeline(self._tables, group, self._times.at(start), self._times.end(end)))
 
     def members(self, group: str, *, start: Time | None = None, end: Time | None = None) -> Answer[MemberInterval]:
         """Return the states of a group's members, interval by interval, in log order.
@@ -251,7 +243,7 @@ class Warehouse:
             start: leave out intervals that had ended by this time; None leaves out none.
             end: leave out intervals that begin at this time or later; None leaves out none.
         """
-        return self._rows(questions.members(self._tables, group, self._time(start), self._end(end)))
+        return self._rows(questions.members(self._tables, group, self._times.at(start), self._times.end(end)))
 
     def rebalances(
         self,
@@ -274,7 +266,7 @@ class Warehouse:
             last: number of rebalances to return, the latest ones; None returns all.
             who: conditions on groups: on their names, and on their clients, hosts and topics from ``start`` to ``end``.
         """
-        since, until = self._time(start), self._end(end)
+        since, until = self._times.at(start), self._times.end(end)
         return self._rows(questions.rebalances(self._tables, group, since, until, causes=causes, last=last, who=who))
 
     def why(
@@ -307,9 +299,9 @@ class Warehouse:
             UsageError: both a point in time and a time range are given.
         """
         self._check_either(at, start, end)
-        moment = self._time(at)
+        moment = self._times.at(at)
         if moment is None:
-            since, until = self._time(start), self._end(end)
+            since, until = self._times.at(start), self._times.end(end)
             answer = questions.why(self._tables, group, since, until, causes=causes, last=last, who=who)
         else:
             answer = questions.why_at(self._tables, group, moment, causes=causes, who=who)
@@ -344,9 +336,9 @@ class Warehouse:
         """
         self._check_either(at, start, end)
         if start is None and end is None:
-            answer = questions.owner(self._tables, group, topic, partition, self._time(at))
+            answer = questions.owner(self._tables, group, topic, partition, self._times.at(at))
         else:
-            since, until = self._time(start), self._end(end)
+            since, until = self._times.at(start), self._times.end(end)
             answer = questions.owners_in_range(self._tables, group, topic, partition, since, until)
         return Owned(answer.content, answer.notes, answer.basis)
 
@@ -379,7 +371,9 @@ class Warehouse:
                 none.
             who: conditions on names of groups, clients and hosts.
         """
-        return self._rows(questions.consumers(self._tables, topic, self._time(start), self._end(end), who=who))
+        return self._rows(
+            questions.consumers(self._tables, topic, self._times.at(start), self._times.end(end), who=who)
+        )
 
     def impact(self, *, start: Time | None = None, end: Time | None = None) -> Impacted:
         """Return the costs of a time range over all groups.
@@ -390,7 +384,7 @@ class Warehouse:
             start: begin of the time range, included; None begins at the start of the log.
             end: end of the time range, excluded; None ends after the last record of the log.
         """
-        answer = questions.impact(self._tables, self._time(start), self._end(end))
+        answer = questions.impact(self._tables, self._times.at(start), self._times.end(end))
         return Impacted(answer.content, answer.notes, answer.basis)
 
     def rollouts(
@@ -405,7 +399,7 @@ class Warehouse:
             start: leave out rollouts that ended before this time; None leaves out none.
             end: leave out rollouts that began at this time or later; None leaves out none.
         """
-        return self._rows(questions.rollouts(self._tables, group, self._time(start), self._end(end)))
+        return self._rows(questions.rollouts(self._tables, group, self._times.at(start), self._times.end(end)))
 
     def diff(self, start: Time, end: Time | None = None) -> Compared:
         """Return the differences of all groups between two points in time, with rebalances and findings in between.
@@ -419,7 +413,7 @@ class Warehouse:
             UsageError: the second time lies before the first, or no audit has such a run id. Also if rows were purged,
                 and the log now begins after the latest record that the audit had read.
         """
-        return self._compared(questions.diff(self._side(start, self._time), self._side(end, self._up_to)))
+        return self._compared(questions.diff(self._times.side(start), self._times.last_side(end)))
 
     def diff_with(self, other: str, *, at: Time | None = None) -> Compared:
         """Return the differences between this cluster and another cluster of the warehouse at a point in time.
@@ -428,7 +422,7 @@ class Warehouse:
             other: the other cluster's name; its values are in the columns ``after``.
             at: the point in time; None for the end of each cluster's log.
         """
-        return self._compared(questions.diff_with(self._tables, other, self._time(at)))
+        return self._compared(questions.diff_with(self._tables, other, self._times.at(at)))
 
     def _compared(self, answer: Answered[Comparison]) -> Compared:
         content = answer.content
@@ -468,7 +462,7 @@ class Warehouse:
             group,
             statuses=statuses,
             within=parse_duration(within) if isinstance(within, str) else within,
-            until=self._time(self._with_whole_day(until)),
+            until=self._times.at(self._times.with_whole_day(until)),
             who=who,
         )
         return Expiring(answer.content.offsets, answer.content.looked_until, answer.notes, answer.basis)
@@ -502,13 +496,13 @@ class Warehouse:
         """
         answer = questions.findings(
             self._tables,
-            self._time(start),
-            self._end(end),
+            self._times.at(start),
+            self._times.end(end),
             severity=severity,
             rules=rules,
             group=group,
             is_new=is_new,
-            since=self._time(since),
+            since=self._times.at(since),
             who=who,
         )
         return self._rows(answer)
@@ -576,13 +570,13 @@ class Warehouse:
             known: settings of the recorded life that are not in the log, such as ``heartbeat.interval.ms``.
         """
         tried = list(alternatives) or ([{}] if without_restarts or members is not None else [])
-        since = self._time(start)
+        since = self._times.at(start)
         replay = door.what_if(
             self._tables,
             group,
             [door.alternative_of(values, without_restarts=without_restarts, members=members) for values in tried],
             since,
-            self._end(end),
+            self._times.end(end),
             _texts(known),
         )
         return Replayed(replay, self._from(since, group))
@@ -610,12 +604,12 @@ class Warehouse:
             members: the number of clients in every group.
             known: settings of the recorded lives that are not in the log.
         """
-        since = self._time(start)
+        since = self._times.at(start)
         gains, notes = door.what_if_all(
             self._tables,
             door.alternative_of(alternative, without_restarts=without_restarts, members=members),
             since,
-            self._end(end),
+            self._times.end(end),
             _texts(known),
         )
         return Answer(gains, door.Gain, notes=notes, basis=self._from(since))
@@ -660,7 +654,7 @@ class Warehouse:
             return self._what_if_page(group, what_if, start, end, known, marks)
         if known:
             raise UsageError("known settings are for alternatives: give what to try, too")
-        since, until, marked = self._time(start), self._end(end), self._marks(marks)
+        since, until, marked = self._times.at(start), self._times.end(end), self._marks(marks)
         if group is None:
             html, fleet = questions.fleet_page(self._tables, since, until, marked)
             facts = {"groups": fleet.group_count, "rebalances": fleet.rebalances}
@@ -672,7 +666,7 @@ class Warehouse:
 
     def _marks(self, marks: Sequence[tuple[Time, str]]) -> tuple[questions.Mark, ...]:
         """Convert times and their texts to marks of a page."""
-        return tuple(questions.Mark(moment, text) for at, text in marks if (moment := self._time(at)) is not None)
+        return tuple(questions.Mark(moment, text) for at, text in marks if (moment := self._times.at(at)) is not None)
 
     def _what_if_page(
         self,
@@ -691,8 +685,8 @@ class Warehouse:
         if group is None:
             raise UsageError("give the group whose life is to be drawn under other settings")
         tried = [door.alternative_of(values) for values in alternatives]
-        since = self._time(start)
-        answer = door.what_if(self._tables, group, tried, since, self._end(end), _texts(known))
+        since = self._times.at(start)
+        answer = door.what_if(self._tables, group, tried, since, self._times.end(end), _texts(known))
         facts = {"rebalances": answer.recorded.rebalances, "alternatives": len(answer.alternatives)}
         notes = (str(answer.fidelity), *answer.differences)
         marked = self._marks(marks)
@@ -721,8 +715,8 @@ class Warehouse:
         Raises:
             UsageError: the folder can't be written.
         """
-        since = self._time(start)
-        made = questions.write_site(self._tables, Path(folder), since, self._end(end), self._marks(marks))
+        since = self._times.at(start)
+        made = questions.write_site(self._tables, Path(folder), since, self._times.end(end), self._marks(marks))
         facts = {"groups": made.group_count, "rebalances": made.rebalances}
         return Pages(Path(folder) / questions.INDEX, facts, tuple(made.notes), self._from(since))
 
@@ -734,7 +728,7 @@ class Warehouse:
             start: begin of the time range, included; None begins at the start of the log.
             end: end of the time range, excluded; None ends after the last record of the log.
         """
-        since, until = self._time(start), self._end(end)
+        since, until = self._times.at(start), self._times.end(end)
         names = questions.lively_groups(self._tables, since, until) if group is None else [group]
         notes = []
         if len(names) > MOST_TRACED_GROUPS:
@@ -769,58 +763,9 @@ class Warehouse:
             self._tables, moment, groups=groups, limit=limit, is_openmetrics=is_openmetrics, names=names
         )
 
-    def _time(self, moment: Time | None) -> datetime | None:
-        """Convert a point in time to a datetime in UTC. None stays None."""
-        match moment:
-            case None:
-                return None
-            case datetime():
-                return in_utc(moment)
-            case date():
-                return datetime.combine(moment, time(), self._tables.zone).astimezone(UTC)
-        return self._tables.resolve(moment if isinstance(moment, LogTime) else self._tables.read_time(str(moment)))
-
-    def _side(self, moment: Time | None, read: Callable[[Time | None], datetime | None]) -> Side:
-        """Return one of the two sides of a comparison.
-
-        A side is the cluster at a point in time. If ``moment`` is the run id of an audit, this time is that of the
-        latest record that the audit had read.
-
-        Args:
-            moment: the point in time or the run id.
-            read: function that converts a point in time.
-        """
-        if isinstance(moment, str) and is_run_id(moment):
-            return questions.side_of_run(self._tables, moment)
-        return questions.Side(self._tables, read(moment))
-
     @staticmethod
     def _rows(answer: Rows[T]) -> Answer[T]:
         return Answer(answer.content, answer.row_type, notes=answer.notes, basis=answer.basis)
-
-    def _end(self, moment: Time | None) -> datetime | None:
-        """Convert the end of a time range, which is excluded.
-
-        A day without a time of day means the end of this day. The end of the log (``now``) becomes None, so that the
-        last record belongs to the range.
-        """
-        return self._up_to(self._with_whole_day(moment))
-
-    def _up_to(self, moment: Time | None) -> datetime | None:
-        """Convert a point in time to a datetime in UTC.
-
-        The end of the log (``now``) becomes None, so that the last record counts, too.
-        """
-        parsed = self._tables.read_time(moment) if isinstance(moment, str) else moment
-        return None if isinstance(parsed, LogTime) and parsed.is_log_end else self._time(parsed)
-
-    def _with_whole_day(self, moment: Time | None) -> Time | None:
-        """Return the end of a time range. If it is a day without a time of day, return the end of this day instead."""
-        if isinstance(moment, str):
-            return parse_end_time(moment, zone=self._tables.zone)
-        if isinstance(moment, date) and not isinstance(moment, datetime):
-            return end_of_day(moment, self._tables.zone)
-        return moment
 
     def _from(self, start: datetime | None = None, group: str | None = None) -> Basis:
         """Return the basis of an answer about a time range."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from coordinator_replay import Warehouse
+from coordinator_replay.api.moments import Moments
 from coordinator_replay.query.tables import Engine, Tables
 
 
@@ -36,4 +37,5 @@ def open_held(uri: Path, cluster: str = "default") -> Warehouse:
     """Open a warehouse that nobody writes to any more."""
     warehouse = Warehouse(uri, cluster)
     warehouse._tables = _HeldTables(str(uri), cluster)
+    warehouse._times = Moments(warehouse._tables)
     return warehouse

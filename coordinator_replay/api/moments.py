@@ -1,0 +1,83 @@
+"""Points in time and durations as Python users give them, and their conversion to datetimes in UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta
+from typing import TYPE_CHECKING
+
+from coordinator_replay.api import questions
+from coordinator_replay.query.tables import Tables
+from coordinator_replay.query.times import LogTime, end_of_day, is_run_id, parse_end_time
+from coordinator_replay.times import in_utc
+
+if TYPE_CHECKING:
+    from coordinator_replay.query.diff import Side
+
+Time = datetime | date | LogTime | str | int
+"""A point in time: a datetime or a date (UTC if it has no zone), epoch milliseconds, or a text as on the command line,
+such as ``2026-11-20T02:13``, ``-6h`` or ``yesterday 08:34``. A ``LogTime`` is the parsed form of a text like
+``-6h``."""
+
+Duration = timedelta | str
+"""A duration, or a text as on the command line, such as ``3d``."""
+
+
+class Moments:
+    """Points in time in the log of a warehouse.
+
+    Args:
+        tables: the tables, with the end of the log and the user's time zone.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def at(self, moment: Time | None) -> datetime | None:
+        """Convert a point in time to a datetime in UTC. None stays None."""
+        match moment:
+            case None:
+                return None
+            case datetime():
+                return in_utc(moment)
+            case date():
+                return datetime.combine(moment, time(), self._tables.zone).astimezone(UTC)
+        return self._tables.resolve(moment if isinstance(moment, LogTime) else self._tables.read_time(str(moment)))
+
+    def side(self, moment: Time | None) -> Side:
+        """Return the first side of a comparison: the cluster at a point in time.
+
+        If ``moment`` is the run id of an audit, the time is that of the latest record that the audit had read.
+        """
+        return self._of_run(moment) or questions.Side(self._tables, self.at(moment))
+
+    def last_side(self, moment: Time | None) -> Side:
+        """Return the second side of a comparison, as ``side`` does. At the end of the log, the last record counts."""
+        return self._of_run(moment) or questions.Side(self._tables, self.up_to(moment))
+
+    def _of_run(self, moment: Time | None) -> Side | None:
+        is_run = isinstance(moment, str) and is_run_id(moment)
+        return questions.side_of_run(self._tables, str(moment)) if is_run else None
+
+    def end(self, moment: Time | None) -> datetime | None:
+        """Convert the end of a time range, which is excluded.
+
+        A day without a time of day means the end of this day. The end of the log (``now``) becomes None, so that the
+        last record belongs to the range.
+        """
+        return self.up_to(self.with_whole_day(moment))
+
+    def up_to(self, moment: Time | None) -> datetime | None:
+        """Convert a point in time to a datetime in UTC.
+
+        The end of the log (``now``) becomes None, so that the last record counts, too.
+        """
+        parsed = self._tables.read_time(moment) if isinstance(moment, str) else moment
+        return None if isinstance(parsed, LogTime) and parsed.is_log_end else self.at(parsed)
+
+    def with_whole_day(self, moment: Time | None) -> Time | None:
+        """Return the end of a time range. If it is a day without a time of day, return the end of this day instead."""
+        if isinstance(moment, str):
+            return parse_end_time(moment, zone=self._tables.zone)
+        if isinstance(moment, date) and not isinstance(moment, datetime):
+            return end_of_day(moment, self._tables.zone)
+        return moment
