@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 from coordinator_replay.engine.model import Marker, Record
 from coordinator_replay.simulation.coordinator import (
     Batch,
-    Config,
-    Coordinator,
     EpochBumped,
     Event,
     MarkerWritten,
@@ -30,6 +28,7 @@ from coordinator_replay.simulation.coordinator.config import FAULTS, BrokerFault
 from scripts.world.client_bytes import JAVA, LIBRARIES, OLD_JAVA
 from scripts.world.consumers import ClassicConsumer, Consumer, ModernConsumer
 from scripts.world.mixes import Mix
+from scripts.world.script import AskedCoordinator
 
 START_MS = 1_760_000_000_000
 GROUP = "g"
@@ -121,7 +120,7 @@ class Life:
         self.fault = self._fault(seed)
         config = self._config() | _settings(self.fault)
         self.retention_minutes = int(config["offsets.retention.minutes"])
-        self.coordinator = Coordinator(Config(config), self._topics.values(), now_ms=START_MS, observer=self._observe)
+        self.coordinator = AskedCoordinator(config, self._topics.values(), now_ms=START_MS, observer=self._observe)
         self._choose_habits()
         if self.fault is not None:
             self._suit(self.fault)

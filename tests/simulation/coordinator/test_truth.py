@@ -1,7 +1,6 @@
 """Triggers of simulated batches, rebalances and epochs, in the words of Kafka's own log."""
 
 import json
-import re
 from collections.abc import Iterable
 
 import pytest
@@ -18,14 +17,10 @@ from coordinator_replay.simulation.coordinator import (
 from coordinator_replay.simulation.coordinator.script import ScriptRun, truth_line
 from coordinator_replay.simulation.coordinator.truth import TriggerKind
 from tests.simulation.coordinator.random_world import World
-from tests.simulation.coordinator.recorded_scripts import FOLDER, SCRIPTS
+from tests.simulation.coordinator.reasons_logged import logged, reported
+from tests.simulation.coordinator.recorded_scripts import SCRIPTS, answers, commands
 
-PREPARING = re.compile(
-    r"Preparing to rebalance group (?P<group>\S+) in state \w+ with old generation (?P<old>\d+) "
-    r"\(reason: (?P<why>.*)\)\.$"
-)
-PENDING = re.compile(r"^Removing \[(.*)\] on pending sync request expiration$")
-LOGGED = [name for name in SCRIPTS if "Preparing to rebalance" in (FOLDER / f"{name}.out.jsonl").read_text("utf-8")]
+LOGGED = [name for name in SCRIPTS if logged(answers(name))]
 
 
 def observed(lines: Iterable[str]) -> tuple[ScriptRun, list[str], list[Event]]:
@@ -148,9 +143,9 @@ def test_expired_offsets_and_offsets_of_deleted_topics_have_their_trigger() -> N
 @pytest.mark.parametrize("seed", range(4))
 def test_every_batch_has_a_trigger_and_no_answer_depends_on_it(seed: int) -> None:
     script = World(seed).run(400)
-    run, answers, events = observed(script)
+    run, answered, events = observed(script)
     plain = ScriptRun()
-    assert answers == [plain.run(line) for line in script]
+    assert answered == [plain.run(line) for line in script]
     batches = [(event.first_offset, event.last_offset) for event in events if isinstance(event, BatchWritten)]
     written = [result.records if isinstance(result, Batch) else [result.marker] for result in run.written]
     assert batches == [(records[0].offset, records[-1].offset) for records in written]
@@ -168,27 +163,8 @@ def test_every_batch_has_a_trigger_and_no_answer_depends_on_it(seed: int) -> Non
 @pytest.mark.parametrize("name", LOGGED)
 def test_rebalances_are_those_that_kafka_logged_with_its_own_reasons(name: str) -> None:
     """Scripts whose answers Kafka's coordinator gave, with its log."""
-    events: list[Event] = []
-    run = ScriptRun(events.append)
-    ours = []
-    for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
-        run.run(line)
-        told = [event for event in events if isinstance(event, RebalanceStarted)]
-        ours += [(event.group_id, event.generation, run.renamed(f'"{event.reason}"')[1:-1]) for event in told]
-        events.clear()
-    answers = (FOLDER / f"{name}.out.jsonl").read_text(encoding="utf-8").splitlines()
-    logged = [event["log"] for answer in answers for event in json.loads(answer)["out"] if "log" in event]
-    kafkas = [(found["group"], int(found["old"]), found["why"]) for text in logged if (found := PREPARING.search(text))]
-    assert [_in_any_order(entry) for entry in ours] == [_in_any_order(entry) for entry in kafkas]
-
-
-def _in_any_order(entry: tuple[str, int, str]) -> tuple[str, int, str]:
-    """Kafka names members whose SyncGroup is missing in the order of a hash set."""
-    group_id, generation, reason = entry
-    names = PENDING.search(reason)
-    if names is None:
-        return entry
-    return group_id, generation, f"{sorted(names[1].split(', '))}"
+    _, reasons_of_ours = reported(commands(name))
+    assert reasons_of_ours == logged(answers(name))
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, 2])
@@ -200,7 +176,7 @@ def test_a_join_phase_without_time_goes_on_until_static_members_time_out(timeout
         line["body"]["rebalanceTimeoutMs"] = timeout_ms
         return json.dumps(line)
 
-    _, answers, events = observed(
+    _, answered, events = observed(
         [
             '{"config": {"group.initial.rebalance.delay.ms": 0}}',
             static("i"),
@@ -213,4 +189,4 @@ def test_a_join_phase_without_time_goes_on_until_static_members_time_out(timeout
     )
     removed = [event for event in events if isinstance(event, MemberRemoved)]
     assert [event.trigger.kind for event in removed] == [TriggerKind.TIMER] * len(removed)
-    assert removed, answers
+    assert removed, answered
