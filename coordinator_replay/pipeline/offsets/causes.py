@@ -238,8 +238,10 @@ def _case(ended_by: str, confidence: str, evidence: Sequence[str], alternatives:
 
 _SURE = "CASE WHEN $is_known THEN 'certain' ELSE 'likely' END"
 _OTHERWISE_DELETED = "CASE WHEN has_group_tombstone THEN ['GROUP_DELETED', 'DELETED'] ELSE ['DELETED'] END"
-_NOT_TOPIC = """CASE WHEN all_old AND has_group_tombstone THEN ['EXPIRED', 'GROUP_DELETED']
-    WHEN all_old THEN ['EXPIRED'] ELSE [] END"""
+_MAY_BE_RETENTION = "(all_by_fault OR NOT is_sure)"
+_NOT_TOPIC = f"""CASE WHEN {_MAY_BE_RETENTION} AND has_group_tombstone THEN ['EXPIRED', 'GROUP_DELETED']
+    WHEN {_MAY_BE_RETENTION} THEN ['EXPIRED'] ELSE [] END"""
+_NOT_GROUP = "CASE WHEN all_by_fault THEN ['DELETED', 'EXPIRED'] ELSE ['DELETED'] END"
 _EXPIRED_TOO = f"list_concat(['EXPIRED'], {_OTHERWISE_DELETED})"
 _ALL_PAST = "every offset removed in the same write was past offsets.retention.minutes"
 _GROUP_TOMBSTONE = "the group's tombstone was written with it"
@@ -343,6 +345,15 @@ _FAULT_EVIDENCE = f"""CASE fault
     ELSE {_texts(_ALL_OTHERS)}
 END"""
 
+_RETENTION_UNKNOWN = "the cluster's own retention is not known, and may have removed it"
+
+
+def _with_doubt(*texts: str) -> str:
+    """Return SQL for a list of sentences, followed by those that speak for retention as an alternative."""
+    doubt = f"CASE WHEN NOT is_sure THEN {_texts(_RETENTION_UNKNOWN)} WHEN all_old THEN [] ELSE {_FAULT_EVIDENCE} END"
+    return f"list_concat({_texts(*texts)}, CASE WHEN {_MAY_BE_RETENTION} THEN {doubt} ELSE [] END)"
+
+
 _DECISION = f"""CASE
     WHEN tombstone_at IS NULL
         THEN {_case("TOMBSTONE", "'possible'", ["the tombstone carries no timestamp"], _EXPIRED_TOO)}
@@ -362,24 +373,24 @@ _DECISION = f"""CASE
     _cause("EXPIRED", "'possible'", _FAULT_EVIDENCE, _OTHERWISE_DELETED)
 }
     WHEN NOT all_old AND has_group_tombstone AND is_sure THEN {
-    _case("GROUP_DELETED", "'likely'", [_GROUP_TOMBSTONE, _SOME_YOUNG], "['DELETED']")
+    _cause("GROUP_DELETED", "'likely'", _with_doubt(_GROUP_TOMBSTONE, _SOME_YOUNG), _NOT_GROUP)
 }
     WHEN NOT all_old AND has_group_tombstone THEN {
     _case("GROUP_DELETED", "'likely'", [_GROUP_TOMBSTONE, _SOME_YOUNGER], "['DELETED', 'EXPIRED']")
 }
     WHEN deleted_ms IS NOT NULL THEN {
-    _case(
+    _cause(
         "DELETED",
-        "CASE WHEN is_sure AND NOT all_old THEN 'certain' ELSE 'likely' END",
-        [f"{TOPIC_DELETED} {{deleted_ms}} ms earlier (cluster metadata)"],
+        f"CASE WHEN {_MAY_BE_RETENTION} THEN 'likely' ELSE 'certain' END",
+        _with_doubt(f"{TOPIC_DELETED} {{deleted_ms}} ms earlier (cluster metadata)"),
         _NOT_TOPIC,
     )
 }
     WHEN topic_went THEN {
-    _case(
+    _cause(
         "DELETED",
         "'likely'",
-        [_TOPIC_DELETED],
+        _with_doubt(_TOPIC_DELETED),
         _NOT_TOPIC,
     )
 }

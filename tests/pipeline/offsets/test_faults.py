@@ -55,13 +55,12 @@ NAMED = {"rule": "explicit_expire_timestamp", "expire_timestamp": moment(10 * DA
 HELD = {"is_protected": True, "base_timestamp": moment(2 * DAY - 60), "commit_timestamp": moment(2 * DAY - 60)}
 
 
-def causes(*rows, retention=KNOWN, coordinators=(), rebalanced=()):
+def causes(*rows, retention=KNOWN, coordinators=(), rebalanced=(), deletions=()):
     """Each removed offset's cause, confidence, alternatives and evidence as one text."""
     table = pa.Table.from_pylist([*rows], STAGED)
     done = [dict(zip(REBALANCED.names, one, strict=True)) for one in rebalanced]
-    batches = tombstone_causes(
-        table, retention, coordinators=coordinators, rebalanced=pa.Table.from_pylist(done, REBALANCED)
-    )
+    after = pa.Table.from_pylist(done, REBALANCED)
+    batches = tombstone_causes(table, retention, deletions, coordinators=coordinators, rebalanced=after)
     return [
         (row["ended_by"], row["ended_confidence"], row["ended_alternatives"], "; ".join(row["ended_evidence"]))
         for batch in batches
@@ -104,7 +103,7 @@ CASES = {
         EMPTY | {"has_group_tombstone": True},
         {"rebalanced": [REBALANCE]},
         "GROUP_DELETED",
-        "certain",
+        "likely",
         "the group's tombstone was written with it",
     ),
     "of an Empty group with an open transaction, past both": (
@@ -182,7 +181,35 @@ def test_a_fault_is_possible_where_the_records_are_those_that_it_leaves(name):
     [(found, sure, alternatives, said)] = causes(removed(**columns), **more)
     assert (found, sure) == (ended_by, confidence), said
     assert evidence in said
-    assert alternatives == (["DELETED"] if ended_by == "EXPIRED" else [])
+    assert alternatives == (["DELETED"] if ended_by != "DELETED" else [])
+
+
+def beside_others(**columns):
+    """Return an offset that a fault may have removed, and offsets of three groups that lost the topic with it."""
+    others = [removed(**YOUNG, group_id=f"other-{n}", to_offset=10 + n) for n in range(3)]
+    return [removed(**columns), *others]
+
+
+@pytest.mark.parametrize("tombstone", [False, True])
+def test_a_fault_is_an_alternative_where_several_groups_lost_the_topic(tombstone):
+    columns = HELD | {"has_group_tombstone": tombstone}
+    [(ended_by, confidence, alternatives, _), *others] = causes(*beside_others(**columns))
+    assert (ended_by, confidence) == ("GROUP_DELETED" if tombstone else "DELETED", "likely")
+    assert "EXPIRED" in alternatives
+    assert [other[:3] for other in others] == [("DELETED", "likely", [])] * 3
+
+
+def test_retention_is_an_alternative_to_a_deleted_topic_if_its_length_is_a_guess():
+    found = causes(*beside_others(**YOUNG), retention=GUESSED)
+    assert [one[:3] for one in found] == [("DELETED", "likely", ["EXPIRED"])] * 4
+
+
+def test_a_fault_is_an_alternative_to_a_topic_that_the_metadata_deleted():
+    deletions = [("t", ms(9 * DAY - 5))]
+    [(ended_by, confidence, alternatives, _)] = causes(removed(**HELD), deletions=deletions)
+    assert (ended_by, confidence, alternatives) == ("DELETED", "likely", ["EXPIRED"])
+    [(ended_by, confidence, alternatives, _)] = causes(removed(**YOUNG), deletions=deletions)
+    assert (ended_by, confidence, alternatives) == ("DELETED", "certain", [])
 
 
 def test_an_offset_past_retention_is_never_said_to_be_younger():
