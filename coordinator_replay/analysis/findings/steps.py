@@ -49,6 +49,7 @@ class Step(NamedTuple):
         members: the group's members.
         ownership: the partitions that members own, and the partitions without an owner.
         exact_from: the time since which the group is proven; None if it is proven from the beginning.
+        is_beginning_known: whether the log has the group's creation.
         topic_changes: times at which topics changed, as far as sources show them.
     """
 
@@ -60,12 +61,17 @@ class Step(NamedTuple):
     topics: RecordTopics
     limits: Thresholds
     exact_from: int | None
+    is_beginning_known: bool
     topic_changes: TopicChanges = NO_CHANGES
 
     @property
     def is_end(self) -> bool:
         """Return whether this is the step at the end of the log, which has no events."""
         return not self.events
+
+    def has_all_since(self, at_ms: int) -> bool:
+        """Return whether the log has all records of the group since a time."""
+        return self.is_beginning_known if self.exact_from is None else self.exact_from <= at_ms
 
 
 @dataclass(slots=True)
@@ -193,7 +199,8 @@ class StepRules:
         last, exact_before = events[-1], self.exact_from
         if self.status is None:
             self.is_beginning_known = any(event.kind is EventKind.GROUP_CREATED for event in events)
-        if not last.is_state_exact or (self.status is not None and not self.status.is_exact):
+        is_first_proven = not self.is_beginning_known if self.status is None else not self.status.is_exact
+        if is_first_proven or not last.is_state_exact:
             self.exact_from = at_ms
         before, self.status = (
             self.status,
@@ -256,7 +263,7 @@ class StepRules:
     def _step(self, events: Sequence[Event], now: GroupStatus) -> Step:
         kinds = frozenset([event.kind for event in events])
         shown = self.members.stays, self.ownership, self.topics, self.limits
-        return Step(events, kinds, now, *shown, self.exact_from, self.topic_changes)
+        return Step(events, kinds, now, *shown, self.exact_from, self.is_beginning_known, self.topic_changes)
 
     def rebalance(self, rebalance: Mapping[str, Any]) -> Row:
         """Return a rebalance as evidence.

@@ -122,7 +122,8 @@ def _names(members: Iterable[Member]) -> list[str]:
 def partition_never_owned(step: Step, memory: Memory) -> Iterator[Observation]:
     """Yield new partitions that no member has ever owned, although the group owns other partitions of the topic.
 
-    At the end of the log, changes of topics after the group's last record count as well: no member noticed them.
+    A partition counts only if the log has all owners since the topic got it (see ``Step.has_all_since``). At the end of
+    the log, changes of topics after the group's last record count as well: no member noticed them.
     """
     yield from _begin_again(step, memory)
     for name in [name for name in memory.open if name.startswith(_PROVISIONAL)]:
@@ -140,7 +141,7 @@ def partition_never_owned(step: Step, memory: Memory) -> Iterator[Observation]:
     for name, (topic, change, partitions) in never.items():
         has_come_since = topic in known and (elapsed_ms(memory.notes["at"], change.at_ms) or 0) > 0
         first_ms = change.at_ms if has_come_since else latest_ms(now.at_ms, change.at_ms)
-        since = memory.since(name, latest_ms(first_ms, step.exact_from))
+        since = memory.since(name, first_ms)
         when = f" {time_text(since)}, when the topic got them" if since == change.at_ms else f" {time_text(since)}"
         memory.hold(
             f"{_PROVISIONAL}{name}" if step.is_end else name,
@@ -179,13 +180,15 @@ def _numbers_on_record(step: Step) -> dict[str, set[int]]:
 
 
 def _never_owned(step: Step, on_record: Mapping[str, set[int]]) -> dict[str, tuple[str, DatedTopicChange, list[int]]]:
-    """Return partitions without any owner on record, by topic and by the change that added the partitions."""
+    """Return partitions that never had an owner, by topic and by the change that added the partitions."""
     if any(_may_own_more(stay.member) for stay in step.members.values()):
         return {}
     until_ms = None if step.is_end else step.now.at_ms
     never: dict[str, tuple[str, DatedTopicChange, list[int]]] = {}
     for topic, numbers in sorted(on_record.items()):
         for change, added in partitions_since(step.topic_changes[topic], until_ms):
+            if not step.has_all_since(change.at_ms):
+                continue
             missing = [number for number in added if number not in numbers]
             if missing:
                 never[f"{change.at_ms} {topic}"] = topic, change, missing

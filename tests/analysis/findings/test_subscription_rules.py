@@ -236,6 +236,35 @@ def test_partitions_that_had_an_owner_and_those_of_an_earlier_topic_of_the_name_
 ENDED = (("removed", 0), ("created", 2))
 
 
+def test_partitions_of_a_group_older_than_its_records_are_told_only_if_the_topic_got_them_later():
+    group = Classic()
+    group.generation = 5
+    group.write(9000, a=Seat(["x"], {"x": [0, 1]}))
+    group.log.records = [record._replace(offset=7, missing_before=7) for record in group.log.records]
+    assert found(group, "partition_never_owned", 10 * LONG, changes=GROWN) == []
+    (row,) = found(group, "partition_never_owned", 10 * LONG, changes={"x": [*GROWN["x"], grown_at(9001, to=6)]})
+    assert "has owned 2 partitions of x (4, 5) since 1970-01-01T00:00:09.001Z, when the topic" in row["message"]
+
+
+def test_partitions_that_may_have_had_an_owner_while_records_are_missing_are_not_told():
+    before = Classic()
+    before.write(6000, a=Seat(["x"], {"x": [0, 1]}))
+    after = Classic()
+    after.generation = 5
+    after.write(9000, a=Seat(["x"], {"x": [0, 1]}))
+    (record,) = [record._replace(offset=9, missing_before=8) for record in after.log.records]
+    for at_ms, count in ((5000, 0), (8999, 0), (9001, 1)):
+        changes = {"x": [DatedTopicChange(-100, "created", 2), grown_at(at_ms, to=4)]}
+        life = GroupReplay("test", GROUP, None, changes)
+        rows = [*life.feed(before.log.records[0]), *life.lose_track(0, 1, 6500), *life.feed(record), *life.finish()]
+        told = [row for name, row in rows if name == "group_evidence" and "partition_never_owned" in row["detail"]]
+        assert len(told) == count, at_ms
+
+
+def grown_at(at_ms: int, *, to: int) -> DatedTopicChange:
+    return DatedTopicChange(at_ms, "partitions_added", to)
+
+
 def test_nights_find_the_same_as_one_run():
     group = two_members()
     group.write(9000, w1=Seat(["x"], {"x": [1]}, "w1"), w2=Seat(["x"], None, "w2"))
