@@ -160,7 +160,14 @@ def _protocols(detail: Detail) -> list[str]:
 
 
 def _converted(detail: Detail) -> list[str]:
-    return [_changed(detail, "group_type", "group type")]
+    """Return the words for a group whose type changed.
+
+    The records of a group without members are the same if an admin deleted the group and a client created it again
+    within the millisecond.
+    """
+    is_same = bool(detail.get("assigned")) or bool(detail.get("has_no_tombstone"))
+    doubt = "" if is_same else "converted, or deleted and created again within the millisecond"
+    return [_changed(detail, "group_type", "group type"), doubt]
 
 
 def _leader(detail: Detail) -> list[str]:

@@ -22,7 +22,9 @@ REMOVED = {"topic": "orders", "partitions": [0], "lowest": 9, "highest": 9, "con
 @pytest.mark.parametrize(
     ("event", "detail", "words"),
     [
-        ("GROUP_CONVERTED", {"group_type": ["classic", "consumer"], "assigned": {}},
+        ("GROUP_CONVERTED", {"group_type": ["classic", "consumer"]},
+         "group type consumer (before: classic); converted, or deleted and created again within the millisecond"),
+        ("GROUP_CONVERTED", {"group_type": ["classic", "consumer"], "assigned": {"m": []}},
          "group type consumer (before: classic)"),
         ("MEMBER_JOINED",
          {"client_id": "a", "client_host": "/10.0.0.1", "instance_id": "i", "regex": "^o", "session_timeout_ms": 6000},
