@@ -1,7 +1,8 @@
--- Groups that rebalance most often: how often, with the most frequent cause, how long the longest rebalance took (at least and at most), and which clients joined and left. Also how many attempts of classic groups left no record, the busiest hour, and the longest pause in commits. If is_at_least is true, there may be more rebalances.
+-- Groups that rebalance most often: how often, with the most frequent cause, how long the longest rebalance took (longest_ms_min and longest_ms_max: at least and at most), and which clients joined and left. Also how many attempts of classic groups left no record, the busiest hour, and the longest pause in commits. If is_at_least is true, there may be more rebalances.
 -- param from time: rebalances that ended at this time or later
 -- param threshold number = 2: fewest rebalances of a group that is shown
--- then sql --query rebalance-triggers names the clients that caused most rebalances. why GROUP explains each rebalance.
+-- note longest: the bounds of the longest rebalance. Unknown are rebalances without an upper bound in the log, such as the first one of a classic group. JSON and CSV have numbers: longest_ms_max is empty if a bound is unknown, and longest_ms_bound is the largest one that is known.
+-- then rebalances GROUP shows how long each took. sql --query rebalance-triggers names the clients that caused most rebalances. why GROUP explains each rebalance.
 WITH chosen AS (
     SELECT * FROM rebalances WHERE cluster = $cluster AND coalesce(CASE WHEN is_end_open THEN began_by ELSE completed_at END >= $from, completed_offset IS NULL OR $from IS NULL)
 ),
@@ -35,11 +36,11 @@ ranked AS (
            count(*) OVER (PARTITION BY group_id, what) AS clients
     FROM movers
 ),
--- The three most frequent clients of each kind are named.
+-- The three most frequent clients of each kind are named; a single other one takes no more room than its number.
 named AS (
     SELECT group_id, what, what || ' ' || string_agg(DISTINCT client || ' (' || times || ')', ', ' ORDER BY client || ' (' || times || ')')
-               || CASE WHEN max(clients) > 3 THEN ', ' || (max(clients) - 3) || ' others' ELSE '' END AS words
-    FROM ranked WHERE place <= 3 GROUP BY group_id, what
+               || CASE WHEN max(clients) > 4 THEN ' and ' || (max(clients) - 3) || ' others' ELSE '' END AS words
+    FROM ranked WHERE place <= 3 OR clients = 4 GROUP BY group_id, what
 ),
 who AS (SELECT group_id, string_agg(DISTINCT words, '; ' ORDER BY words) AS who FROM named GROUP BY group_id)
 SELECT group_id, count(*) AS rebalances, max(duration_ms_min) AS longest_ms_min,
@@ -49,7 +50,7 @@ SELECT group_id, count(*) AS rebalances, max(duration_ms_min) AS longest_ms_min,
        max(commit_pause_ms) AS longest_commit_pause_ms,
        min(busiest.rebalances) AS peak_per_hour, min(busiest.hour) AS peak_hour,
        min(coalesce(started_at, completed_at)) AS first_at, max(coalesce(started_at, completed_at)) AS last_at,
-       min(group_type) AS group_type,
+       min(group_type) AS group_type, max(duration_ms_max) AS longest_ms_bound, count(*) - count(duration_ms_max) AS longest_unbounded,
        group_id IN (SELECT group_id FROM incomplete_groups WHERE cluster = $cluster AND coalesce($from <= until, true)) AS is_at_least
 FROM chosen JOIN usual USING (group_id) LEFT JOIN busiest USING (group_id) LEFT JOIN who USING (group_id)
 GROUP BY group_id

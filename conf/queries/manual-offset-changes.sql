@@ -1,6 +1,9 @@
 -- Offsets that were set or moved back while the log proves that the group had no members. A reset with a tool, a restore, or a consumer that uses assign() does this. If is_at_least is true, there may be more partitions.
 -- param group text: only this group
+-- none No commit of a group without members was found. A commit of a group with members is the commit of a member, or was made by a tool at that time: the log does not tell them apart.
+-- row {group_id} {topic} at {at} ({what}; committer: {committer})
 -- instead rewinds: Offsets that went back, also while the group had members
+-- then offsets GROUP --history TOPIC:PARTITION shows each commit of a partition, with the member that owned it. timeline GROUP shows who was in the group at that time.
 WITH life AS (
     SELECT group_id, min(log_timestamp) FILTER (member_count > 0) AS first_member, bool_or(member_count > 0) AS has_members,
            bool_or(event = 'GROUP_CREATED') AS is_beginning_known

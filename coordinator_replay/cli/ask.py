@@ -6,7 +6,7 @@ parameters. The API is imported when a command runs, so that ``--help`` stays qu
 """
 
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
@@ -56,7 +56,7 @@ from coordinator_replay.cli.output import (
 from coordinator_replay.errors import UsageError
 from coordinator_replay.listing import counted
 from coordinator_replay.query.choices import GROUP_STATES, GROUP_TYPES, SEVERITIES
-from coordinator_replay.times import moment_text
+from coordinator_replay.times import duration, duration_within, moment_text
 
 if TYPE_CHECKING:
     from coordinator_replay.api import Answer, Described
@@ -436,9 +436,45 @@ def sql(
         text = sys.stdin.read() if statement == "-" else str(statement)
         answer = warehouse.sql(text, allow_files=allow_files, timeout=timeout)
     if answer.columns:
-        rows = list(answer)
-        print_screen(common, _columns_of_statement(answer.columns, rows), rows, "row", answer.notes)
+        names, rows = list(answer.columns), list(answer)
+        if name is not None and common.output == "table" and not common.wide and output.terminal_width() is not None:
+            names, rows = _for_people(names, rows, work.saved_query(name).old)
+        print_screen(common, _columns_of_statement(names, rows), rows, "row", answer.notes)
     say_notes(answer)
+
+
+def _for_people(
+    names: Sequence[str], rows: Sequence[Sequence[Any]], old: Collection[str]
+) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Return the columns and rows of a saved query as a terminal shows them.
+
+    The bounds of a duration are one column in words, in place of columns such as ``longest_ms_min`` and
+    ``longest_ms_max``.
+
+    Args:
+        names: names of the columns.
+        rows: the values of each row.
+        old: columns that have a new name, and are left out.
+    """
+    bounded = [name.removesuffix("_ms_min") for name in names if name.endswith("_ms_min")]
+    parts = {f"{base}{suffix}": base for base in bounded for suffix in _OF_DURATIONS} | dict.fromkeys(old, "")
+    shown = list(dict.fromkeys(parts.get(name, name) for name in names if parts.get(name) != ""))
+    named = [dict(zip(names, row, strict=True)) for row in rows]
+    return shown, [tuple(row[name] if name in row else _length(row, name) for name in shown) for row in named]
+
+
+_OF_DURATIONS = ("_ms", "_ms_min", "_ms_max", "_ms_bound", "_unbounded")
+"""Ends of the names of columns that say how long something took: how long, at least and at most. If the last is unknown
+for some of several times, the largest bound of the others follows, and the number of those without a bound."""
+
+
+def _length(row: Mapping[str, Any], base: str) -> str | None:
+    """Return in words how long something took, from the columns of a row that begin with a name."""
+    exact, least, most, bound, unbounded = (row.get(f"{base}{suffix}") for suffix in _OF_DURATIONS)
+    if exact is not None:
+        return duration(exact)
+    text = duration_within(least, bound if most is None else most)
+    return f"{text}, {unbounded} unknown" if text and most is None and bound is not None else text
 
 
 _NEXT_ARGUMENTS = ("group_id", "topic", "run_id")
@@ -471,8 +507,12 @@ _DOUBTS = {"is_exact": True, "is_at_least": False}
 
 _USUAL_RANK = 5
 
-_MAIN = ("previous_offset", "committed_offset")
-"""Columns that say how an offset changed. Other columns, apart from ids, are left out before them."""
+_MAIN = ("previous_offset", "committed_offset", "causes", "usual_cause", "longest")
+"""Columns that say how an offset changed, or why groups rebalanced. Other columns, apart from ids, are left out before
+them."""
+
+_GOOD = {"causes": 24, "usual_cause": 20, "longest": 26}
+"""Widths at which columns of an SQL answer are readable, if 30 is more than they need."""
 
 
 _FIRST = 6
@@ -519,7 +559,7 @@ def _columns_of_statement(names: Sequence[str], rows: Sequence[Sequence[object]]
             name,
             _rank(name, (row[place] for row in rows), is_asked=name in asked),
             least=12,
-            good=30,
+            good=_GOOD.get(name, 30),
             is_id=name == "kind" or name.endswith("_id"),
             is_sentence=name in _BELOW,
             text=_day_shown if _are_days(row[place] for row in rows) else empty_list_shown,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from coordinator_replay.query.offsets import committed_topics, write_reset_file
     from coordinator_replay.query.owner import handovers_note, owned_topics
     from coordinator_replay.query.rebalances import SHORT_WAIT_MS, recorded_causes
-    from coordinator_replay.query.saved import saved_queries
+    from coordinator_replay.query.saved import saved_queries, saved_query
     from coordinator_replay.query.tables import DEFAULT_CLUSTER, Tables
     from coordinator_replay.query.who import Who
     from coordinator_replay.spark.catalog import Database
@@ -59,7 +59,7 @@ else:
             "coordinator_replay.query.offsets": ["committed_topics", "write_reset_file"],
             "coordinator_replay.query.owner": ["handovers_note", "owned_topics"],
             "coordinator_replay.query.rebalances": ["SHORT_WAIT_MS", "recorded_causes"],
-            "coordinator_replay.query.saved": ["saved_queries"],
+            "coordinator_replay.query.saved": ["saved_queries", "saved_query"],
             "coordinator_replay.query.tables": ["DEFAULT_CLUSTER", "Tables"],
             "coordinator_replay.query.who": ["Who"],
             "coordinator_replay.spark.catalog": ["Database"],
@@ -109,6 +109,7 @@ __all__ = [
     "run_maintain",
     "running_tasks",
     "saved_queries",
+    "saved_query",
     "thresholds",
     "topic_names",
     "write_reset_file",

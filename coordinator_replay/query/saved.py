@@ -15,13 +15,17 @@ line ``note`` says how to read the rows, and what they lack. It is shown with ev
 command to type next. These lines are optional, too::
 
     -- none No group has missing records.
-    -- total unowned_ms
+    -- total unowned_ms by group_id; topic:partition
     -- instead rewinds: offsets that went back
     -- also never-owned-partitions: partitions without an owner
+    -- row {group_id} {topic}:{partition} to {committed_offset} at {at}
+    -- old at
 
-``none`` is the conclusion from an answer without rows. ``total`` names a column: a note has the sum of its values.
-``instead`` and ``also`` name another saved query. A note says how many rows that query has for the same values of its
-parameters. ``instead`` does so only if this query has no rows and the other one has some.
+``none`` is the conclusion from an answer without rows. ``total`` names a column: a note has the sum of its values, and
+the largest sums by other columns. ``instead`` and ``also`` name another saved query. A note says how many rows that
+query has for the same values of its parameters. ``instead`` does so only if this query has no rows and the other one
+has some; it also has the first of these rows, in the words that the other query's ``row`` has for a row. ``old`` names
+columns that have a new name: JSON, CSV and ``--wide`` keep them for one release.
 
 ``{never-owned-partitions}`` in the statement stands for all rows of the saved query of this name. It becomes a
 subquery: the statement of that query without the ``ORDER BY`` and ``LIMIT`` at its end, which a file must have on lines
@@ -33,17 +37,18 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from coordinator_replay.answer_columns import column
 from coordinator_replay.errors import DefinitionError, UsageError
-from coordinator_replay.listing import counted
+from coordinator_replay.listing import counted, listed
 from coordinator_replay.query.similar import LEAST_PART, did_you_mean
 from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.tables import Tables
+from coordinator_replay.times import moment_text
 
 _PARAMETER = re.compile(
     r"^-- param (?P<name>[a-z][a-z_]*) (?P<type>[a-z]+)(?: = (?P<default>[^:]+))?: (?P<about>.+)$", re.MULTILINE
@@ -54,11 +59,17 @@ _NONE = "none "
 _TOTAL = "total "
 _INSTEAD = "instead "
 _ALSO = "also "
-_MARKS = ("param ", _NOTE, _THEN, _NONE, _TOTAL, _INSTEAD, _ALSO)
+_ROW = "row "
+_OLD = "old "
+_MARKS = ("param ", _NOTE, _THEN, _NONE, _TOTAL, _INSTEAD, _ALSO, _ROW, _OLD)
+_MOST_SUMS = 4
+"""Largest number of sums by other columns that a note names."""
 _OTHER_QUERY = re.compile(r"\{(?P<name>[a-z]+(?:-[a-z]+)*)(?P<renamed>(?: [a-z_]+=[a-z_]+)*)\}")
 """The text in a statement that stands for another saved query, with other names for that query's parameters."""
 _ORDER_AND_LIMIT = re.compile(r"(?:\nORDER BY [^\n]+(?:\n [^\n]+)*)?(?:\nLIMIT [^\n]+)?\Z")
 """The end of a saved query's statement. It is cut off where another query includes the statement."""
+_PARTS = re.compile(r"\w+|\W+")
+"""The names of columns and the texts between them."""
 _USED = re.compile(r"\$([a-z_]+)")
 """A parameter in a statement."""
 
@@ -111,8 +122,12 @@ class SavedQuery:
         then: a sentence with the command to type next and its result; empty if the file has no such line.
         none: the conclusion from an answer without rows; empty if the file has no such line.
         total: the column whose values a note sums up; empty if the file has no such line.
+        total_by: the columns by which a note sums up these values, each as the text of an answer's note has them, such
+            as ``topic:partition``.
         instead: another query to ask if this one has no rows, and what its rows are.
         also: another query whose rows belong to the answer, and what they are.
+        row: words for a row, with names of columns in braces; empty if the file has no such line.
+        old: columns that have a new name.
         sql: a SELECT in DuckDB's SQL.
     """
 
@@ -123,8 +138,11 @@ class SavedQuery:
     then: str
     none: str
     total: str
+    total_by: tuple[str, ...]
     instead: tuple[str, str] | None
     also: tuple[str, str] | None
+    row: str
+    old: tuple[str, ...]
     sql: str
 
     def parameter(self, name: str) -> Parameter:
@@ -166,15 +184,19 @@ def _read(path: Path) -> SavedQuery:
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines()
     head = [line.removeprefix("--").strip() for line in itertools.takewhile(lambda line: line.startswith("--"), lines)]
+    total, _, by = _marked(head, _TOTAL).partition(" by ")
     return SavedQuery(
         name=path.stem,
         about=" ".join(line for line in head if not line.startswith(_MARKS)),
         note=_marked(head, _NOTE),
         then=_marked(head, _THEN),
         none=_marked(head, _NONE),
-        total=_marked(head, _TOTAL),
+        total=total,
+        total_by=tuple(filter(None, by.split("; "))),
         instead=_other(_marked(head, _INSTEAD)),
         also=_other(_marked(head, _ALSO)),
+        row=_marked(head, _ROW),
+        old=tuple(_marked(head, _OLD).split()),
         parameters=tuple(Parameter(**match.groupdict()) for match in _PARAMETER.finditer(text)),
         sql=_OTHER_QUERY.sub(
             lambda match: f"(\n{_all_rows(_read(path.with_stem(match['name'])).sql, match['renamed'])}\n)",
@@ -290,26 +312,76 @@ def extra_notes(
     query = saved_query(name)
     notes = []
     if query.total and has_rows:
-        total, count = _summed(warehouse, query, f"sum({query.total}), count(*)", values, timeout)
-        notes.append(f"{query.total} in all: {total:,} ({counted(count, 'row')}).")
+        [(total, count)] = _summed(warehouse, query, f"sum({query.total}), count(*)", values, timeout)
+        sums = [_sums_by(warehouse, query, by, values, timeout) for by in query.total_by]
+        notes.append(" ".join(filter(None, [f"{query.total} in all: {total:,} ({counted(count, 'row')}).", *sums])))
     for other, is_only_instead in ((query.instead, True), (query.also, False)):
         if other is None or (is_only_instead and has_rows):
             continue
         asked, what = saved_query(other[0]), other[1]
         shared = {key: value for key, value in values.items() if any(key == each.name for each in asked.parameters)}
-        [count] = _summed(warehouse, asked, "count(*)", shared, timeout)
+        [(count,)] = _summed(warehouse, asked, "count(*)", shared, timeout)
         command = " ".join(["sql --query", asked.name, *(f"--param {key}={value}" for key, value in shared.items())])
         if count:
-            notes.append(f"{what}: {counted(count, 'row')} of {command}.")
+            first = _first_row(warehouse, asked, shared, timeout) if is_only_instead and asked.row else ""
+            where = (", the first: " if count > 1 else ": ") if first else ""
+            notes.append(f"{what}: {counted(count, 'row')} of {command}{where}{first}.")
         elif not is_only_instead:
             notes.append(f"{what}: none on record ({command}).")
     return notes
 
 
 def _summed(
-    warehouse: Tables, query: SavedQuery, sums: str, values: Mapping[str, str], timeout: timedelta | None
-) -> tuple[Any, ...]:
-    """Return sums over all rows of a saved query, also of those that its LIMIT cuts off."""
-    statement = f"SELECT {sums} FROM (\n{_all_rows(query.sql, '')}\n) AS every_row"  # noqa: S608 - text of a saved query
-    _, [row] = run_sql(warehouse, statement, _read_values(warehouse, query, values), timeout=timeout)
-    return row
+    warehouse: Tables,
+    query: SavedQuery,
+    sums: str,
+    values: Mapping[str, str],
+    timeout: timedelta | None,
+    rest: str = "",
+) -> Sequence[tuple[Any, ...]]:
+    """Return sums over all rows of a saved query, also of those that its LIMIT cuts off.
+
+    Args:
+        warehouse: the tables to read.
+        query: the saved query.
+        sums: the expressions of the SELECT.
+        values: values of the query's parameters, as a user types them.
+        timeout: the longest time that the statement may take; None for no limit.
+        rest: the statement after its FROM; empty for one sum over all rows.
+    """
+    statement = f"SELECT {sums} FROM (\n{_all_rows(query.sql, '')}\n) AS every_row {rest}"  # noqa: S608 - text of a saved query
+    _, rows = run_sql(warehouse, statement, _read_values(warehouse, query, values), timeout=timeout)
+    return rows
+
+
+def _sums_by(
+    warehouse: Tables, query: SavedQuery, by: str, values: Mapping[str, str], timeout: timedelta | None
+) -> str:
+    """Return a sentence with the largest sums of a query's ``total`` by other columns; empty if there is only one sum.
+
+    Args:
+        warehouse: the tables to read.
+        query: the saved query.
+        by: names of columns with text between them, such as ``topic:partition``.
+        values: values of the query's parameters, as a user types them.
+        timeout: the longest time that each statement may take; None for no limit.
+    """
+    names = re.findall(r"\w+", by)
+    key = " || ".join(
+        f"coalesce({part}::VARCHAR, '-')" if part in names else f"'{part}'" for part in _PARTS.findall(by)
+    )
+    rest = f"GROUP BY {', '.join(names)} ORDER BY 2 DESC, 1"
+    rows = _summed(warehouse, query, f"{key}, sum({query.total})", values, timeout, rest)
+    if len(rows) < 2:
+        return ""
+    return f"By {by}: {listed([f'{name} {total:,}' for name, total in rows], _MOST_SUMS)}."
+
+
+def _first_row(warehouse: Tables, query: SavedQuery, values: Mapping[str, str], timeout: timedelta | None) -> str:
+    """Return the first row of a saved query in the words of its ``row``."""
+    names, rows = run_sql(warehouse, query.sql, _read_values(warehouse, query, values), timeout=timeout)
+    return query.row.format(**{name: _said(value) for name, value in zip(names, rows[0], strict=True)})
+
+
+def _said(value: object) -> object:
+    return "-" if value is None else moment_text(value) if isinstance(value, datetime) else value

@@ -24,9 +24,9 @@ LIFE, JAVA, PREVIEW = "group-lifecycles", "java-clients", "kafka-3.9"
 QUESTIONS = {
     1: (LIFE, "rebalances shop-billing", "LEAVE_OR_TIMEOUT"),
     2: (LIFE, "sql --query alternating-subscriptions", "No rows"),
-    3: (LIFE, "sql --query slow-topic-changes", r"shop-new +shop\.ship partitions 6 to 9 +08:33:21 +\d+"),
+    3: (LIFE, "sql --query slow-topic-changes", r"shop-new +shop\.ship partitions 6 to 9 +08:33:21 +08:33:21 +\d+"),
     4: (JAVA, "sql --query rebalance-triggers", r"bakery-bounce +b"),
-    5: (LIFE, "sql --query flapping-groups", r"shop-new +9 +3506 +3506[\s\S]*who: joined new-1 \(2\)"),
+    5: (LIFE, "sql --query flapping-groups", r"shop-new +(9 +)?3\.5 s[\s\S]*who: joined new-1 \(2\)"),
     6: (LIFE, "groups --state PreparingRebalance", "brokers' logs"),
     7: (JAVA, "sql --query blocking-members", r"hold-1\b"),
     8: ("expiration", "offsets shop-stale", r"shop\.stale:0-2 expired"),

@@ -130,8 +130,9 @@ def test_when_did_a_group_notice_new_partitions(ask: Ask, name: str):
         assert found, act
         assert any(f"to {act['partitions']}" in fact for row in found for fact in _listed(row["evidence"]))
         for row in found:
-            noticed = at(row["at"]) - at(act["at"])
+            noticed = at(row["noticed_at"]) - at(act["at"])
             assert abs(noticed - timedelta(milliseconds=row["metadata_delay_ms"])) < CLOCK, row
+            assert abs(at(row["changed_at"]) - at(act["at"])) < CLOCK, row
 
 
 # --- who blocks ------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -120,7 +121,7 @@ ANSWERING = {
     "abandoned-topics": "group_id topic partition_count last_commit_at",
     "blocking-members": "group_id client_id blocking_ms partition_count",
     "downtime-by-cause": "cause rebalances longest_commit_pause_ms",
-    "flapping-groups": "group_id rebalances longest_ms_min usual_cause who",
+    "flapping-groups": "group_id rebalances longest usual_cause who",
     "flapping-static-members": "group_id instance_id member_ids holders",
     "hot-committers": "group_id commits peak_per_minute",
     "inexact-groups": "group_id inexact_events log_partition log_offset",
@@ -130,11 +131,11 @@ ANSWERING = {
     "longest-partition-downtime": "group_id topic partition unowned_ms",
     "lost-offsets": "group_id topic partition committed_offset ended_by",
     "never-owned-partitions": "group_id topic partition what",
-    "rebalance-triggers": "group_id client rebalances causes",
+    "rebalance-triggers": "group_id client rebalances group_total causes",
     "rewinds": "group_id topic partition at previous_offset committed_offset what",
     "session-timeouts": "session_timeout_ms set_by members groups examples",
     "skipped-or-read-again": "group_id topic partition at previous_offset committed_offset what",
-    "slow-topic-changes": "group_id topic_change at metadata_delay_ms",
+    "slow-topic-changes": "group_id topic_change changed_at noticed_at metadata_delay_ms",
     "stuck-transactions": "group_id topic partition pending_since pending_ms",
     "two-owners": "group_id topic partition member_id",
 }
@@ -189,6 +190,33 @@ def is_named(column: str, lines: list[str]) -> bool:
     parts = column.split("_")
     halves = (("_".join(parts[:place]) + "_", "_".join(parts[place:])) for place in range(1, len(parts)))
     return column in words or any(set(pair) <= set(words) for pair in halves)
+
+
+def test_the_bounds_of_a_duration_are_one_column_in_words(screen, tmp_path: Path):
+    """JSON has numbers, and ``--wide`` has the columns of JSON. A column with a new name has its old one only there."""
+
+    def rebalance(group: str, place: int, least: int | None, most: int | None) -> dict[str, Any]:
+        return {
+            "rebalance_id": f"{group}{place}", "cluster": "default", "group_id": group, "group_type": "classic",
+            "completed_at": at("02:05"), "duration_ms_min": least, "duration_ms_max": most, "cause": "MEMBER_JOIN",
+        }  # fmt: skip
+
+    write_small_warehouse(tmp_path, rebalances=[
+        rebalance("exact", 1, 1500, 1500), rebalance("exact", 2, 1400, 1400),
+        rebalance("bounds", 1, 9, 14_050), rebalance("bounds", 2, 4, 800),
+        rebalance("partly", 1, 9, None), rebalance("partly", 2, 4, 800),
+        rebalance("open", 1, 9, None), rebalance("open", 2, 0, None),
+        rebalance("unknown", 1, None, None), rebalance("unknown", 2, None, None),
+    ])  # fmt: skip
+    asked = ("sql", "--query", "flapping-groups", "--warehouse", str(tmp_path))
+    shown = {words[0]: words[2:] for line in screen(80, *asked) if (words := re.split("  +", line))}
+    assert [shown[group][0] for group in ("exact", "bounds", "partly", "open", "unknown")] == [
+        "1.5 s", "9 ms to 14.1 s", "9 ms to 800 ms, 1 unknown", "at least 9 ms", "-"
+    ]  # fmt: skip
+    assert "longest_ms_min" in screen(80, *asked, "--wide")[0]
+    old = ("sql", "--query", "slow-topic-changes", "--warehouse", str(tmp_path))
+    assert " at " not in f"{screen(300, *old)[0]} "
+    assert " at " in f"{screen(300, *old, '--wide')[0]} "
 
 
 def test_ids_in_a_statement_that_the_next_command_takes_are_never_cut(screen):
