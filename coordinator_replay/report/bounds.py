@@ -20,7 +20,7 @@ def unended(rebalance: Rebalance) -> str:
 def time_heading(rebalances: Iterable[Rebalance]) -> str:
     """Return the heading of a column with the ``shown_at`` of rebalances.
 
-    Most classic rebalances have no start on record. If only some have one, the heading is ``Began or ended``.
+    Most classic rebalances have no start on record. If only some rebalances have a start, return ``Began or ended``.
     """
     has_start = {rebalance.started_at is not None for rebalance in rebalances}
     return "Began" if has_start == {True} else "Ended" if has_start == {False} else "Began or ended"

@@ -34,7 +34,7 @@ class Panel:
     Attributes:
         name: name of the figure.
         title: heading above the figure.
-        keys: entries of its legend.
+        keys: entries of the figure's legend.
         about: further explanation for the reader.
     """
 

@@ -41,7 +41,7 @@ from coordinator_replay.report.wording import (
 from coordinator_replay.times import duration
 
 MOST_CAUSES = 6
-"""Largest number of causes with their own colours in a stack; more colours can't be told apart."""
+"""Largest number of causes with their own colours in a stacked bar; more colours can't be told apart."""
 
 CAUSES = ("left", "right", "bottom", "top", "since", "cause", "count", "colour")
 
@@ -109,7 +109,7 @@ def cause_data(fleet: ClusterGroups, clock: Clock) -> Mapping[str, Any]:
 
 
 def _stack(causes: Mapping[str, int], own: Sequence[str]) -> Iterator[tuple[str, int, str]]:
-    """Yield the parts of a stack from below: name, count, colour. Causes without a colour of their own are one part."""
+    """Yield name, count and colour of a stacked bar's parts, from below. Causes not in ``own`` share one part."""
     for cause in own:
         if cause in causes:
             yield cause, causes[cause], cause_colour(cause)
@@ -268,7 +268,7 @@ Tile = tuple[str, str, str]
 
 
 class FleetPage:
-    """Builder of the page: it gets the lives of groups one by one and keeps a row for each.
+    """Builder of a cluster's page. The caller adds the lives of groups one by one; the builder keeps a row for each.
 
     Args:
         warehouse: the tables to read.

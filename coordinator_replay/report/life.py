@@ -1,8 +1,8 @@
 """The life of one group in a time range, as pictures show it.
 
-A life may have tens of thousands of objects of a kind. They are named tuples, because these are made faster than
-dataclasses. Their times are milliseconds since 1970. Commits are the most numerous, so they are lists of numbers for
-each partition.
+A life may have tens of thousands of intervals of members and owners. Intervals are named tuples, which are made faster
+than dataclasses. Their times are milliseconds since 1970. Commits are even more numerous, so each partition has lists
+of numbers.
 """
 
 from collections.abc import Sequence
@@ -99,7 +99,7 @@ class OffsetLine(NamedTuple):
         last_until: the time up to which the last offset was in force; the end of the life if it still is in force.
         marked: offsets that went backwards or were removed within the life. Each has ``at``, ``until`` and
             ``committed_offset``. ``back_from`` is the higher offset before it, or None. ``removed_by`` says what
-            removed the offset, or is None. ``lost_offset`` is the offset before a negative one (no offset).
+            removed the offset, or is None. ``lost_offset`` is the offset that a negative offset (no offset) replaced.
     """
 
     topic: str

@@ -144,7 +144,7 @@ def began(rebalance: Rebalance) -> datetime | None:
 
 
 def rebalance_columns(life: GroupLife, clock: Clock, members: MemberIdentities) -> Columns:
-    """Return the columns of a mark for each rebalance, with a bar for the time that it certainly took."""
+    """Return the columns of the rebalances' marks. A mark has a bar for the time that its rebalance certainly took."""
     place = {cause: row for row, cause in enumerate(causes_of(life))}
     moves = moves_of(life)
     rows = [
@@ -185,10 +185,7 @@ def _rebalance(
 
 
 def _began(rebalance: Rebalance, clock: Clock) -> str:
-    """Return in words when the rebalance began.
-
-    If no log shows that, return the bounds of that time.
-    """
+    """Return in words when the rebalance began, or the bounds of this time if no log shows it."""
     if rebalance.started_at is not None:
         return clock.text(rebalance.started_at)
     if rebalance.began_by is None:

@@ -1,8 +1,8 @@
 """SQL statements that read the lives of groups. Each reads one group or many, and returns rows by group.
 
 ``{of_groups}`` is the condition on the groups (``Tables.rows_by_group``). The time range begins at ``$start``, and ends
-before ``$end``; null means no bound. Rows that were over before a group's first record with a time have no time of
-their own, so they can't be drawn and are left out.
+before ``$end``; null means no bound. A row without a time ended before the group's first record with a
+time. Such a row can't be drawn, so it is left out.
 """
 
 from coordinator_replay.analysis.broker_logs.words import BEGIN, LOADED

@@ -1,6 +1,6 @@
 """Labels and colours of members.
 
-The label of a member is its client id, the name that people gave it. A client that restarts becomes a new member. The
+The label of a member is its client id, a name that people chose. A client that restarts becomes a new member. The
 successive members of one client are its incarnations. Incarnations get shades of the client's colour.
 """
 
@@ -70,7 +70,7 @@ class MemberIdentities:
 
         Args:
             member_ids: the members.
-            words: words about members, by member id.
+            words: texts that follow the members' labels, by member id.
         """
         alike: dict[tuple[str, str, str], list[str]] = {}
         for member_id in member_ids:
@@ -104,7 +104,7 @@ def shown_legend(keys: Sequence[Key], what: str, *, nobody: str) -> tuple[list[K
 
     Args:
         keys: names with their colours.
-        what: word for the named things.
+        what: noun for the named things, in the plural.
         nobody: the page's word for a partition without an owner.
     """
     more = f"and {len(keys) - MOST_IN_LEGEND:,} more {what}" if len(keys) > MOST_IN_LEGEND else ""

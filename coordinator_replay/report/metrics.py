@@ -118,8 +118,8 @@ def metrics_of(
         now: the time at which the age of the log is computed.
         groups: a regular expression (RE2). A group gets series of its own if the whole name matches. None for all
             groups.
-        limit: largest number of groups with series of their own: those with most rebalances, then by name; None for no
-            limit.
+        limit: largest number of groups with series of their own; None for no limit. Groups with the most rebalances
+            come first, then groups by name.
         is_openmetrics: whether to use OpenMetrics' format in place of Prometheus' own.
         names: only these groups have series, and findings about other groups are left out; None for all groups.
 

@@ -34,7 +34,7 @@ def topic_colours(life: GroupLife) -> Mapping[str, str]:
 
 
 def offset_columns(life: GroupLife) -> Mapping[str, Columns]:
-    """Return the columns of the lines, with the times and offsets of each, and of the marks on the lines.
+    """Return the columns of two sources: lines with their times and offsets, and the marks on these lines.
 
     The page's script makes steps from times and offsets.
     """

@@ -24,7 +24,7 @@ _AXIS = 24
 _LINE, _STRIP = 18, 20
 _FRAME_WIDTH = WIDTH - _LEFT - _RIGHT
 _LEAST_ROW = 11
-"""Pixels of a row that has room for its name."""
+"""Smallest height in pixels of a row with room for its name."""
 
 _MOST_STRIPS = 300
 _TICKS, _NUMBERS = 9, 5

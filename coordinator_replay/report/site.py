@@ -30,7 +30,7 @@ _OTHER = re.compile(r"[^a-z0-9._-]+")
 
 
 def page_name(group: str) -> str:
-    """Return the file of a group's page: readable, safe in every file system, and different for different groups."""
+    """Return the file name of a group's page: readable, safe in every file system, different for each group."""
     digest = hashlib.sha256(group.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     readable = _OTHER.sub("-", group.lower())[:60].strip("-.")
     return f"{readable}-{digest}.html" if readable else f"{digest}.html"
@@ -39,10 +39,10 @@ def page_name(group: str) -> str:
 def pages_beside(
     folder: Path, groups: Iterable[str], between: tuple[datetime, datetime] | None = None
 ) -> Mapping[str, str]:
-    """Return links to those pages of groups that a report has written into a folder.
+    """Return links to those groups' pages that a report has written, by group id.
 
     Args:
-        folder: the folder of another page.
+        folder: the folder of the page with the links.
         groups: ids of the groups to link to.
         between: the time range that a page shows when its link is opened; None for the whole range of the page.
     """
@@ -76,7 +76,7 @@ def _ways_of(groups: Sequence[str]) -> Mapping[str, Ways]:
 
 
 def _forget(folder: Path, quiet: Sequence[Span]) -> None:
-    """Remove pages that an earlier report wrote, for another time range, about groups without news."""
+    """Remove pages that an earlier report wrote for groups without news in this report's time range."""
     names = {page_name(span.group) for span in quiet}
     with writing(folder):
         for page in folder.iterdir():

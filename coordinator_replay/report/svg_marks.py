@@ -43,7 +43,7 @@ class Frame:
 
 
 def unpacked(packed: Columns) -> Values:
-    """Return columns as lists, from the form for a page's script."""
+    """Convert columns from the form for a page's script to lists of values."""
     return {name: _unpacked(column) for name, column in packed.items()}
 
 
@@ -61,7 +61,7 @@ def drawn_marks(glyph: Any, values: Values, frame: Frame, hatching: str) -> Iter
         glyph: a glyph of Bokeh, with a number or a column for each property.
         values: the columns of the glyph's source.
         frame: the part of the picture that gets the marks.
-        hatching: the begin of the ids of patterns; an id ends with the digits of the pattern's colour.
+        hatching: prefix of the ids of patterns; an id ends with the digits of the pattern's colour.
     """
     count = len(next(iter(values.values()), ()))
     own = partial(_own, glyph, values, count)
@@ -86,7 +86,7 @@ def hatch_id(colour: str) -> str:
 
 
 def _own(glyph: Any, values: Values, count: int, name: str) -> Sequence[Any]:
-    """Return the value of one of a glyph's properties for each mark."""
+    """Return the values of a glyph's property, one for each mark."""
     value = getattr(glyph, name)
     return values[value] if isinstance(value, str) and value in values else [value] * count
 
@@ -145,7 +145,7 @@ _SHAPES: Mapping[str, Any] = {
     "MultiLine": _lines,
     "VSpan": _spans,
 }
-"""The functions that draw the marks of each of Bokeh's glyphs in these figures."""
+"""Functions that draw marks, by the type of their Bokeh glyph."""
 
 
 def _looks(kind: str, own: Any, hatching: str) -> Iterator[Sequence[str]]:

@@ -14,7 +14,7 @@ def time_ticks(clock: Clock, most: int) -> Sequence[tuple[int, str]]:
 
     Args:
         clock: the clock of the page.
-        most: largest number of steps from one tick to the next in the range of the page.
+        most: largest number of tick intervals in the range of the page.
     """
     step = round_length(timedelta(milliseconds=clock.length), most)
     midnight = EPOCH.replace(tzinfo=None)

@@ -218,7 +218,7 @@ def write_trace(lives: Sequence[GroupLife], path: Path, basis: str | None = None
     Args:
         lives: the lives of the groups.
         path: the file.
-        basis: the basis of the answer, for the metadata.
+        basis: text of the answer's basis (``query.basis``), for the metadata.
         zone: the zone of times written as text; a viewer chooses the zone of its axis.
 
     Returns:

@@ -1,6 +1,6 @@
 """Texts and colours for pages.
 
-Text from a dump is made harmless and short enough to draw (``neutral``), and durations are made readable.
+``neutral`` makes text from a dump harmless, and short enough to draw.
 """
 
 import re
@@ -46,7 +46,7 @@ COLOURS = [
 
 _CAUSE_COLOURS = {str(cause): COLOURS[place % len(COLOURS)] for place, cause in enumerate(sorted(Cause))}
 _SHADES = (0.0, 0.35, 0.6, 0.2, 0.5)
-"""Distance of the colour of each incarnation of a client from the client's colour, towards white."""
+"""Shares of white that are mixed into a client's colour for its first, second, … incarnation."""
 
 _TEX = re.compile(r"\$(?=\$)|\\(?=[\[(])")
 
@@ -55,8 +55,8 @@ _TEX = re.compile(r"\$(?=\$)|\\(?=[\[(])")
 def neutral(text: str | None, most: int = MOST_TEXT) -> str:
     """Return a text from a dump as a figure may show it; an empty text for None.
 
-    Control characters and invisible characters become U+FFFD. The marks of TeX are broken up, so that Bokeh shows them
-    as they are. A text longer than ``most`` is cut and ends in ``…``.
+    Control characters and invisible characters become U+FFFD. Delimiters of TeX are broken up, so that Bokeh shows
+    them as text. A text longer than ``most`` is cut and ends in ``…``.
     """
     shown = UNSAFE.sub("\ufffd", text or "")
     # A zero-width space separates the marks of TeX, which Bokeh would pass to MathJax.
