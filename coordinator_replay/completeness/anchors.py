@@ -29,8 +29,8 @@ class Anchor(NamedTuple):
         log_timestamp: timestamp of the record; None if the record has none.
         hash: hash of key and value, in hexadecimal digits.
         leader_epoch: leader epoch of the record's batch; None if the input does not have leader epochs.
-        is_live: whether the record is likely to outlive the next compaction: no newer record of its key was near, or
-            the record has already outlived a compaction. This field is not stored for later runs.
+        is_live: whether the record is likely to outlive the next compaction: no newer record of its key follows soon,
+            or the record has already outlived a compaction. This field is not stored for later runs.
     """
 
     log_offset: int
@@ -81,8 +81,8 @@ class Comparison(NamedTuple):
 def choose(anchors: Iterable[Anchor], most: int = MOST) -> list[Anchor]:
     """Choose anchors of one log partition.
 
-    If there are no more candidates than ``most``, choose all. Otherwise choose some of the newest, the two oldest and
-    some that may survive for long. Fill up with others, evenly spread.
+    If there are too many candidates, choose some of the newest, the two oldest, and some that are likely to outlive
+    the next compaction. Then choose others, evenly spread, until there are ``most`` anchors.
 
     Args:
         anchors: the candidates; if several are at the same offset, the candidate with the highest leader epoch counts.

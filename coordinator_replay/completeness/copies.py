@@ -20,8 +20,8 @@ class CopyBounds:
         name: folder of the copy, or the input if the copy is an export.
         is_export: whether the copy was read through a consumer, which sees no control records.
         covered_from: the lowest offset that was read in the copy.
-        cleaned_to: the cleaner may have removed records below this offset. If this offset is above ``end``, later
-            records that the copy lacks may have been the cause of a removal.
+        cleaned_to: the cleaner may have removed records below this offset. If this offset is above ``end``, the cleaner
+            may have removed them because of later records that the copy lacks.
         end: the offset after the last offset that the copy covers.
         gaps: half-open ranges below the end that none of the copy's files covers.
     """

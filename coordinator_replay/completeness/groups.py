@@ -6,7 +6,7 @@ after missing offsets, a group is proven from the higher of two offsets on:
 
 - the offset after the last missing offset;
 - the offset after which each key of the group has had a record. A key does not count if its first record is at or
-  after the ``exact_from_offset`` of the range that follows: the cleaner has not worked there.
+  after the ``exact_from_offset`` of the range after the missing offsets: the cleaner has not worked there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,13 +49,13 @@ class GroupProofs:
     Attributes:
         ranges: the history of each such log partition.
         times: the times of each range's ``begins_at`` and ``from_offset``, by log partition and number of the range.
-        appearances: for each group, log partition and range: the offset and time of the record with which the last key
-            of the group appears. Only keys that appear between ``from_offset`` and ``exact_from_offset`` count, because
-            the cleaner may have worked there.
+        appearances: for each group, log partition and range: the offset and time of the first record of the key that
+            appears last. Only keys that appear between ``from_offset`` and ``exact_from_offset`` count, because the
+            cleaner may have worked there.
         new: the gaps after the offsets that earlier runs have read, by log partition. These gaps are in the history of
             each group that earlier runs have read.
-        confirmed: for each group, log partition and range that follows compacted records: the group's older records, as
-            far as the copy of the range still has them.
+        confirmed: for each group, log partition and range that follows compacted records: those of the group's records
+            before the range that the range's copy still has.
     """
 
     ranges: Mapping[int, Sequence[CompleteRange]] = field(default_factory=dict)

@@ -36,7 +36,7 @@ def _age(copy: Copy) -> tuple[int, int, int, str]:
 
 
 def _add(ranges: list[CompleteRange], copy: Copy) -> None:
-    """Continue the history with a copy whose end is not before the end of the history."""
+    """Add a copy to the history. The copy's end must be at or after the history's end."""
     reached = ranges[-1].to_offset if ranges else 0
     bounds = copy.bounds
     missing = copy.missing(reached)

@@ -1,12 +1,12 @@
 """The lost tail: where the logs of two copies diverged, even if the cleaner removed the records that show it.
 
 A leader that is elected without the newest records writes others at their offsets, and the cleaner may remove these new
-records. Then no offset has two different records, so a comparison offset by offset finds nothing. But the cleaner
-removes an older record of a key in the same round as a newer one, or earlier. Partial rounds, full offset maps,
-tombstones and ``.swap`` files do not change this order. Assume that all files of a copy were copied at one moment, and
-that the copy has a record q of a key. Another copy has a later record r of the key, which the first copy lacks. Then
-the first copy never had r, or the transaction of r was aborted (``Cleaner.buildOffsetMap`` skips such records).
-``divergence`` follows these rules:
+records. Then the copies do not differ at any offset that both have. So a comparison offset by offset finds nothing. But
+the cleaner removes an older record of a key in the same round as a newer one, or earlier. Partial rounds, full
+offset maps, tombstones and ``.swap`` files do not change this order. Assume that all files of a copy were copied at one
+moment, and that the copy has a record q of a key. Another copy has a later record r of the key, which the first copy
+lacks. Then the first copy never had r, or the transaction of r was aborted (``Cleaner.buildOffsetMap`` skips such
+records). ``divergence`` follows these rules:
 
 - If r is transactional and the other copy has its COMMIT marker at an offset m, the logs diverged at or below m. If r
   is not transactional, they diverged at or below r. The lowest such offset is an upper bound of the divergence.
@@ -14,12 +14,13 @@ the first copy never had r, or the transaction of r was aborted (``Cleaner.build
   the same leader epoch there. The highest such offset is a lower bound of the divergence.
 - An entry of ``leader-epoch-checkpoint`` says that records of lower epochs at or after its start are lost. It says
   nothing about records below this start: a follower that fetched a cleaned log notes too high a start.
-- The branch with the higher leader epoch counts. If an epoch is not known, it is not known which branch counts.
-- Both copies may have the same record, or a record of the same leader epoch, at or after r. Then the copy is not of one
-  moment: its files were copied one after the other, or a follower fetched during a cleaning.
+- After the divergence, each log is a branch. The branch with the higher leader epoch counts. If one of the epochs is
+  not known, it is not known which branch counts.
+- Both copies may have the same record, or a record of the same leader epoch, at or after r. Then the first copy is not
+  of one moment: its files were copied one after the other, or a follower fetched during a cleaning.
 
-If the branch that counts is not known, or the copy is not of one moment, no record is certainly lost. Missing offsets
-of the copy then prove nothing.
+If the branch that counts is not known, or the first copy is not of one moment, no record is certainly lost. Missing
+offsets of this copy then prove nothing.
 """
 
 from collections.abc import Sequence
@@ -120,8 +121,8 @@ class SegmentCopy:
         copy: offsets of the copy.
         records: decoded records of the copy.
         leader_epoch: bounds of the leader epoch at the end of the copy.
-        is_moment: whether all files of the copy were copied at one point in time, as far as they show it. If not, only
-            the copy's checkpoint can show a divergence.
+        is_moment: False if the files of the copy show that they were copied at several points in time. Then only the
+            copy's checkpoint can show a divergence.
         starts: the offsets at which leader epochs begin in the copy.
         checkpoint: leader epochs and their first offsets.
     """
@@ -214,7 +215,7 @@ def last_epoch(copy: Copy, records: LogRecords, named: int) -> EpochBounds:
 def losing(copy: EpochBounds, others: EpochBounds) -> tuple[Loser, int]:
     """Return the branch whose records don't count, and the leader epoch of the other branch.
 
-    If the epochs do not decide it, return ``Loser.NONE`` and NO_EPOCH.
+    If the epochs do not show which branch counts, return ``Loser.NONE`` and NO_EPOCH.
     """
     if copy.lowest > others.highest:
         return Loser.OTHERS, copy.lowest
@@ -226,8 +227,8 @@ def losing(copy: EpochBounds, others: EpochBounds) -> tuple[Loser, int]:
 def _is_torn(copy: SegmentCopy, common: int, until: int, epoch: EpochBounds) -> bool:
     """Return whether it is proven that the files of a copy were copied at several moments.
 
-    This is so if both logs have the same record, or a record of the same leader epoch, at or after ``until``, the
-    offset at which the logs diverged at the latest.
+    The proof is a record at or after ``until`` that both logs have, or records of the same leader epoch there. The logs
+    diverged at ``until`` at the latest.
     """
     if common >= until:
         return True

@@ -18,7 +18,7 @@ from coordinator_replay.int64 import LARGEST_INT64
 
 @dataclass(frozen=True, slots=True)
 class OffsetProofs:
-    """Proofs in log partitions with missing records.
+    """Proofs about committed offsets, in log partitions with missing records.
 
     Attributes:
         ranges: the history of each log partition with missing records; in all other log partitions, nothing is missing.
@@ -51,7 +51,7 @@ class OffsetProofs:
         return unproven
 
     def are_absent(self, partitions: Numbers, offsets: Numbers, first: Numbers, *, are_begins_open: Bools) -> Bools:
-        """Return, for each row of the arguments, whether the row's group is proven not to exist at the row's offset.
+        """Return, for each row of the arrays, whether the row's group is proven not to exist at the row's offset.
 
         Args:
             partitions: the log partition of each row.

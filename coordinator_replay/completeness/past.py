@@ -66,7 +66,7 @@ class LogPartition:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether no offset is missing, from the first one of the log on."""
+        """Return whether no offset of the log partition is missing, from its first offset on."""
         return not self.missing_offsets and not self.gaps
 
     @property
@@ -79,7 +79,7 @@ class LogPartition:
         """Return the first offset from which the log proves every key at a point in time.
 
         A key without a record by that time did not exist if its first record is at this offset or later, or if it has
-        no record. Only below this offset can the cleaner have removed a record because of a later record.
+        no record. The cleaner can have removed a record for a later record of its key only below this offset.
 
         Returns:
             The offset; None if there is no proof, because a key's records may have been removed.
@@ -272,8 +272,8 @@ class CompleteSince:
 
     Attributes:
         is_whole: whether nothing is missing in these log partitions.
-        since: the time since which all of these log partitions are complete. None if one of them is complete only at
-            its end, or never.
+        since: the time since which all of these log partitions are complete. None if one of them has no such
+            time.
     """
 
     is_whole: bool

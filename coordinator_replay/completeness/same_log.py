@@ -270,9 +270,9 @@ class LogComparison:
             self.open[place] = min(found.until_offset, self.open.get(place, found.until_offset))
 
     def _lose(self, found: Divergence, name: str | None, earlier: Mapping[int, EarlierLog]) -> None:
-        """Mark records as lost from a divergence on.
+        """Mark the records of the copy ``name`` as lost from a divergence on.
 
-        These are the records of the copy ``name``; the records of earlier runs if ``name`` is None.
+        If ``name`` is None, mark the records of earlier runs.
         """
         partition, start, epoch = found.log_partition, found.from_offset, found.leader_epoch
         if name is None:
@@ -304,8 +304,8 @@ def may_have_diverged(copies: Sequence[LogCopy], log: EarlierLog | None) -> bool
     come from the log that those runs have read. Then the copies can differ only from each other.
 
     Args:
-        copies: copies of a dump, each with the facts of its headers and its checkpoint. A copy whose last batch was not
-            read has no facts of headers.
+        copies: copies of a dump, each with facts from its headers and its checkpoint. A copy whose last batch was not
+            read has no facts from headers.
         log: the log partition as earlier runs know it; None if no run has read it.
     """
     epochs = {copy.leader_epoch for copy in copies}
@@ -386,7 +386,7 @@ def _divergence(copy: LogCopy, log: EarlierLog) -> Divergence | None:
 
 
 def _replaced(copy: LogCopy, log: EarlierLog) -> Comparison | None:
-    """Return the first anchor whose record the log of a copy can't have, with the leader epoch that shows it.
+    """Return the first anchor whose record is not in the log of a copy, with the leader epoch that proves this.
 
     Leader epochs only rise in a log. So if a higher leader epoch begins in the copy at or below the anchor's offset,
     the log has lost the anchor's record. The copy may be too short to have a different record at this offset.

@@ -1,4 +1,4 @@
-"""Parts of a log partition without missing records. States begin and end at their recorded times only in these parts.
+"""Parts of a log partition without missing records. Only these parts prove when a state began or ended.
 
 In any other part, a record may have been removed or be in no dump. So a state that seems to begin there may have begun
 earlier, and a state that seems to end there may have gone on.
