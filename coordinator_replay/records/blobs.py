@@ -42,7 +42,7 @@ class BlobError(ValueError):
 
 
 class ConsumerSubscription(NamedTuple):
-    """Subscription that a consumer sends its leader when it joins.
+    """The subscription that a consumer sends when it joins, for the leader of its group.
 
     Attributes:
         topics: names of the subscribed topics, in the client's order.
@@ -112,8 +112,8 @@ def read_subscription(text: str, version: int | None = None) -> ConsumerSubscrip
 
     Args:
         text: the bytes in base64.
-        version: the version in which to read the blob. None means its own version, but at most the highest known
-            version.
+        version: the version in which to read the blob. None means the blob's own version, or the highest known version
+            if that is lower.
 
     Raises:
         BlobError: the text is no base64, or its bytes are no subscription.
@@ -155,18 +155,18 @@ def subscribed_topics(text: str) -> frozenset[str]:
 
 
 def open_subscription(text: str | None) -> Mapping[str, Any] | None:
-    """Return the fields of a subscription in its own version; None if it is empty or can't be read.
+    """Return the fields of a subscription in its own version; None if the blob is empty or can't be read.
 
-    The fields are version, topics, userData, ownedPartitions, generationId and rackId, as far as its version has them.
+    The fields are version, topics, userData, ownedPartitions, generationId and rackId, as far as the version has them.
     """
     return _open(_SUBSCRIPTION, text)
 
 
 def open_assignment(text: str | None) -> Mapping[str, Any] | None:
-    """Return the fields of an assignment; None if it is empty or can't be read.
+    """Return the fields of an assignment; None if the blob is empty or can't be read.
 
-    The fields are version, assignedPartitions and userData. Only the client reads them: the coordinator of a classic
-    group passes an assignment on unread.
+    The fields are version, assignedPartitions and userData. Only the client reads these fields: the coordinator of a
+    classic group passes an assignment on unread.
     """
     return _open(_ASSIGNMENT, text)
 
@@ -180,7 +180,8 @@ def open_classic_member(subscription: str | None, assignment: str | None, *, is_
     Args:
         subscription: the blob of the chosen protocol.
         assignment: the assignment's blob.
-        is_consumer: whether the group's protocol type is ``consumer``. Other blobs stay closed: both fields are None.
+        is_consumer: whether the group's protocol type is ``consumer``. If not, the blobs are not read, and both fields
+            are None.
     """
     if not is_consumer:
         return {"subscriptionFields": None, "assignmentFields": None}

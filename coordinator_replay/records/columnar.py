@@ -85,9 +85,9 @@ def _read_uvarints(data: Any, at: Any, ends: Any, where: Any, numbers: Any) -> N
 
 @compiled
 def _read_runs(at: Any, ends: Any, where: Any, sizes: Any, first: Any, length: Any) -> None:
-    """Skip the next bytes of some rows, and write the position and number of these bytes to ``first`` and ``length``.
+    """Skip the next bytes of some rows, and write their position to ``first`` and their number to ``length``.
 
-    ``sizes`` has the number of bytes for each row.
+    ``sizes`` has the number of bytes to skip in each row.
     """
     for row in range(len(at)):
         here, size = at[row], sizes[row]

@@ -144,9 +144,9 @@ def _commit_columns(key: Columns, value: Columns) -> dict[str, pa.Array]:
 
 
 def _values_one_by_one(kind: RecordDefinition, values: pa.BinaryArray) -> tuple[pa.StringArray, Flags]:
-    """Return the JSON form of values with lists, and for each value whether it could be read; a null always can.
+    """Return the JSON form of values with lists, and for each value whether it could be read.
 
-    Equal values are read once.
+    A null counts as read. Equal values are read once.
     """
     distinct = values.dictionary_encode()
     texts = list[bytes | None]()
@@ -265,7 +265,7 @@ def _in_one(parts: Sequence[_Part]) -> _Part:
 
 
 def _bytes(column: pa.BinaryArray, row: int, most: int | None = None) -> bytes | None:
-    """Return the bytes of a row without a copy of the whole column; if ``most`` is given, only that many of them."""
+    """Return the bytes of a row, or only the first ``most`` bytes, without a copy of the whole column."""
     whole = column[row].as_buffer()
     return None if whole is None else whole.slice(0, whole.size if most is None else min(most, whole.size)).to_pybytes()
 

@@ -19,7 +19,7 @@ NO_VERSION = 1 << 15
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """A closed range of versions, as ``0-4``, ``3+``, ``1`` or ``none`` in a definition file."""
+    """A closed range of versions. A definition file has it as ``0-4``, ``3+``, ``1`` or ``none``."""
 
     low: int
     high: int

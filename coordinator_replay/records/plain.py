@@ -5,8 +5,8 @@ and the blobs of clients in records. It also writes all records.
 
 The JSON form (``CoordinatorRecordMessageFormatter``, the generated ``…JsonConverter``) has camelCase names, uuids in
 their 22-character form, and bytes in base64. It leaves out fields that the record's version does not have, and tagged
-fields with their default value. Tagged fields that no definition knows are under ``unknownTaggedFields``, which is not
-in Kafka's form, so that nothing is lost.
+fields with their default value. So that nothing is lost, tagged fields that no definition knows are kept under
+``unknownTaggedFields``. Kafka's form does not have this name.
 """
 
 import base64
