@@ -1,7 +1,7 @@
 """Rows of record batches (magic 2).
 
-``Batches`` reads the batches of a run in groups. The records of a group become one Arrow batch. If no batch of the run
-is compressed, records are read directly from the window. Otherwise each group is decompressed into a copy first.
+``Batches`` reads the batches of an ``EntryRun`` in groups. The records of a group become one Arrow batch. If no batch
+of the run is compressed, records are read directly from the window. Otherwise each group is decompressed first.
 """
 
 from collections.abc import Iterator
@@ -108,9 +108,9 @@ class Batches:
         yield _joined(bodies, headers[:, first:], skipped_before[first:], failures)
 
     def _plain(self, run: EntryRun, header: np.ndarray) -> tuple[memoryview, tuple[DamageClass, str] | None]:
-        """Return the uncompressed records of a batch, and None.
+        """Return the uncompressed records of a batch, and None for no damage.
 
-        If they can't be decompressed, return no bytes, and the class and text of the damage.
+        If the records can't be decompressed, return no bytes, and the class and text of the damage.
         """
         start = int(header[HeaderField.POSITION])
         body = run.window.view[start + BATCH_OVERHEAD : start + int(header[HeaderField.SIZE])]
@@ -191,7 +191,7 @@ def _scan(
         group: the batches.
         starts: for each batch, the position in the group's data where its records begin.
         counts: for each batch, the number of records to read.
-        after_deltas: for each batch, the offset delta that the first record to read must exceed.
+        after_deltas: for each batch, a number that the offset delta of the first record to read must exceed.
         whole: whether the last record to read must end where the batch ends. If it does not, the batch is malformed.
     """
     headers = group.headers

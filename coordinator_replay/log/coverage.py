@@ -99,8 +99,8 @@ class SegmentCoverage:
     def epochs(self) -> list[EpochStart]:
         """Return where leader epochs begin in the file.
 
-        Old messages (magic 0 and 1) have no leader epoch, so they are left out. So are epochs beyond ``_MOST_EPOCHS``,
-        see ``see_epochs``.
+        Messages (magic 0 and 1) are left out, because they have no leader epoch. Epochs beyond ``_MOST_EPOCHS`` are
+        left out too, see ``see_epochs``.
         """
         return [epoch for epoch in self._epochs if epoch.leader_epoch > _NO_EPOCH]
 

@@ -2,7 +2,7 @@
 
 In the folder of a log partition, a segment is recognised by its name. All other files are recognised by their first
 bytes (``recognise``). A broker's folder also has indexes, snapshots and checkpoints, which are no part of the dump.
-Logs of other topics are skipped with a note. So are files that are no longer, or not yet, part of the log
+Logs of other topics are skipped with a note. Files that are not yet, or no longer, part of the log are skipped too
 (``org.apache.kafka.storage.internals.log.LogFileUtils`` has their suffixes).
 """
 
@@ -330,7 +330,7 @@ class _Sorter:
             self.skip(f".log.{suffix}: not part of the log" + ("; --include-deleted reads it" * (suffix == "deleted")))
 
     def add_segment(self, file: _Listed, suffix: str = "") -> None:
-        """Add a segment, or skip it if its folder is a log, but no partition of ``__consumer_offsets``.
+        """Add a segment, or skip it if its folder has the name of a log, but not of ``__consumer_offsets``.
 
         A file that the user named is always added.
         """
@@ -343,9 +343,9 @@ class _Sorter:
     def placed(self) -> list[DumpFile]:
         """Return the segments, each with its log partition, after all folders have been listed.
 
-        A segment whose folder names no partition counts for partition 0. But if the folders of other segments name
-        partitions, such a segment is left out (it could belong to any of these partitions), except if the user named
-        it. A swap file is left out if its log partition has a plain segment with the same base offset.
+        If a segment's folder names no partition, but folders of other segments do, the segment could belong to any of
+        these partitions. It is left out, unless the user named the file. Any other segment without a partition counts
+        for partition 0. A swap file is left out if its log partition has a plain segment with the same base offset.
         """
         partitions = [PARTITION_FOLDER.match(file.folder) for file, _ in self.segments]
         is_any_placed = any(partitions)

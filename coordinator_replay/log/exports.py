@@ -1,6 +1,6 @@
 """The folders that ``export`` writes into a dump, by their names.
 
-``export-20261123T22-000041`` has the records of batch 41, which began in the hour from 22:00 UTC on.
+``export-20261123T22-000041`` has the records of the export's batch 41, which began in the hour from 22:00 UTC on.
 ``export-20261123T22-000041-000100`` has the batches 41 to 100 in fewer files, and replaces their folders. Spark puts a
 file ``_SUCCESS`` into a folder when it is complete. A folder without this file is being written, or its export was
 killed and will be repeated.

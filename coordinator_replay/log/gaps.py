@@ -1,7 +1,7 @@
 """The number of offsets that are missing before each file of a dump.
 
 The column ``missing_before`` counts only from the first batch of its own file. If a log partition has several files,
-offsets that are missing from earlier files count as well, because each of them may have had a record of any group.
+offsets that are missing from earlier files count as well: a missing offset may have had a record of any group.
 """
 
 from collections import defaultdict
@@ -22,7 +22,7 @@ def missing_before_files(files: Sequence[DumpFile]) -> list[int]:
         files: the files of a dump; files of the same log partition must not overlap.
 
     Returns:
-        For each file, the number to add to ``missing_before`` of its records; 0 for a file without records.
+        For each file, the number to add to the ``missing_before`` of its records; 0 for a file without records.
     """
     partitions: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for place, file in enumerate(files):

@@ -27,8 +27,8 @@ class Records:
     """The records of some entries, one after the other.
 
     Attributes:
-        batch_offsets: base offset of the batch of each record (message sets: offset of the set's first record).
-        batch_positions: position in the file of the batch or message set of each record.
+        batch_offsets: for each record, the base offset of its batch, or the offset of its message set's first record.
+        batch_positions: for each record, the position of its batch or message set in the file.
         counts: number of records of each entry.
     """
 

@@ -255,8 +255,8 @@ class Walk:
     def _believe(self, offset: int) -> None:
         """Remember the last offset of the intact entries.
 
-        Ignore an offset that is 2**31 or more above the last one. No checksum covers the offset of an entry, so the
-        offset may be damaged even if the entry is intact.
+        Ignore an offset that is 2**31 or more above the remembered offset. No checksum covers the offset of an entry,
+        so the offset may be damaged even if the entry is intact.
         """
         if self._last_offset < 0 or offset - self._last_offset < _LARGEST_STEP:
             self._last_offset = offset
@@ -269,7 +269,7 @@ class Walk:
         return offset if len(view) == 8 and 0 < offset - self._last_offset < largest else -1
 
     def _is_entry(self, damaged_to: int, damaged_offset: int, at: int, size: int) -> bool:
-        """Return whether a whole entry with a correct checksum begins at ``at``, not a message of a damaged wrapper.
+        """Return whether an entry with a correct checksum begins at ``at``. A message in a damaged wrapper is no entry.
 
         Args:
             damaged_to: position in the file at which the damaged entry claims to end.

@@ -15,7 +15,7 @@ _PACKED_READ_BYTES = 1 << 18
 
 
 class Readable(Protocol):
-    """The interface of a file to read, which files of this machine, of pyarrow and of fsspec have."""
+    """The interface of a file to read. Files of this machine, of pyarrow and of fsspec have it."""
 
     def readinto(self, memory: memoryview, /) -> int | None:
         """Fill memory from its beginning.
@@ -97,7 +97,7 @@ class FileWindow:
         size: number of bytes in memory, unless an entry is larger.
 
     Attributes:
-        position: position in the file of the window's first byte.
+        position: the position of the window's first byte in the file.
         at_end: whether the window has the last byte of the file.
     """
 
