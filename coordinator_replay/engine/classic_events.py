@@ -1,4 +1,4 @@
-"""Events that follow from a kind-2 record of a classic group.
+"""Events that follow from a record of a classic group (kind 2, ``GroupMetadata``).
 
 Kafka writes only the outcome of a rebalance, so a new generation means that a rebalance is over. If the generation rose
 by more than one, the generations in between failed before they were written. If the generation stayed the same, a

@@ -1,7 +1,7 @@
-"""A classic group, from kind 2.
+"""A classic group, built from records of kind 2.
 
 Mirrors ``classic.ClassicGroup`` (``GroupMetadata`` in older brokers) as far as the log shows the group. The log has
-only the outcome of each rebalance. A value replaces the whole group. A group without members is then Empty, a group
+only the outcome of each rebalance. Each value replaces the whole group. A group without members is then Empty, a group
 with members Stable. No record shows PreparingRebalance, CompletingRebalance or Dead.
 """
 

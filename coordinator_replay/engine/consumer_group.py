@@ -1,4 +1,4 @@
-"""A consumer group of KIP-848, from kinds 3, 4, 5, 6, 7, 8 and 16.
+"""A consumer group of KIP-848, built from records of the kinds 3, 4, 5, 6, 7, 8 and 16.
 
 Mirrors ``modern.consumer.ConsumerGroup``. No record has the state of the group. The state follows from epochs and
 members: it is the first state of ``STATES`` whose condition is true. The state of a member is in its record of kind 8,

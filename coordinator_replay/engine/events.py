@@ -2,8 +2,9 @@
 
 The events of one operation of the coordinator are made together, after its last record: clients never see the state
 between two records of an operation. The events of an operation have the order of their records. Each event starts in
-the state in which the event before it ended. If the operation changes the group's state, one of its events carries the
-change (``operation_events.NAMES_THE_STATE``). The events of a group's creation and deletion always change the state.
+the state in which the event before it ended. If the operation changes the state of a group that exists before and
+after it, a single event carries the change (``operation_events.NAMES_THE_STATE``). Events of a group's creation and
+deletion always change the state.
 """
 
 from collections.abc import Callable, Mapping
@@ -97,14 +98,13 @@ class Event(NamedTuple):
         to_state: state of the group after the event; ``Dead`` if the group was removed.
         epoch: generation or group epoch after the operation.
         assignment_epoch: epoch of the target assignment; None in a classic group.
-        member_count: members after the operation.
+        member_count: number of members after the operation.
         is_exact: whether the event is proven; False if the group before the event is not proven, or if records of the
             operation may be missing.
         partition: log partition of the record that shows the event.
         offset: log offset of this record.
         timestamp_ms: timestamp of this record; None if the record has none.
-        member: the member concerned, as it was after the operation. If the member was removed, as it was before the
-            operation.
+        member: the member concerned, after the operation; a removed member as it was before the operation.
         before: the same member before the operation; None if the member did not exist.
         members: all members concerned, if the event is about several.
         changes: changed fields of the group, each as ``[old, new]``.
@@ -155,7 +155,7 @@ Show = Callable[[Assignment], list[dict[str, Any]]]
 
 
 def listed(assignment: Assignment) -> list[dict[str, Any]]:
-    """Return an assignment as a list of dicts. In each, ``topic`` is a topic id, a topic name or a subtopology."""
+    """Return an assignment as a list of dicts, whose ``topic`` is a topic id, a topic name or a subtopology."""
     return [{"topic": topic, "partitions": list(partitions)} for topic, partitions in sorted(assignment.items())]
 
 

@@ -17,7 +17,7 @@ Group = ClassicGroup | ModernGroup
 
 
 class Note(NamedTuple):
-    """A future event, with the fields that are not the same for all events of an operation (see ``Event``).
+    """A future event: the fields of ``Event`` that can differ between the events of one operation.
 
     The states before and after the event are added later.
     """

@@ -31,7 +31,7 @@ class StoredOffset:
         committed_offset: the next offset to consume.
         leader_epoch: leader epoch of the record; None if the record has none.
         expire_timestamp_ms: explicit time of expiry (value version 1); None if the record has none.
-        log_offset: log offset of the commit's record; of two commits, the one with the lower offset is older.
+        log_offset: log offset of the commit's record; a commit with a lower log offset is older.
         producer_id: -1 for a plain commit.
     """
 

@@ -2,7 +2,7 @@
 
 A handled request or an expired timer appends all its records at once, with one timestamp, in an order fixed by the
 coordinator's code. So records of one group belong to one operation while the timestamp stays the same and the order
-continues. A record with an earlier place in the order begins the next operation, even in the same millisecond. Batches
+continues. A record of an earlier phase (``PHASE``) begins the next operation, even in the same millisecond. Batches
 don't separate operations, because the broker gathers several operations in one batch. (Source:
 ``GroupMetadataManager``, the orders of heartbeat, leave, static replacement, conversion and deletion.)
 

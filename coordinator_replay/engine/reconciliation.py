@@ -45,7 +45,7 @@ class Reconciliation:
         owners: owner by topic and partition, after the last operation.
         target_owners: owner by topic and partition in the target assignments.
         is_rebalancing: whether some members have not reached the target of the group epoch yet. None if missing records
-            may show that all have reached it.
+            may show that all members have reached this target.
     """
 
     birth_missing: int | None = None
@@ -210,7 +210,7 @@ class Reconciliation:
         self.incomplete.discard(member_id)
 
     def put(self, member: Member) -> None:
-        """Store a member, and add it to ``unreconciled`` and ``incomplete``, or remove it from them."""
+        """Store a member, and update ``unreconciled`` and ``incomplete`` for this member."""
         self.members[member.member_id] = member
         if self.is_reconciled(member):
             self.unreconciled.discard(member.member_id)

@@ -1,12 +1,12 @@
 """Replay of one group: records go in, in log order, and events come out.
 
 ``apply`` takes every decoded record of the group and never raises an error, however damaged the log is. Tombstones of
-unknown keys do nothing. Records of unknown groups and members create them. Unknown kinds are skipped, as in the
-broker's own loader.
+unknown keys do nothing. A record of an unknown group or member creates the group or the member. Unknown kinds are
+skipped, as in the broker's own loader.
 
 Missing records are marked; their content is never guessed. A group is proven while no missing record can change it.
-This is so from the offset ``proven_from`` on, because the log then has the last record of each of the group's keys. The
-caller sets this offset, because only the caller sees the whole log partition. If the caller does not set it, a group is
+This holds from the offset ``proven_from`` on, because the log then has the last record of each of the group's keys. The
+caller sets this offset, because only the caller sees the whole log partition. If the caller sets no offset, a group is
 proven as long as no earlier offset is missing.
 
 A classic group is also proven from its first record on, if the missing records were compacted away (``is_cleaned``).
@@ -201,7 +201,7 @@ class StateReplay:
         return events
 
     def _doubt_beginning(self, operation: Operation) -> None:
-        """Mark the operation that created the group as not exact if the group must be older than its first record.
+        """If the group must be older than its first record, mark the operation that created the group as not exact.
 
         The group's epoch or members show that the group is older. In this case the copy of the log partition mixes
         several points in time. So also drop the proof that ``proven_from`` gives: this proof assumes a copy from a
@@ -249,7 +249,7 @@ class StateReplay:
             self._own_kind = record.kind
 
     def is_exact(self, missing_before: int | None = None) -> bool:
-        """Return whether the present group, with its open operation, is proven: no missing record can change it.
+        """Return whether the present group, with its open operation, is proven: no missing record can change the group.
 
         Args:
             missing_before: the number of missing offsets before the time in question, if that time is after the group's

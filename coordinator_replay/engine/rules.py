@@ -1,8 +1,8 @@
 """Rules that every log keeps. A rule is broken if records of a group contradict each other.
 
 The rules are checked after every operation, because they need not hold between the records of an operation. A broken
-rule becomes an INVARIANT_BROKEN event. But if offsets are missing after the oldest of these records, missing records
-may explain the contradiction. Then there is no event, and the operation is marked as not exact.
+rule becomes an INVARIANT_BROKEN event. But if offsets are missing after the oldest of the contradicting records,
+missing records may explain the contradiction. Then there is no event, and the operation is marked as not exact.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ RULES: Mapping[str, str] = {
 def check_generation(group: ClassicGroup, at: int, notes: list[Note]) -> None:
     """Add a note for each partition that a generation assigns to two members.
 
-    A generation can do so, because the broker does not check the leader's assignment.
+    This can happen, because the broker does not check the leader's assignment.
     """
     gains = [
         (member_id, NOTHING, member.current.assigned or NOTHING)

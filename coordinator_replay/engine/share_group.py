@@ -1,8 +1,8 @@
-"""A share group of KIP-932, from kinds 10 to 15.
+"""A share group of KIP-932, built from records of the kinds 10 to 15.
 
 Mirrors ``modern.share.ShareGroup``. Members may share partitions and nothing is revoked, so there are only two states:
 Empty and Stable. A member whose epoch is below the assignment epoch has not sent a heartbeat since the assignment. For
-the engine, a rebalance ends when every member has sent its heartbeat: from then on all members consume by the new
+the engine, a rebalance ends when every member has sent such a heartbeat: from then on all members consume by the new
 targets.
 
 The initialisation of partitions (kind 15) is not part of the group and outlives the group, as in the broker. A group

@@ -1,4 +1,4 @@
-"""A streams group of KIP-1071, from kinds 17 and 19 to 23.
+"""A streams group of KIP-1071, built from records of the kinds 17 and 19 to 23.
 
 Mirrors ``streams.StreamsGroup``. A streams group is like a consumer group, but has tasks (subtopology, partition) in
 place of partitions, and one more state: NotReady. The group is NotReady until a topology exists and was validated
