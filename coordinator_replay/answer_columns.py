@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 LAST = 9
-"""Rank of columns that a terminal shows only if it has room for all other columns. ``print`` never shows them."""
+"""Rank of columns that a terminal shows only if all other columns leave room. ``print`` of an answer never does."""
 
 PYTHON, REQUIRE_STABLE, END_OFFSETS = "Python", "--require-stable", "--end-offsets"
 BEFORE_REMOVAL = "--before-removal"
@@ -42,13 +42,13 @@ class AnswerColumn:
         is_id: whether the values are ids, so that shortened texts must stay different. An id without ``least`` is an
             argument of other commands, so it is never shortened.
         good: width at which the text is readable. The column gets narrower only to make room for columns of rank 1.
-        only_with: the option or type of group for which alone the column is shown; empty if it is always shown.
+        only_with: the only option, type of group or source with which the column is shown; empty if it is always shown.
         sql: the SQL expression that reads the value; empty for the stored column of the same name.
-        read: function that makes the value from the engine's value; None if both are the same.
-        text: function that makes the text in a table from the value; None for the usual text.
-        bound: heading of a column that marks the rows in which the log proves only a bound. A table has such a column
-            only if a row is marked.
-        is_sentence: whether the column's texts go below their rows if they don't fit beside others.
+        read: function that converts DuckDB's value; None if the value stays as it is.
+        text: function that turns the value into its text for a table; None for the usual text.
+        bound: heading of an extra column, which marks the rows in which the log proves only a bound of the value. A
+            table has the extra column only if a row is marked.
+        is_sentence: whether a text that does not fit beside the other columns goes below its row.
         is_cut: whether a long text ends in ``…`` on a terminal instead of continuing in the next line.
     """
 
@@ -81,7 +81,7 @@ def column(*shown: Any, default: Any = MISSING, is_computed: bool = False, **mor
 
 @cache
 def columns_of(row_type: type[Any]) -> tuple[AnswerColumn, ...]:
-    """Return the columns of an answer, given the dataclass of its rows, in the order of its fields."""
+    """Return the columns of an answer: one for each field of the dataclass of its rows, in the order of the fields."""
     return tuple(replace(field.metadata.get("column", AnswerColumn("")), name=field.name) for field in fields(row_type))
 
 

@@ -46,7 +46,7 @@ def ms_of(column: pa.Array | pa.ChunkedArray) -> Numbers:
 def distinct(numbers: Numbers) -> Numbers:
     """Return the distinct numbers in ascending order.
 
-    The numbers are sorted, which is cheap if they mostly rise already.
+    The function sorts the numbers, which is cheap if most of them are in ascending order already.
 
     >>> distinct(np.array([3, 4, 1, 4]))
     array([1, 3, 4])

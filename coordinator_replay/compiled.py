@@ -1,7 +1,7 @@
 """Compilation by Numba, for the few loops that neither numpy nor Arrow can run: over bytes, and over events in order.
 
 Compiled functions make no arrays: they write their results into arrays that the caller passes. Numba keeps compiled
-code in a cache, which notices a change only in the file of the compiled function. So all functions that a compiled
+code in a cache. The cache notices changes only in the file of the compiled function. So all functions that a compiled
 function calls should be in the same file.
 """
 

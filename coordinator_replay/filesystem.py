@@ -1,4 +1,4 @@
-"""The pyarrow filesystem that opens files of a path or URI, on this machine or in an object store."""
+"""Pyarrow's filesystems for paths and URIs, on this machine or in an object store."""
 
 from typing import Any
 from urllib.parse import quote

@@ -206,10 +206,9 @@ def duration(length_ms: int | None) -> str:
 
 
 def duration_within(least_ms: int | None, most_ms: int | None) -> str | None:
-    """Return the bounds of a duration as text; None if neither says anything.
+    """Return the bounds of a duration as text; None if there is no bound.
 
-    A lower bound of 0 says nothing. The text of a lower bound is never longer than the bound, and the text of an upper
-    bound never shorter.
+    A lower bound of 0 counts as no bound. In the text, a lower bound is rounded down, and an upper bound is rounded up.
 
     >>> duration_within(9, 2849), duration_within(9, None), duration_within(0, 2849), duration_within(0, None)
     ('9 ms to 2.9 s', 'at least 9 ms', 'at most 2.9 s', None)
@@ -222,5 +221,5 @@ def duration_within(least_ms: int | None, most_ms: int | None) -> str | None:
 
 
 def _step(length_ms: int) -> int:
-    """Return the step in milliseconds in which ``duration`` shows a duration of up to some hours."""
+    """Return the precision, in milliseconds, of the text that ``duration`` returns for a length of up to some hours."""
     return 1 if length_ms < 1000 else 100 if length_ms < 120_000 else 6000

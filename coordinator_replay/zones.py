@@ -61,7 +61,7 @@ def parse_zone(name: str) -> tzinfo:
 
 
 def offsets_between(zone: tzinfo, start: datetime, end: datetime) -> list[tuple[datetime, timedelta]]:
-    """Return the offsets from UTC that a zone has in a time range, each with the time at which it begins.
+    """Return the offsets from UTC that a zone has in a time range, each with the time since which the offset holds.
 
     The first entry holds at ``start``. A clock that is changed and set back within a week seems unchanged.
 

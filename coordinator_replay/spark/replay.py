@@ -150,7 +150,7 @@ def replay_group(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Replay one group in this process, record by record, for people who debug.
 
-    Before the replay, fetch all records of the group from Spark.
+    This function first fetches all records of the group from Spark.
 
     Args:
         records: as for ``replay_groups``.

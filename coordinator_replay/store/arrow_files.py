@@ -91,7 +91,7 @@ class ReadHandle:
 
 
 class ArrowFiles(AbstractFileSystem):  # type: ignore[misc]
-    """Files whose names are ``arrow://`` and a path or URI. Files of a table are written once and never change."""
+    """A read-only file system for DuckDB. A file's name is ``arrow://`` followed by its path or URI."""
 
     protocol = SCHEME
     cachable = False
@@ -128,7 +128,7 @@ class ArrowFiles(AbstractFileSystem):  # type: ignore[misc]
         return {"name": path, "size": filesystem.get_file_info(place).size, "type": "file"}
 
     def modified(self, _path: str) -> datetime:
-        """Return the same time for all files, because they never change."""
+        """Return the same time for all files: files of a table are written once and never change."""
         return _UNCHANGED
 
     def uri_of(self, path: str) -> str:

@@ -28,7 +28,7 @@ _TOGETHER = 2 * LARGE_FILE
 
 
 MOST_SMALL_FILES = 30
-"""Largest number of small files with the same partition values before upkeep is due. It is reached after a month."""
+"""Largest number of small files with the same partition values before upkeep is due: a month of nightly files."""
 
 
 def groups_of_small(files: Iterable[TableFile]) -> Iterator[list[TableFile]]:

@@ -55,7 +55,7 @@ def has_buckets(table: "Table") -> bool:
 
 
 def stats_columns(table: "Table") -> str:
-    """Return the value of ``delta.dataSkippingStatsColumns`` for a table: its columns with bounds, with commas between.
+    """Return the value of STATS_PROPERTY for a table: the names of its columns with bounds, separated by commas.
 
     Partition columns are left out.
     """

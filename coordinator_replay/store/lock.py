@@ -31,7 +31,7 @@ LOCK_FILE = ".lock"
 """The locked file on a file system of this machine; it stays when the lock is released."""
 
 HOLDER_FILE = ".lock-holder.json"
-"""The file that names the holder of the lock for others, because the lock itself doesn't."""
+"""The file that tells other runs who holds the lock. The lock itself does not say it."""
 
 LEASE_FILE = "_lease.json"
 """The lease, for stores without locks."""

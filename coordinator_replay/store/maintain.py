@@ -29,7 +29,7 @@ SAFE_RETENTION = timedelta(days=7)
 """Delta's own limit: somebody who opened an older version may still read files that left the table within this time."""
 
 STAGING_KEPT = timedelta(days=1)
-"""Age up to which intermediate files may belong to a running audit: audits of older releases take no lock."""
+"""Intermediate files of this age or younger may belong to a running audit, because older releases take no lock."""
 
 _TABLES_AT_ONCE = 2
 _HOUR = timedelta(hours=1)
@@ -44,7 +44,7 @@ class Upkeep:
     Attributes:
         vacuum_after: remove files that left their table longer ago than this.
         keep: purge history that ended longer ago than this; None keeps all.
-        force: allow ``vacuum_after`` below what is safe.
+        force: allow ``vacuum_after`` below SAFE_RETENTION.
     """
 
     warehouse: str
@@ -55,10 +55,10 @@ class Upkeep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """Space that a folder takes.
+    """Space that the folder of a table, or of intermediate files, takes.
 
     Attributes:
-        files: number of files of the table's present version.
+        files: number of files of the table's present version; 0 for intermediate files.
         size: total size of these files in bytes.
         stored_files: number of data files in the folder, including files of earlier versions.
         stored: total size of the stored files in bytes.
@@ -112,7 +112,7 @@ def _files(uri: str) -> list[fs.FileInfo]:
 
 
 def _size(folder: str, files: Sequence[TableFile] = ()) -> Size:
-    """Return the space that a folder takes, and the space of the table's present files."""
+    """Return the space that a folder takes. ``files`` are the present files of the folder's table, if it has one."""
     stored, size = _files(folder), sum(file.size for file in files)
     return Size(files=len(files), size=size, stored_files=len(stored), stored=sum(info.size for info in stored))
 

@@ -1,6 +1,6 @@
 """Reading of Parquet files in tasks, on any file system.
 
-Only the columns that are asked for are read. Row groups are skipped if no row in them can meet the condition.
+Only the columns that are asked for are read. Row groups are skipped if no row in them can meet the caller's condition.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ def read_paths(
         uris: the files, as paths or URIs.
         columns: the columns to read; all columns of a file if None.
         where: condition on rows. A row group is not read if its bounds prove that no row of it meets the condition.
-        dictionaries: text columns that come as dictionaries.
+        dictionaries: text columns to read as Arrow dictionaries.
 
     Raises:
         WarehouseError: a file is missing or damaged.

@@ -45,7 +45,7 @@ class TableFiles(ArrowFiles):
         return name
 
     def glob(self, path: str, **_options: Any) -> list[str]:
-        """Return the file of exactly this name, if it was given a name.
+        """Return the file that was given exactly this name.
 
         Raises:
             PermissionError: no file was given this name.

@@ -146,7 +146,7 @@ def state_of(
 
 
 def _after(connection: duckdb.DuckDBPyConnection, path: str, name: str, newest: int, audited: int) -> TableState:
-    """Return the state of a table, judged by its commits after a version.
+    """Return the state of a table, judged by its commits after the version ``audited``.
 
     Args:
         connection: the connection that reads the table's log.

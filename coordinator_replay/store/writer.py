@@ -27,7 +27,7 @@ _PLAIN_ROWS = 10_000
 """Number of rows of plain values that wait to be converted to columns together."""
 _GROUP_ROWS = 50_000
 _GROUP_BYTES = 32 << 20
-"""Bytes of rows that are written as a row group even if they are few rows: readers hold a row group in memory."""
+"""Rows of this many bytes become a row group, however few they are: readers hold a row group in memory."""
 _FILE_ROWS = 4_000_000
 _LONGEST_TEXT = 32
 _LAST_CHARACTER = chr(sys.maxunicode)
@@ -240,7 +240,7 @@ def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordB
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema, **values: Any) -> pa.RecordBatch:
-    """Return rows in the columns of a schema, by name: a given value, else the batch's column, else null.
+    """Return rows with the columns of a schema. A column has its given value, else the batch's values, else nulls.
 
     Args:
         batch: the rows.

@@ -101,7 +101,7 @@ class Table:
         keys: columns that together identify a row.
         clustering: columns by which ``maintain`` sorts the rows of a partition; empty for small tables.
         partitioned_by: columns whose values are in Delta's log instead of in the files.
-        is_internal: whether only audits use the table, so that its form may change with any release.
+        is_internal: whether only audits use the table. The form of such a table may change with any release.
     """
 
     name: str

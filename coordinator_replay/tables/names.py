@@ -7,5 +7,5 @@ from coordinator_replay.schemas_folder import schema_files
 
 @cache
 def table_names() -> tuple[str, ...]:
-    """Return names of all tables of the contract, sorted."""
+    """Return the names of all defined tables, sorted."""
     return tuple(file.name.removesuffix(".json") for file in schema_files("tables", ".json"))
