@@ -57,7 +57,7 @@ class BucketResult:
 def _partitions(
     share: BucketShare, run_id: str, files: BucketFiles, offsets: OffsetsByCopy, positions: Mapping[int, int]
 ) -> PartitionStep:
-    """Return the step that proves facts about the bucket's log partitions from the copies of this and of earlier runs.
+    """Return the step that proves facts about the bucket's log partitions, from copies that this and earlier runs read.
 
     If an election truncated a log partition, also remove the files with the copies of earlier runs.
 

@@ -63,7 +63,7 @@ class TableWriter:
             self._writer.add(part, conform(rows, part.schema))
 
     def add_rows(self, table: str, rows: Iterable[Mapping[str, Any]], *, is_open: bool | None = None) -> None:
-        """Add rows of plain values to a table, times in milliseconds."""
+        """Add rows of plain values to a table, with times in milliseconds."""
         self._writer.add_rows(self._part(table, is_open, self.bucket), rows)
 
     def stage(self, name: str, rows: pa.RecordBatch) -> None:

@@ -19,7 +19,7 @@ def extremes(
 
     Args:
         uris: the files to read.
-        column: the column; all rows that meet the condition must have a value.
+        column: the column; all rows that meet ``where`` must have a value.
         which: whether to return the lowest or the highest value.
         where: condition; rows that do not meet the condition are left out.
         by: the column to group by.

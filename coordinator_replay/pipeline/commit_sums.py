@@ -51,7 +51,7 @@ _INTERVAL = [
 ]
 
 PAUSES = "pauses"
-"""Name of staged rows of offsets that were not replaced for long, with the columns of PAUSE."""
+"""Name of staged rows of offsets that no commit replaced for a long time, with the columns of PAUSE."""
 
 _PAUSE = table("offset_history").arrow_schema(
     [
@@ -77,11 +77,11 @@ class SumsRange:
     Attributes:
         since: the time from which all commits are added up again; None for all commits.
         until: minutes before this time are over. Only a run that adds up all commits adds these minutes up again.
-        hot: a minute counts as hot if its committed partitions have at least this many commits each on average.
-        pause_ms: the time without a commit that counts as a pause.
-        patience: in minutes that are over, a pause must also last at least this many times the usual time between the
-            commits before the pause. The value is 0 in a run that does not add up all commits, because such a run does
-            not know the usual time: any pause of ``pause_ms`` counts.
+        hot: smallest average number of commits per committed partition in a hot minute.
+        pause_ms: the shortest time without a commit that counts as a pause.
+        patience: smallest ratio of a pause to the usual time between the commits before the pause, in minutes that are
+            over. A run that does not add up all commits does not know the usual time: its ``patience`` is 0, and any
+            pause of ``pause_ms`` counts.
     """
 
     since: datetime | None
@@ -147,7 +147,7 @@ FROM (
     FROM history GROUP BY group_id, topic, partition
 ) AS by_partition
 """
-"""SQL for sums of the rows by partition, with times in milliseconds:
+"""SQL for sums of rows of ``offset_history`` by partition, with times in milliseconds:
 
 - the number of commits, and the first and last time
 - the newest commit. ``is_lost`` is true if its ``ended_by`` is RECORDS_MISSING, or if its value can't be read

@@ -310,7 +310,7 @@ class Deduplication:
         return _exist(rows, existing.places) | again
 
     def _keep_damage(self, rows: _Rows, keep: Bools, existing: _Existing, counts: Deduplicated) -> None:
-        """Keep damage that the tables do not have, and records without a position that could not be decoded.
+        """Keep damage that the tables do not have, and undecodable records without a position.
 
         Keep a piece of a segment once. Keep a malformed line or row as often as it occurs in the dump.
         """

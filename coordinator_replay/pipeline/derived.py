@@ -69,7 +69,7 @@ class Log:
 def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log, lines: Sequence[str]) -> CausesResult:
     """Run the stage that finds the causes of tombstones in all buckets, and return its result.
 
-    Add the stage's files to the files of each bucket.
+    Add each file that the stage wrote to the files of the file's bucket.
 
     Args:
         job: the job of the run.

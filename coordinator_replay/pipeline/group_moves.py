@@ -137,8 +137,8 @@ class GroupMoves:
 
         Args:
             rows: rows with group_id and log_partition.
-            columns: names of columns with log offsets. A row comes after the move if at least one of its offsets is not
-                below the offset at which the group left.
+            columns: names of columns with log offsets. A row comes after the move if at least one of its offsets is at
+                or after the offset at which the group left.
         """
         ends = self.ends_of(rows)
         is_over = np.zeros(rows.num_rows, np.bool_)
@@ -147,7 +147,7 @@ class GroupMoves:
         return is_over
 
     def counting(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        """Yield batches of records, without records that come after their group left their log partition."""
+        """Yield batches of records, without the records of a group in a log partition that the group had left."""
         for batch in batches:
             yield batch.filter(pa.array(~self.are_over(batch, "log_offset"))) if self.ends else batch
 
@@ -159,7 +159,7 @@ class GroupMoves:
         return _by_key(rows, {key: end.end_offset for key, end in self.ends.items()}, LARGEST_INT64)
 
     def are_open(self, rows: pa.RecordBatch, column: str) -> Bools:
-        """Return, for each row, whether the row begins while brokers with the old partition count also wrote.
+        """Return, for each row, whether the row begins while brokers with the old partition count still wrote.
 
         Args:
             rows: rows with group_id and log_partition.
@@ -335,7 +335,7 @@ def _moves(share: MovesShare, groups: Sequence[str]) -> list[GroupMove]:
 def _seen(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return records with the column ``is_by_client``: whether a client caused the record.
 
-    A client causes offset commits (their ``kind`` is null), records of one member, and records of a classic group that
+    A client causes offset commits (their ``kind`` is null), records of one member, and ``GroupMetadata`` records that
     list members. A tombstone never counts as caused by a client. All other records can also come from the coordinator
     of the old log partition. After a move this coordinator has no clients: it times out members and expires offsets.
     """

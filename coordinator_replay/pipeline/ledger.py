@@ -315,7 +315,7 @@ def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def unread(earlier: Ranges, run: Run) -> list[tuple[int, int, int]]:
-    """Return ranges that no run has read, between the offsets of earlier runs and of this run.
+    """Return the ranges that no run has read, between ranges that earlier runs or this run have read.
 
     A range is log partition, begin and end (not included).
 

@@ -265,7 +265,7 @@ def ranges_of(rows: Sequence[Mapping[str, Any]] | None) -> list[CompleteRange]:
 def exact_spans(files: BucketFiles) -> list[ExactSpan]:
     """Return, for each log partition of a bucket with missing records, the parts in which everything is proven.
 
-    They are computed from the rows in the table.
+    The parts are computed from the rows of ``log_partitions``.
     """
     batches = read_paths(files.uris(TABLE), ["log_partition", "complete_ranges"])
     rows = (row for batch in batches for row in batch.to_pylist())

@@ -89,8 +89,8 @@ class Summary:
         causes: number of these rebalances, by cause.
         expired: number of offsets that expired, are past retention, or expire within the horizon, by status.
         findings: number of findings in the tables, by severity.
-        new_findings: number of new findings, by severity. The last run that read new records, or a later run, stored
-            them first.
+        new_findings: number of new findings, by severity. A finding is new if the first run that stored it is the last
+            run that read new records, or a later run.
         new_quarantined: number of undecodable records in the last run that read new records.
     """
 

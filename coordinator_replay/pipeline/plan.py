@@ -28,7 +28,7 @@ BUCKET_TABLES = tuple(name for name, table in tables().items() if has_buckets(ta
 """The tables that are partitioned by bucket."""
 
 RECENTLY = timedelta(minutes=10)
-"""Time before the end of the log that the next run adds up again, because its records may belong to this time."""
+"""Length of the time before the end of the log that the next run adds up again: new records may belong to it."""
 
 
 _SOURCES = {

@@ -189,7 +189,7 @@ class _SegmentsRead:
     """Segments after reading, without records that don't count.
 
     Attributes:
-        unread: the parts that had to be read.
+        unread: the parts of the segments that had to be read.
         decoded: the decoded files of the dump.
         comparison: result of the comparison of copies. It names the records that don't count.
         earlier: facts about the log that earlier runs have stored, without offsets that were lost since.
@@ -231,7 +231,7 @@ class _SegmentsRead:
 def _read_segments(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading:
     """Read segments.
 
-    If a log diverged from the records of earlier runs or from another copy, read the segments again, without the
+    If a copy diverged from another copy or from the records of earlier runs, read the segments again, without the
     records that don't count.
     """
     unread, decoded = _decode_unread(decoding, dump, earlier, LogComparison())

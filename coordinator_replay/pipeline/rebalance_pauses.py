@@ -144,7 +144,7 @@ class CommitPauses:
         self.taken = self._taken(ownership)
 
     def _are_outside(self, spans: Sequence[ExactSpan]) -> Bools:
-        """Return, for each rebalance, whether commits may be missing: no exact span contains the whole rebalance.
+        """Return, for each rebalance, whether commits may be missing, because no exact span contains all of it.
 
         In a log partition without spans, no commit is missing.
         """

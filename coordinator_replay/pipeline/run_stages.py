@@ -87,7 +87,7 @@ class Work:
     def news(self) -> News:
         """Return the facts that decide which findings are new.
 
-        They are right only after the run's records were counted.
+        The facts are right only after the run's records were counted.
         """
         return news_of(self.job.files(FINDINGS), self.run, self.reading.history.runs)
 

@@ -29,8 +29,8 @@ TASK_BYTES, FEWEST_BYTES, OPEN_COST_BYTES = 64 << 20, 1 << 20, 1 << 16
 OPEN_COST_BYTES is the cost of opening a file, as the bytes that could be read in that time."""
 
 _TASKS = 50
-"""Number of tasks over which files are spread: as many as the topic has partitions by default. It does not depend on
-the cluster's cores, because a cluster with dynamic allocation has no executor yet when tasks are made."""
+"""Number of tasks over which files are spread: Kafka's default partition count of the topic. The number does not depend
+on the cluster's cores, because a cluster with dynamic allocation has no executor yet when tasks are made."""
 
 MANIFEST = "rank BIGINT, share STRING"
 """The columns of a manifest."""
@@ -196,7 +196,7 @@ class SparkStages:
         return [result for _, result in sorted(zip(places, results, strict=True), key=lambda pair: pair[0])]
 
     def _results(self, name: str, tasks: DataFrame, stage: Callable[..., Result]) -> list[Result]:
-        """Run the tasks, with this name in the Spark UI, and return their results in the order of ranks."""
+        """Run the tasks of a stage, named ``name`` in the Spark UI, and return their results in the order of ranks."""
         with named_jobs(self.spark, name):
             # Not toLocalIterator, which would run a task only after the one before it.
             rows = sorted(tasks.collect(), key=lambda row: int(row["rank"]))

@@ -63,7 +63,7 @@ class LogResult:
 
     Attributes:
         uri: URI of the file.
-        read: the part of the file that runs have read now; None if the file was refused or has no new line.
+        read: the part of the file that runs have read so far; None if the file was refused or has no new line.
         problem: why the file was refused, or another note on the file.
         lines: number of lines with a text of ``file.MARKS``.
         events: number of these lines that are about a group or a partition and have a time.

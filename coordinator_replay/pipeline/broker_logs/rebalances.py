@@ -147,7 +147,7 @@ def _first_times(uris: Iterable[str], groups: Iterable[str]) -> dict[str, int]:
 
 
 def _unrecorded(files: BucketFiles, context: LinesContext, partitions: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    """Yield the rebalances of a bucket that no record shows, but that are in progress according to brokers' logs."""
+    """Yield a bucket's rebalances that are in progress by brokers' logs, and that no record shows."""
     if context.end_ms is None:
         return
     is_late = pc.field("logged_at") >= moment_of_ms(max(context.end_ms - LONGEST_MS, 0))
@@ -179,7 +179,7 @@ def _last_begun(uris: Iterable[str], partitions: Mapping[str, int], where: pc.Ex
 
 
 def _last_records(files: BucketFiles, groups: Iterable[str]) -> Iterator[tuple[Any, ...]]:
-    """Yield those groups that ``_LAST_RECORDS`` finds, each with its last record."""
+    """Yield the groups that ``_LAST_RECORDS`` finds among ``groups``, each with its last record."""
     is_wanted = pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
     schema = table(_TIMELINE).file_schema().remove_metadata()
     timeline = reader_of(read_paths(files.uris(_TIMELINE), schema.names, is_wanted), schema)

@@ -158,7 +158,7 @@ class _Removed(TypedDict):
 
 @dataclass(slots=True, kw_only=True)
 class GroupEvidence:
-    """Rows about one group, in lists by the name of their source."""
+    """Rows about one group. Each list has the rows from one source, and has the source's name."""
 
     group_evidence: list[_Tagged] = field(default_factory=list)
     group_sums: list[Row] = field(default_factory=list)
@@ -299,7 +299,7 @@ class GroupEvidence:
     def expiries(self) -> Iterator[OffsetExpiry]:
         """Yield the offsets that retention removed or will remove.
 
-        Offsets for which the log does not prove this are left out. Partitions that never had an owner are left out too.
+        Offsets whose ``is_exact`` is false are left out, and offsets of partitions that never had an owner.
         """
         for row in self.expired_offsets:
             if row["is_exact"] is False:

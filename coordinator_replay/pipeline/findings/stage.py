@@ -291,7 +291,7 @@ class Evaluation:
         return pa.Table.from_batches([conform(batch, PAUSE) for batch in rows], PAUSE)
 
     def _rows(self, name: str) -> pa.Table:
-        """Return a table's rows of the bucket. Unlike in ``_table``, times stay timestamps."""
+        """Return the bucket's rows of a table. Unlike in ``_table``, times stay timestamps."""
         schema = table(name).arrow_schema(_READ[name]).remove_metadata()
         return rows_of(read_paths(self.files.uris(name), schema.names), schema)
 

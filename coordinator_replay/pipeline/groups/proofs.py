@@ -85,7 +85,7 @@ def group_proofs(step: PartitionStep, records: DuckDBPyConnection) -> GroupProof
 
 
 def _confirmed(proofs: GroupProofs, records: DuckDBPyConnection) -> dict[Part, list[Record]]:
-    """Return, for each range that follows compacted records, the earlier records that the range's copy still has.
+    """Return, for each range that follows compacted records, the records before the range that its copy still has.
 
     The cleaner has kept each of these records because it is the last record of its key.
     """

@@ -95,7 +95,7 @@ class _GroupRun:
     Attributes:
         key: the group.
         at: log offset of the group's last record so far.
-        breaks: breaks of the group's history that are still to come, oldest first.
+        breaks: the breaks (``Break``) in the group's history that are still to come, oldest first.
         left: the group's move to another log partition; None if the group stays.
         complete: the offset and time from which the group is proven. None if the group is proven already or never will
             be.
@@ -261,7 +261,7 @@ class _GroupRun:
 def _begins_open(begins: Sequence[Break], came: GroupMove | None) -> list[Break]:
     """Return the beginning and the breaks of a group's history, given the move into the group's log partition.
 
-    While brokers with the old partition count also wrote, nothing proves the group's state.
+    While brokers with the old partition count still wrote, nothing proves the group's state.
     """
     if came is None or came.overlaps_until is None:
         return list(begins)

@@ -24,7 +24,7 @@ OLDEST: Version = (3, 5)
 class Feature(Enum):
     """A feature that not every Spark has.
 
-    Each value is the beginning of an error message, and the first version of Spark with the feature.
+    Each value has the beginning of an error message, and the first version of Spark with the feature.
     """
 
     DATA_SOURCE = ("the data source consumer_offsets needs", (4, 0))
@@ -140,9 +140,9 @@ def named_jobs(spark: SparkSession, name: str) -> Iterator[None]:
 
 
 def running_tasks(spark: SparkSession) -> Callable[[], tuple[int, int]]:
-    """Return a function that returns how many tasks of the running stages are done, and how many there are.
+    """Return a function that returns how many tasks of the running stages are done, and how many tasks they have.
 
-    With Spark Connect of Spark 3.5, both numbers are 0, because it does not report them.
+    Spark Connect of Spark 3.5 does not report these numbers: both are 0.
     """
     if is_remote(spark):
         return _remote_tasks(spark)

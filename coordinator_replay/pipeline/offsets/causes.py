@@ -54,8 +54,8 @@ OPEN_FOR = timedelta(days=7)
 
 SEVERAL_GROUPS = 3
 """Number of groups that are evidence together. If this many groups lost offsets of a topic that were too young for
-retention, the topic was deleted. If this many groups lost offsets at once that all came due since the check before, a
-retention check removed them. Removals in one or two groups are evidence of neither."""
+retention, the topic was deleted. If this many groups lost offsets at once, and all these offsets came due since the
+check before, a retention check removed them. Removals in one or two groups are evidence of neither."""
 
 SURVIVORS = pa.schema([("group_id", pa.string()), ("at_risk_ms", pa.int64())])
 """The longest time for which each group has kept an offset that could expire by age, in milliseconds, at the end of the
@@ -611,7 +611,7 @@ def _logged(removals: Sequence[LoggedRemoval]) -> pa.Table:
 def _expired_rows(causes: pa.RecordBatch, as_of: datetime | None, retention: Retention) -> pa.RecordBatch:
     """Return rows of ``expired_offsets`` for the offsets that retention removed up to ``as_of``.
 
-    If ``as_of`` is None, all of these offsets get a row.
+    If ``as_of`` is None, all offsets that retention removed get a row.
     """
     taken = np.array([cause == "EXPIRED" for cause in causes.column("ended_by").to_pylist()], np.bool_)
     if as_of is not None:

@@ -64,8 +64,8 @@ class Chunk(NamedTuple):
 
     Attributes:
         ranges: tuples of log partition, first offset, end (not included).
-        but: None if the chunk has only ``ranges``. Otherwise a list of log partitions; the chunk also has, from
-            beginning to end, every log partition that is not in the list.
+        but: None if the chunk has only ``ranges``. Otherwise the chunk also has every whole log partition that is not
+            in this list.
     """
 
     ranges: Sequence[tuple[int, int, int]]
@@ -150,8 +150,8 @@ class Derivation:
 
     Attributes:
         sources: the files with the bucket's facts about offsets.
-        before: for each log partition, the offset before which its intervals are derived, as if the log partition
-            ended there. Other log partitions are not derived. None derives all log partitions to their real ends.
+        before: the offset at which each log partition is taken to end, by log partition. Intervals of other log
+            partitions are not derived. None derives the intervals of all log partitions to their real ends.
         proofs: proofs about log partitions with missing records.
         lives: ids of topics, for commits without an id.
         moves: moves of groups to other log partitions.
@@ -267,7 +267,7 @@ class Derivation:
     def _with_open(self, staged: pa.RecordBatch) -> pa.RecordBatch:
         """Return staged rows with ``is_exact`` corrected.
 
-        A row that begins while brokers with the old partition count also wrote is not exact.
+        A row that begins while brokers with the old partition count still wrote is not exact.
         """
         is_open = self.moves.are_open(staged, "from_offset") if self.moves.begins else None
         if is_open is None or not is_open.any():

@@ -279,7 +279,7 @@ class _Batch:
 
     @cached_property
     def _are_of_other_topics(self) -> Bools:
-        """Return, for each commit that replaced another, whether it has a topic id that the replaced commit lacks."""
+        """Return, for each commit with a topic id, whether it replaced a commit that does not have this topic id."""
         ids = self.events.column("topic_id").dictionary_encode()
         codes = numbers_of(ids.indices, NOWHERE)
         is_other: Bools = (self.replaced != NOWHERE) & (codes != NOWHERE) & (codes != codes[self.replaced])
@@ -310,7 +310,7 @@ class _Batch:
         """Yield staged rows of intervals.
 
         Intervals that end with a commit, with missing records or with a move come first. The other intervals follow,
-        with columns on expiry.
+        with the columns about expiry.
         """
         is_closed = np.isin(self.outcome[Outcome.END, self.intervals], (End.COMMIT, End.LOST))
         closed, others = self.intervals[is_closed], self.intervals[~is_closed]

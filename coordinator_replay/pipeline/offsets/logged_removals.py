@@ -1,4 +1,4 @@
-"""Removals of offsets that brokers' logs name, with their tombstones in the tables.
+"""Removals that brokers' logs name, with the tombstones of the removed offsets in the tables.
 
 See ``analysis.broker_logs.removals``.
 """
@@ -71,7 +71,7 @@ def _tombstones_near(removals: Sequence[Removed]) -> ds.Expression:
 def _writes(
     removals: Sequence[Removed], commits: Sequence[str], group_records: Sequence[str]
 ) -> Mapping[Write, Tombstones]:
-    """Return the numbers of tombstones in each write that lines may be about.
+    """Return, for each write that lines may be about, how many tombstones of offsets and other tombstones it has.
 
     A write is identified by a log partition and a time.
     """

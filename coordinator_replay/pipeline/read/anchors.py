@@ -1,4 +1,4 @@
-"""Anchors: choosing records of a batch that may become anchors, and comparing records with stored anchors."""
+"""Choice of records that may become anchors (see ``completeness.anchors``), and comparison with stored anchors."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -58,7 +58,7 @@ def _near_end(rows: Numbers) -> Numbers:
 
 
 def _live(records: pa.RecordBatch, rows: Numbers) -> Numbers:
-    """Return at most ``LIVE`` of the rows that have a value and whose key has no later record in these rows."""
+    """Return rows with a value whose key has no later record among ``rows``, at most ``LIVE`` of them."""
     taken = pa.array(rows)
     keys = pc.dictionary_encode(records.column("key").take(taken))
     codes = numbers_of(keys.indices, _NO_NUMBER)
@@ -78,7 +78,7 @@ def _anchors(records: pa.RecordBatch, rows: Numbers, *, is_live: bool = False) -
 
 
 def compare(records: pa.RecordBatch, anchors: Mapping[int, Sequence[Anchor]]) -> list[Comparison]:
-    """Return a comparison for each record of a batch that lies at the offset of an anchor.
+    """Return a comparison for each record at the offset of an anchor.
 
     Damaged records are left out.
 

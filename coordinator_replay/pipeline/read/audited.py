@@ -24,8 +24,8 @@ class UnreadFiles:
     Attributes:
         files: the files to open.
         skip: closed ranges of offsets that need not be read in these files, by log partition.
-        unopened: files that are not opened, because none of their offsets need be read; each with the offsets that its
-            name says.
+        unopened: files that are not opened, because none of their offsets need be read. Each file comes with the
+            offsets that its name shows.
     """
 
     files: list[DumpFile]

@@ -88,7 +88,7 @@ class DumpCopy:
         return replace(self, bounds=replace(self.bounds, gaps=(*self.bounds.gaps, (0, LARGEST_INT64))))
 
     def has_news(self, end: int | None) -> bool:
-        """Return whether the copy has records that no earlier run has read, or another end than earlier runs."""
+        """Return whether the copy has records that no earlier run has read, or ends elsewhere than earlier runs."""
         # An older copy whose parts were all skipped was not read, so it shows nothing.
         is_passed_over = self.bounds.covered_from > self.bounds.end
         return end is None or self.unread > 0 or (self.bounds.end != end and not is_passed_over)
@@ -230,8 +230,8 @@ def passed_over(
     There are three reasons to read skipped parts:
 
     - If a copy lacks offsets after the end of earlier runs, only its own records show which keys were still alive.
-    - The same holds if the copy has records in a range for which earlier copies had no file, because compaction has
-      removed other records of that range.
+    - The same holds if the copy has records in a range for which earlier copies had no file. Compaction has removed
+      other records of that range.
     - An older copy may have records that newer copies have lost. Ranges without missing records need not be read.
 
     Args:

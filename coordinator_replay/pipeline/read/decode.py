@@ -250,7 +250,7 @@ def _unread(records: pa.RecordBatch, audited: Audited) -> int:
 
 @dataclass(slots=True)
 class _Counts:
-    """Numbers of records of a file that are not decoded, or that no earlier run has read.
+    """Counts of a file's records.
 
     Attributes:
         passed: number of records that were read only for anchors.
@@ -313,7 +313,7 @@ def _read(
     Args:
         share: the file with the ranges to skip.
         passed_over: ranges that need not be read.
-        hops: the same ranges without the offsets of anchors. Records at these offsets are read, to compare them.
+        hops: the same ranges without the offsets of anchors. Records at anchors are read for the comparison.
         audited: offsets that earlier runs have read.
         done: takes the notes on the file.
     """

@@ -151,7 +151,7 @@ def compare_logs(
 def _to_look_up(
     copy: LogCopy, earlier: Mapping[int, EarlierLog], unopened: Sequence[tuple[DumpFile, Extent]], newest_only: bool
 ) -> list[LookUp]:
-    """Return the files of a copy to open next; an empty list if the comparisons so far are enough.
+    """Return the files of a copy that are opened next; an empty list if the comparisons so far are enough.
 
     Args:
         copy: the copy.

@@ -1,6 +1,6 @@
 """Dumps that Spark reads: Parquet and Delta tables in the columns of Spark's Kafka source, and files of JSON lines.
 
-``envelopes`` makes log records of the rows of both.
+``envelopes`` turns rows and lines into log records.
 """
 
 import re
