@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from scripts.versions.fingerprints import ACCEPTED, as_accepted, complaints
+from scripts.versions.fingerprints import ACCEPTED, as_accepted, changes
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -12,8 +12,8 @@ def main() -> None:
     """Print the changes that are accepted, and write the file."""
     file = REPOSITORY / ACCEPTED
     if file.exists():
-        for sentence in complaints(REPOSITORY):
-            print(sentence)
+        for change in changes(REPOSITORY):
+            print(f"accepted: {change.clause}")
     file.write_text(json.dumps(as_accepted(REPOSITORY), indent=1) + "\n", encoding="utf-8")
 
 

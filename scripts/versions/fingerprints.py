@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ACCEPTED = Path("scripts") / "versions" / "accepted.json"
 PACKAGE = "coordinator_replay"
@@ -260,13 +260,25 @@ def as_accepted(root: Path, versions: Iterable[Version] = VERSIONS) -> dict[str,
     return {one.title: {"version": number_of(root, one), "files": fingerprints(root, one)} for one in versions}
 
 
+class Change(NamedTuple):
+    """A difference from the accepted tree, as a clause, and what to do about it, as the rest of the sentence."""
+
+    clause: str
+    advice: str
+
+
+def changes(root: Path) -> list[Change]:
+    """Return a change for each version whose number or files differ from the accepted ones."""
+    accepted = json.loads((root / ACCEPTED).read_text(encoding="utf-8"))
+    return [found for one in VERSIONS if (found := _change(root, one, accepted.get(one.title, {}))) is not None]
+
+
 def complaints(root: Path) -> list[str]:
     """Return a sentence for each version whose number or files differ from the accepted ones."""
-    accepted = json.loads((root / ACCEPTED).read_text(encoding="utf-8"))
-    return [text for one in VERSIONS if (text := _complaint(root, one, accepted.get(one.title, {}))) is not None]
+    return ["".join(change) for change in changes(root)]
 
 
-def _complaint(root: Path, version: Version, accepted: Mapping[str, Any]) -> str | None:
+def _change(root: Path, version: Version, accepted: Mapping[str, Any]) -> Change | None:
     number, files = number_of(root, version), fingerprints(root, version)
     before = accepted.get("files", {})
     changed = sorted(path for path in before.keys() | files.keys() if before.get(path) != files.get(path))
@@ -274,8 +286,9 @@ def _complaint(root: Path, version: Version, accepted: Mapping[str, Any]) -> str
         return None
     accept = "scripts/accept-versions"
     if number != accepted.get("version"):
-        return f"{version.title} is {number} now: run {accept}."
-    return (
-        f"{version.title} covers {', '.join(changed)}, which changed. Raise it if the same records may lead to other "
-        f"rows, findings or snapshots now. Then, or if they can't, run {accept}."
+        return Change(f"{version.title} is {number} now", f": run {accept}.")
+    return Change(
+        f"{version.title} covers {', '.join(changed)}, which changed",
+        ". Raise it if the same records may lead to other rows, findings or snapshots now. Then, or if they can't, "
+        f"run {accept}.",
     )
