@@ -39,10 +39,10 @@ _RECORDS = """
 _GROUPS = "SELECT DISTINCT group_id FROM group_records WHERE cluster = $cluster ORDER BY group_id"
 
 _ON_CLASSIC = "classic-protocol-groups"
-"""The saved query with the column ``obstacle``: what the log shows against a change to the consumer protocol."""
+"""Saved query for obstacles to the consumer protocol that the log shows (column ``obstacle``)."""
 
 _NO_OBSTACLE = "none on record"
-"""The value of that column for a group without an obstacle."""
+"""Value of the column ``obstacle`` for a group without an obstacle."""
 
 _NOT_SIMULATED = (
     "can't be simulated (share or streams groups, or too little on record in this time range, such as no members)"
@@ -78,7 +78,7 @@ _LAST_COMMITS = """
 """
 
 _RANGED, _RANGED_STEPS = 10, 15_000
-"""Number of groups that get ranges, from the top of the ranking, and the largest number of steps for each of them."""
+"""Number of groups that get ranges, from the top of the ranking, and the most simulation steps for each."""
 
 _GROUPS_AT_ONCE = 100
 """Number of groups that are read together. This limits the memory that a large cluster needs."""
@@ -178,9 +178,9 @@ def _changes_to_consumer(alternative: Alternative) -> bool:
 
 
 def _obstacles(warehouse: Tables) -> dict[str, str]:
-    """Return, for each group on the classic protocol, what the log shows against a change to the consumer protocol.
+    """Return, for each group on the classic protocol, the obstacles to the consumer protocol that the log shows.
 
-    For a group without an obstacle, this is ``_NO_OBSTACLE``.
+    A group without an obstacle has ``_NO_OBSTACLE``.
     """
     names, rows = run_saved_query(warehouse, _ON_CLASSIC)
     group, obstacle = names.index("group_id"), names.index("obstacle")

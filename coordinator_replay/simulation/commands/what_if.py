@@ -142,8 +142,8 @@ _FIRST = (
 def _print(common: Common, answer: "Replayed") -> None:
     """Print the conclusions, the assumption that decides most, the fidelity, and a table with a column for each life.
 
-    A terminal shows the most important measures, and counts the others and the assumptions. Everything else, and
-    --wide, has all of them.
+    A terminal without --wide shows the most important measures, and the numbers of other measures and of assumptions.
+    All other output shows everything.
     """
     from coordinator_replay.simulation.what_if.ranges import OPEN_SESSION
 
@@ -185,7 +185,7 @@ def _print(common: Common, answer: "Replayed") -> None:
 
 
 def _rows(answer: "Replayed", *, is_short: bool) -> list[list[object]]:
-    """Return the rows of the table of measures; if it is short, the most important measures come first."""
+    """Return the rows of the table of measures; with ``is_short``, the most important measures come first."""
     from coordinator_replay.simulation.what_if.measures import MEASURES, table_of
 
     rows = [[label, *values] for label, values in table_of(answer)]

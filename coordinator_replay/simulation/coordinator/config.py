@@ -122,7 +122,7 @@ class Config:
         self._groups[group_id] = own
 
     def _clamped(self, name: str, value: int) -> int:
-        """Return a group's value, raised or lowered to the broker's bounds, as brokers do when they use it."""
+        """Return a group's value, raised or lowered to the broker's bounds, as brokers do."""
         broker = GROUP_NUMBERS[name].removeprefix("group.consumer.")
         low, high = (self._numbers[f"group.consumer.{end}.{broker}"] for end in ("min", "max"))
         return min(max(value, low), high)

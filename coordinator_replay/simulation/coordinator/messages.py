@@ -23,7 +23,7 @@ Check = Callable[[Any], bool]
 ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
 NATURAL_DEFAULTS: Mapping[str, Any] = {"string": "", "bytes": "", "bool": False, "uuid": ZERO_UUID}
 DEFAULT_VERSIONS: Mapping[str, int] = {"OffsetCommit": 9, "OffsetFetch": 9}
-"""Version of a request that gives none, for the APIs that do not use the latest. Version 10 names topics by id, and a
+"""Default version of requests, for APIs that do not use the latest. Version 10 names topics by id, and a
 broker resolves the ids before the coordinator gets the request."""
 
 

@@ -98,7 +98,7 @@ def classic_group(group: ClassicGroup, members: Sequence[Mapping[str, Any]] = ()
 
 
 def classic_member(member: Member, metadata: str, assignment: str, *, is_consumer: bool) -> dict[str, Any]:
-    """Return a member in the record of a classic group."""
+    """Return a member's entry in the record of a classic group."""
     subscription = member.subscription_or_empty
     return {
         "memberId": member.member_id,

@@ -144,7 +144,7 @@ class Shard:
     def run(self, operation: Operation, trigger: Trigger, reply: Reply | None = None) -> bool:
         """Run an operation: write its records, then answer.
 
-        Return whether the operation succeeded. It fails if a check refuses it.
+        Return whether the operation succeeded. It fails if one of its checks raises an error.
         """
         self.trigger = trigger
         self._notes.clear()
@@ -296,7 +296,7 @@ class Shard:
 
         Args:
             key: name of the job; no job of this name may be running.
-            job: reads the state when it runs, and returns the operation that stores its result.
+            job: function that reads the state, and returns the operation that stores the job's result.
         """
         self._jobs.append((key, self.trigger._replace(kind=TriggerKind.JOB), job))
 

@@ -62,7 +62,7 @@ class Topics:
         Args:
             topics: all topics of the image.
             version: version of this image.
-            version_with_new: version of the last image in which topics were created; this image if None.
+            version_with_new: version of the last image in which topics were created; None for ``version``.
 
         Raises:
             UsageError: two topics have the same name or id, or a topic is invalid.

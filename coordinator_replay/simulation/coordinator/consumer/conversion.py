@@ -1,10 +1,10 @@
 """Conversions between classic and consumer groups: online upgrade and downgrade.
 
 A member of the new protocol that joins a classic group converts it to a consumer group (``upgrade``). When the last
-such member leaves, or a classic static member replaces it, the rest becomes a classic group again (``downgrade``).
-``group.consumer.migration.policy`` sets which conversions are allowed. Mirrors ``convertToConsumerGroup`` and
-``convertToClassicGroup`` of ``GroupMetadataManager``, ``ConsumerGroup.fromClassicGroup`` and
-``ClassicGroup.fromConsumerGroup``.
+member of the new protocol leaves, or a classic static member replaces it, the group becomes classic again
+(``downgrade``). ``group.consumer.migration.policy`` sets which conversions are allowed. Mirrors
+``convertToConsumerGroup`` and ``convertToClassicGroup`` of ``GroupMetadataManager``,
+``ConsumerGroup.fromClassicGroup`` and ``ClassicGroup.fromConsumerGroup``.
 
 Timers of the other protocol keep running. When they fire, they find another type of group and do nothing.
 """
@@ -59,8 +59,8 @@ def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str
     Requests that wait for an answer are answered with REBALANCE_IN_PROGRESS.
 
     Returns:
-        The group's update, which begins with the records of the conversion. And the session timeouts by member id, in
-        the order in which the session timers start.
+        The group's update, whose records begin with the conversion. And the session timeouts by member id, in the order
+        in which the session timers start.
 
     Raises:
         RequestError: GROUP_ID_NOT_FOUND if the group can't be converted. UNKNOWN_SERVER_ERROR if a subscription is

@@ -1,8 +1,8 @@
 """ConsumerGroupHeartbeat: the consumer group protocol of KIP-848.
 
 Mirrors ``GroupMetadataManager.consumerGroupHeartbeat``: find the group and the member, take over the member's
-subscription, raise the group epoch, compute the target assignment, take the member one step towards it. The records of
-all steps are one batch, in the order of the steps.
+subscription, raise the group epoch, compute the target assignment, take the member one step towards this target. The
+records of all steps are one batch, in the order of the steps.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -47,8 +47,8 @@ class GroupUpdate:
         state: the part of the group's state that the engine does not keep.
         records: records so far, in order.
         is_new: whether the operation creates the group.
-        named_topics: the topics that the request lists, in its order. The order decides between names that collide in a
-            hash table.
+        named_topics: the topics that the request lists, in the request's order. This order decides between names that
+            collide in a hash table.
     """
 
     shard: Shard
@@ -139,9 +139,9 @@ def static_member(
     If the member is joining, return a new member, which replaces the old member with this instance id.
 
     Raises:
-        RequestError: UNRELEASED_INSTANCE_ID if the member is joining under KIP-848, and the old member, also under
-            KIP-848, has not left temporarily. UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID if the member is not joining, and
-            the instance id is unknown or belongs to another member.
+        RequestError: UNRELEASED_INSTANCE_ID if both members use KIP-848, and the old member has not left temporarily.
+            If the member is not joining: UNKNOWN_MEMBER_ID if the instance id is unknown, FENCED_INSTANCE_ID if it
+            belongs to another member.
     """
     static_member = update.static_member(instance_id)
     if not is_joining:
@@ -160,7 +160,7 @@ def static_member(
 
 
 def owning_static_member(owner: Member | None, member_id: str, instance_id: str) -> Member:
-    """Return the static member with an instance id, after checking that the request has its member id.
+    """Return the owner of an instance id, after checking that the request names the owner's member id.
 
     Raises:
         RequestError: UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID.

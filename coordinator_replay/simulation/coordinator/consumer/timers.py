@@ -27,7 +27,7 @@ from coordinator_replay.simulation.coordinator.topics import TopicChange
 
 SESSION, REBALANCE = "session-timeout", "rebalance-timeout"
 JOIN, SYNC = "join", "sync"
-"""Timers of a classic member. JOIN runs until the member joins again. SYNC runs from its join to its SyncGroup."""
+"""Timers of a classic member. JOIN runs until the member joins again. SYNC runs from JoinGroup to SyncGroup."""
 
 MEMBER_TIMERS = (SESSION, REBALANCE, JOIN, SYNC)
 """Timers of a member of a consumer group."""
@@ -59,7 +59,7 @@ def start(
         member_id: the member that the timer is for.
         timeout_ms: the time until the timer fires.
         why: Kafka's own text for the removal.
-        epoch: the timer does nothing if the member has another epoch when it fires; None for any epoch.
+        epoch: when the timer fires, it does nothing if the member has another epoch; None for any epoch.
     """
     shard.schedule(
         (timer, group_id, member_id),

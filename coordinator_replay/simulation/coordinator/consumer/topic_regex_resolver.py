@@ -21,7 +21,7 @@ from coordinator_replay.simulation.coordinator.shard import Shard
 from coordinator_replay.simulation.coordinator.topics import Topics
 
 MIN_INTERVAL_MS = 10_000
-"""Shortest time between two resolutions of a group."""
+"""Shortest time between two resolutions of a group's expressions."""
 
 METADATA_REFRESH_INTERVAL_MS = 2**31 - 1
 
@@ -50,8 +50,8 @@ def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> 
         new: the member's expression after the operation.
 
     Returns:
-        Whether the member's expression has changed, and whether its new expression is resolved. The second is True if
-        the member has no expression now.
+        Whether the member's expression has changed, and whether its new expression is resolved. The second value is
+        True if the member has no expression now.
 
     Raises:
         RequestError: INVALID_REGULAR_EXPRESSION, the new expression can't be read.

@@ -90,7 +90,7 @@ class Offer(NamedTuple):
 
     Attributes:
         assignors: the assignors of each member.
-        is_new: whether the assignors of the heartbeat's member have changed.
+        is_new: whether the assignors of the member that sent the heartbeat have changed.
         name: the assignor that a member must use; None if the coordinator computes the assignment.
     """
 

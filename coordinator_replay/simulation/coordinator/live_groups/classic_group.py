@@ -291,7 +291,7 @@ class LiveClassicGroup(ClassicGroup):
         is chosen yet, or if a subscription can't be read.
 
         Raises:
-            RequestError: UNKNOWN_SERVER_ERROR, a subscription is damaged in a way that Kafka does not expect there.
+            RequestError: UNKNOWN_SERVER_ERROR, a subscription is damaged in a way that Kafka does not expect.
         """
         if self.protocol_type != CONSUMER_PROTOCOL_TYPE or (self.members and self.protocol is None):
             return None
@@ -306,7 +306,7 @@ class LiveClassicGroup(ClassicGroup):
     def is_subscribed_to(self, topic: str) -> bool:
         """Return whether a member subscribes to the topic.
 
-        If the topics are unknown, return True for any topic if the protocol type is ``consumer``, and False otherwise.
+        If the topics are unknown, return whether the protocol type is ``consumer``.
         """
         if self.topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL_TYPE
@@ -324,7 +324,7 @@ class LiveClassicGroup(ClassicGroup):
         raise RequestError("UNKNOWN_SERVER_ERROR", f"Member does not support protocol {self.protocol}")
 
     def listed_members(self) -> list[dict[str, Any]]:
-        """Return members with their metadata, as a leader gets them."""
+        """Return members with their metadata, as the leader gets them with its JoinGroup response."""
         return [
             {"memberId": member_id, "groupInstanceId": member.instance_id, "metadata": self.metadata(member)}
             for member_id, member in self.members.items()

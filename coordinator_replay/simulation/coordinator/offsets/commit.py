@@ -1,8 +1,8 @@
 """OffsetCommit and TxnOffsetCommit: their checks and their records.
 
 Mirrors ``OffsetMetadataManager.commitOffset``, ``commitTransactionalOffset`` and the groups' ``validateOffsetCommit``.
-An error of the group, or of the epoch of one partition, refuses the whole request. Metadata that is too long refuses
-only its own partition.
+An error of the group, or an epoch that is too old for one partition, refuses the whole request. Metadata that is too
+long refuses only its own partition.
 """
 
 from collections.abc import Callable, Mapping

@@ -60,7 +60,7 @@ MAX_ADVANCE_MS = 10 * 365 * 86_400_000
 """Longest time that a line may let pass. Periodic timers fire all the time, so a longer time would take minutes."""
 
 NAMED_BY_BODY = frozenset({"ConsumerGroupDescribe", "DescribeGroups", "ListGroups", "DeleteGroups", "OffsetFetch"})
-"""Requests whose body names several groups in its own form, so ``group`` is not put into it."""
+"""Requests whose body names several groups, so the line's ``group`` is not put into the body."""
 
 OPENED = frozenset({"subscriptionFields", "assignmentFields", "metadataFields"})
 """Fields of a value that the engine decodes from the bytes; they are no part of the record."""

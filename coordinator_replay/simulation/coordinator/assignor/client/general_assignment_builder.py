@@ -24,7 +24,7 @@ from coordinator_replay.simulation.coordinator.java_order import HashOrder, part
 
 
 class GeneralAssignmentBuilder:
-    """One run of the algorithm."""
+    """One run of the sticky algorithm for different subscriptions."""
 
     def __init__(self, topics: Topics, racks: Racks, claims: Claims, members: Members) -> None:
         self._topics, self._racks, self._claims, self._members = topics, racks, claims, members

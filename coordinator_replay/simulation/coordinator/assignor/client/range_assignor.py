@@ -54,7 +54,7 @@ class _TopicRun:
 
     @property
     def partition_count_with_racks(self) -> int:
-        """Return the partition count for comparing the topic with other topics.
+        """Return the partition count by which topics are grouped.
 
         Return 0 if no subscriber has a rack.
         """
@@ -70,7 +70,7 @@ class _TopicRun:
         return rack is None or rack in self.racks[number]
 
     def assign_ranges(self, may_take: Callable[[str, int], bool], assignment: Assignment) -> None:
-        """Give each member in turn as many of the remaining partitions as the member may take and has room for."""
+        """Give each member in turn the remaining partitions that the member may take, until it has no more room."""
         for member in self.consumers:
             room = self.room(member)
             taken = [number for number in self.unassigned if may_take(member, number)][:room]

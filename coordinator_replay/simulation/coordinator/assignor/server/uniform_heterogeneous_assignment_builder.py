@@ -147,11 +147,11 @@ class _AssignmentBuilder:
 class MemberAssignmentBalancer:
     """Least and most loaded subscribers of a topic, while partitions move between them.
 
-    Subscribers are sorted by load once. The subscribers with the lowest load are a range at the left end of the list.
-    ``next_lightest`` returns them one after the other. After the last one, the range's level rises by one, and
-    subscribers with this load join the range. The subscribers with the highest load are a range at the right end.
-    ``next_heaviest`` goes through it in the same way, to the left, with a falling level. Mirrors Kafka's class of the
-    same name.
+    Subscribers are sorted by load once. The range at the left end of the list has the subscribers with the lowest load
+    (its level). ``next_lightest`` returns them one after the other. After the last one, the level rises by one, and
+    subscribers with this load join the range. The range at the right end has the subscribers with the highest load.
+    ``next_heaviest`` goes through this range to the left, with a falling level. Mirrors Kafka's class of the same
+    name.
 
     Attributes:
         spread: difference between the highest and the lowest load at the beginning.
