@@ -107,7 +107,7 @@ def _chosen(warehouse: Tables, group: str | None) -> list[int] | None:
 
 
 def _has_all_from(warehouse: Tables, since: CompleteSince, group: str | None, start: datetime | None) -> bool:
-    """Return whether the log has every record since a time, and no move leaves a group's state open."""
+    """Return whether the log has every record from ``start`` on, and every move of the group was over by then."""
     last = _open_until(warehouse, group)
     return since.has_all_from(start) and (last is None or (start is not None and start > last))
 

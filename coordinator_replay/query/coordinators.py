@@ -16,14 +16,14 @@ CHANGED = "COORDINATOR_CHANGED"
 """Name of the event in a timeline."""
 
 NEAR_MS = 60_000
-"""A rebalance counts as near a change of the coordinator if it begins at most this much later. Clients may
-need so long to find the new coordinator."""
+"""Longest time after a change of the coordinator in which a rebalance counts as near the change. Clients may need this
+long to find the new coordinator."""
 
 _MOST_NAMED = 3
 
 
 GIVEN_UP = "broker IS NULL AND elected_at IS NULL AND unloaded_at IS NOT NULL"
-"""SQL for a row of ``coordinator_changes`` of which only the old leader's log tells: no new leader is on record."""
+"""SQL condition on rows of ``coordinator_changes`` that only the old leader's log shows: no new leader is on record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

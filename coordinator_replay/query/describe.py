@@ -184,7 +184,7 @@ class Description:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Return the values of ``AnswerColumn.only_with`` whose columns are shown for this group."""
+        """Return the kinds of additional columns to show for this group, as values of ``AnswerColumn.only_with``."""
         kinds = {
             STREAMS: self.group.group_type == GroupType.STREAMS,
             SHARE: self.group.group_type == GroupType.SHARE,

@@ -351,7 +351,7 @@ _COUNTED = {
 
 
 def _whole_group(changes: Sequence[Change]) -> str:
-    """Return the detail of an added or removed group in words: its state, its counts and its topics."""
+    """Return in words an added or removed group: its state, the numbers of its members and so on, and its topics."""
     by_kind: dict[str, list[Change]] = {}
     for change in changes:
         by_kind.setdefault(change.what, []).append(change)

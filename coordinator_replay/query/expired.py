@@ -39,7 +39,7 @@ _WITHOUT_RULE = f"SELECT count(*) FROM {_IN_FORCE} WHERE rule IS NULL"  # noqa: 
 def applied_retention(warehouse: Tables) -> Retention:
     """Return the retention that the last finished audit applied.
 
-    ``is_known`` is False if the retention is only Kafka's default. The note is empty if the user gave the retention.
+    ``is_known`` is False if the retention is only Kafka's default. ``note`` is empty if the user gave the retention.
     """
     named_ms = next((row[0] for row in warehouse.rows(_SETTINGS)), None)
     applied_ms, is_certain = warehouse.rows(_APPLIED)[0]
@@ -66,7 +66,8 @@ def _source_note(retention_ms: int, is_known: bool) -> str:
 def expiring_rows(warehouse: Tables, group: str | None, within: timedelta, columns: str) -> list[tuple[Any, ...]]:
     """Return offsets in force that are past retention, or will be so before the horizon, the earliest first.
 
-    Offsets that an earlier release wrote may have no rule. They are left out, and a note of the warehouse counts them.
+    An offset that an audit of an earlier release wrote may lack the rule by which it expires. Such offsets are left
+    out, and a note of the warehouse counts them.
 
     Args:
         warehouse: the tables to read.

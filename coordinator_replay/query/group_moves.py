@@ -21,7 +21,7 @@ COUNTS = """NOT EXISTS (
         WHERE group_moves.cluster = records.cluster AND group_moves.group_id = records.group_id
           AND group_moves.log_partition = records.log_partition AND records.log_offset >= group_moves.end_offset
     )"""
-"""SQL condition on a record in the table with the alias ``records``: when it was written, the group had not moved away
+"""SQL condition on a record in the table with the alias ``records``: the record was written before its group moved away
 from the record's log partition."""
 
 
@@ -31,7 +31,7 @@ def in_log_order(rows: str, offset: str = "from_offset") -> str:
     Rows are sorted by log partition, the group's earliest log partition first, and then by offset.
 
     Args:
-        rows: alias of the table, which has a cluster, a group and a log partition.
+        rows: alias of a table with the columns ``cluster``, ``group_id`` and ``log_partition``.
         offset: the column with log offsets, or an expression.
     """
     return f"""(coalesce((

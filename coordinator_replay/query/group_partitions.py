@@ -73,9 +73,8 @@ def partition_count(warehouse: Tables) -> int | None:
 def unaudited_reason(warehouse: Tables, group: str) -> str | None:
     """Return, as part of a sentence, why audits may have read no record of a group.
 
-    Return None if the group's log partition is known to have been read. If the partition count of
-    ``__consumer_offsets`` is not known, the reason names the log partitions that were read. If none was read, return
-    None.
+    Return None if audits have read the group's log partition. If the partition count of ``__consumer_offsets`` is
+    unknown, the reason names the log partitions that audits have read. Return None if they have read no log partition.
     """
     audited = warehouse.completeness.partitions
     count = partition_count(warehouse)

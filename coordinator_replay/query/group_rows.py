@@ -14,4 +14,4 @@ GROUP_ROWS = """(
         WHERE cluster = $cluster {of_groups}
     )"""
 """Rows that show a group, each with its log partition, its times and its log offset (``place``). ``own_place`` is the
-log offset of a record of the group itself, and null for offsets. ``{of_groups}`` limits the rows to some groups."""
+log offset of a record of the group itself; null in rows of offsets. ``{of_groups}`` limits the rows to some groups."""

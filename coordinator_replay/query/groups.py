@@ -242,7 +242,7 @@ def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str], *, ha
 
 
 def in_progress_note(groups: Sequence[Group], at: datetime | None) -> str | None:
-    """Return a note on the command that explains a rebalance without a record yet; None if no group is in one."""
+    """Return a note on the command that explains a rebalance in progress, which has no record; None if none is."""
     preparing = [group.group_id for group in groups if group.state in UNRECORDED_STATES]
     if not preparing:
         return None
@@ -411,7 +411,7 @@ def check_group(warehouse: Tables, group: str) -> None:
 
 
 def outcomes_at(warehouse: Tables, at: datetime | None = None, *, group: str | None = None) -> dict[str, LastState]:
-    """Return, by group, the state of each group on record at a point in time. A deleted group has the state ``Dead``.
+    """Return, by group, the state at a point in time. A group that had been deleted has the state ``Dead``.
 
     Args:
         warehouse: the tables to read.

@@ -120,7 +120,7 @@ def _without(changes: Sequence[OffsetChange], partitions: Sequence[int]) -> list
 
 
 def partitions_without_note(changes: Sequence[OffsetChange], topic: str, partitions: Sequence[int]) -> str | None:
-    """Return a note on partitions of a question that have no commit in the answer, if others have; else None.
+    """Return a note if the answer has commits of some partitions of the question, but not of all; else None.
 
     Args:
         changes: the commits of the answer.

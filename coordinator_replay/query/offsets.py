@@ -4,8 +4,8 @@ The answer has all partitions with a committed offset, with or without an owner.
 partition is unstable while a transactional commit for this partition is pending. As on the broker, a partition that has
 only a pending commit and no stored offset is left out.
 
-The log may lack the offset of a partition at that time, but not prove that the partition had none. The answer then has
-the partition without an offset and with ``is_exact = False``.
+If a partition may have had an offset at that time that the log lacks, the answer has the partition without an offset
+and with ``is_exact = False``.
 """
 
 import csv
@@ -218,7 +218,7 @@ _OWNERS = """
     FROM member_timeline WHERE cluster = $cluster AND group_id = $group AND NOT coalesce(is_client_inherited, false)
     GROUP BY member_id
 """
-"""SQL for hosts and client ids by member. Those that may belong to an earlier process are left out."""
+"""SQL for host and client id of each member, unless these may belong to an earlier process."""
 
 
 # A transactional commit was pending from its record until its marker, so the history also shows pending commits: rows
@@ -415,9 +415,9 @@ def _is_removed(
 ) -> bool:
     """Return whether the last tombstone proves that a partition had no offset at a point in time.
 
-    If a hole follows the tombstone, the tombstone must also be in a copy that reaches beyond the hole. Then no later
-    record of the key is missing, not even a commit that was pending at that time: the cleaner would have removed the
-    tombstone for such a record.
+    If a hole follows the tombstone, a copy that reaches beyond the hole must still have the tombstone. This proves that
+    no later record of the key is missing, not even a commit that was pending at that time. After such a record, the
+    cleaner would have removed the tombstone.
 
     Args:
         partition: the log partition of the group.
@@ -491,7 +491,7 @@ def _named(offsets: Sequence[CommittedOffset]) -> str:
 
 
 def maybe_pending_note(warehouse: Tables, offsets: Iterable[CommittedOffset], at: datetime | None) -> str | None:
-    """Return a note on partitions that may have had a pending transactional commit, as far as the log shows.
+    """Return a note on partitions that may have had a pending transactional commit that the log no longer has.
 
     Return None if there are no such partitions.
     """
@@ -609,7 +609,7 @@ def offsets_before_removal(
 
 
 def _shown_at_removal(warehouse: Tables, offsets: Iterable[CommittedOffset]) -> set[TopicPartition]:
-    """Return the partitions for which the log certainly shows every commit that was pending at the removal."""
+    """Return the partitions for which the log certainly shows every commit pending at the offset's removal."""
     by_time: dict[datetime, list[CommittedOffset]] = {}
     for offset in offsets:
         if offset.removed_at is not None:

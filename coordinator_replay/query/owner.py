@@ -320,12 +320,12 @@ def is_shared(warehouse: Tables, group: str) -> bool:
 
 
 def handovers_note(owners: Sequence[Ownership], *, is_shared: bool) -> str | None:
-    """Return sentences on how long partitions had no owner between two owners, and whether two owned one at a time.
+    """Return sentences on how long partitions had no owner between two owners, and whether two owners overlapped.
 
-    Return None if no partition had a second owner.
+    Return None if no partition had a second owner, or for a share group.
 
     Args:
-        owners: ownerships of one or several partitions of a topic; those of a partition in the order of their begin.
+        owners: ownerships of one or several partitions of a topic, within each partition sorted by begin.
         is_shared: whether the group is a share group, in which two members may own a partition at a time.
     """
     by_partition: dict[int, list[Ownership]] = {}

@@ -234,8 +234,8 @@ def rebalances_at(warehouse: Tables, group: str | None, at: datetime, *, causes:
 
     Args:
         warehouse: the tables to read.
-        group: only rebalances of this group; None for all groups. For all groups, a rebalance that may not have begun
-            is left out, and the others are sorted by the time at which they began.
+        group: only rebalances of this group; None for all groups. With None, rebalances that may not have begun are
+            left out, and all others are sorted by the time at which they began.
         at: the point in time.
         causes: see ``rebalances_of``.
 

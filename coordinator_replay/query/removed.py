@@ -13,10 +13,10 @@ from coordinator_replay.times import moment_text
 
 
 def _last_ends(*others: str) -> str:
-    """Return SQL for the row of ``offset_history`` that ended last in each partition up to a point in time.
+    """Return SQL for the last removed offset of each partition up to a point in time: a row of ``offset_history``.
 
     Args:
-        others: values of ``ended_by`` that do not count, beside COMMIT.
+        others: values of ``ended_by`` that, like COMMIT, do not count as a removal.
     """
     left_out = ", ".join(repr(ended_by) for ended_by in ("COMMIT", *others))
     return f"""
@@ -39,8 +39,8 @@ _LOST = f"""
 """  # noqa: S608 - put together from constants
 
 LAST_REMOVALS = _last_ends("GROUP_MOVED", "RECORDS_MISSING")
-"""SQL for the offset that the last removal of each partition up to a point in time removed, as a row of
-``offset_history``. The partition may have been committed again later."""
+"""SQL for the last removed offset of each partition up to a point in time: a row of ``offset_history``. The partition
+may have been committed again later."""
 
 _BY_REASON = """
     SELECT topic, list_sort(list(partition)), ended_by, max(valid_to), ended_confidence, ended_alternatives,
@@ -101,7 +101,7 @@ GROUP_MOVED = "GROUP_MOVED"
 """The offset no longer counts, because the group moved to another log partition."""
 
 RECORDS_MISSING = "RECORDS_MISSING"
-"""The end of the offset is not on record, because records of that time are missing."""
+"""No record shows how the offset was replaced or removed, because records of that time are missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +110,8 @@ class RemovedOffsets:
 
     Attributes:
         ended_by: EXPIRED, DELETED, GROUP_DELETED or GROUP_MOVED. TOMBSTONE if the log does not show why.
-            RECORDS_MISSING if no record shows the end.
-        ended_at: the time of the removal, of the last one if there are several; None if no record has this time.
+            RECORDS_MISSING if no record shows the removal.
+        ended_at: the time of the last of these removals; None if no record has this time.
         evidence: sentences that support ``ended_by``.
     """
 

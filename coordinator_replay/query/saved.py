@@ -24,7 +24,7 @@ command to type next. These lines are optional, too::
 ``none`` is the conclusion from an answer without rows. ``total`` names a column: a note has the sum of its values, and
 the largest sums by other columns. ``instead`` and ``also`` name another saved query. A note says how many rows that
 query has for the same values of its parameters. ``instead`` does so only if this query has no rows and the other one
-has some; it also has the first of these rows, in the words that the other query's ``row`` has for a row. ``old`` names
+has some. The note then also shows the first of these rows, in the form of the other query's line ``row``. ``old`` names
 columns that have a new name: JSON, CSV and ``--wide`` keep them for one release.
 
 ``{never-owned-partitions}`` in the statement stands for all rows of the saved query of this name. It becomes a
@@ -122,12 +122,11 @@ class SavedQuery:
         then: a sentence with the command to type next and its result; empty if the file has no such line.
         none: the conclusion from an answer without rows; empty if the file has no such line.
         total: the column whose values a note sums up; empty if the file has no such line.
-        total_by: the columns by which a note sums up these values, each as the text of an answer's note has them, such
-            as ``topic:partition``.
-        instead: another query to ask if this one has no rows, and what its rows are.
-        also: another query whose rows belong to the answer, and what they are.
-        row: words for a row, with names of columns in braces; empty if the file has no such line.
-        old: columns that have a new name.
+        total_by: groupings for further sums of these values, each a text of column names, such as ``topic:partition``.
+        instead: name of another query to ask if this query has no rows, with a description of that query's rows.
+        also: name of another query whose rows belong to the answer, with a description of these rows.
+        row: text that a note has for a row, with names of columns in braces; empty if the file has no such line.
+        old: columns under their old names; the query has them under new names, too.
         sql: a SELECT in DuckDB's SQL.
     """
 
@@ -210,7 +209,8 @@ def _all_rows(sql: str, renamed: str) -> str:
 
     Args:
         sql: the statement.
-        renamed: ``name=other`` for each parameter that has another name in the outer query, separated by blanks.
+        renamed: pairs ``name=other``, separated by blanks: parameter ``name`` of the statement is ``other`` in the
+            outer query.
     """
     names = dict(pair.split("=") for pair in renamed.split())
     # The outer query filters and counts, so rows must not be cut before.
@@ -300,7 +300,7 @@ def _read_values(warehouse: Tables, query: SavedQuery, values: Mapping[str, str]
 def extra_notes(
     warehouse: Tables, name: str, values: Mapping[str, str], *, has_rows: bool, timeout: timedelta | None = None
 ) -> list[str]:
-    """Return the notes on a saved query's answer that other statements have to find: a total, or rows of other queries.
+    """Return the notes on a saved query's answer that need statements of their own: a total, or rows of other queries.
 
     Args:
         warehouse: the tables to read.

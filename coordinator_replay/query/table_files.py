@@ -63,7 +63,7 @@ def _duckdb_type(delta: Any) -> str:
 
 
 def _may_match(file: TableFile, bounds: Mapping[str, str]) -> bool:
-    """Return whether a file's statistics allow that the file has rows with the given values.
+    """Return whether a file may have rows with the given values, as far as its statistics show.
 
     Texts in statistics may have been shortened, but they are still bounds of the file's values.
 

@@ -240,9 +240,9 @@ def _place(event: TimelineEvent) -> int:
 
 
 def _is_behind(event: TimelineEvent, other: TimelineEvent) -> bool:
-    """Return whether an event comes after an event without a record.
+    """Return whether ``event`` comes after ``other`` in the timeline.
 
-    Log offsets decide if both have one, else times.
+    If both have a log offset, their log offsets decide, else their times.
 
     Args:
         event: an event with a record, or a later event without a record.

@@ -152,7 +152,7 @@ def is_pattern(text: str) -> bool:
 def _other_time(warehouse: Tables, sql: str, name: str, **times: datetime | None) -> str:
     """Return a hint on when a client or a host was in a group, if that was before or after the times asked about.
 
-    Return an empty text if it was never in a group.
+    Return an empty text if there was no such time.
 
     Args:
         warehouse: the tables to read.
@@ -187,9 +187,9 @@ def _check(
     Args:
         pattern: the name or pattern.
         known: the names on record at the time of the question.
-        what: the words for a name.
+        what: kind of the name, for the message, such as ``client id``.
         other_time: returns a hint on another time at which the name is on record, or an empty text.
-        when: the words for the time of the question.
+        when: the time of the question in words, for the message.
 
     Raises:
         UsageError: the name is not on record.

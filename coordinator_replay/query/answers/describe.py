@@ -29,8 +29,7 @@ class GroupAnswer(Answered[Description]):
     """The answer to ``describe``: a group and its members.
 
     Attributes:
-        of_members: those of the notes that are about single members, or about what the members have, not about the
-            group itself.
+        of_members: notes about the members, not about the group itself; they are among ``notes``, too.
     """
 
     of_members: Sequence[str]

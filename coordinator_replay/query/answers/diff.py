@@ -36,8 +36,8 @@ def diff(first: Side, last: Side) -> Answered[Comparison]:
         last: the second point in time.
 
     Raises:
-        UsageError: the second time is before the first, or the tables don't cover one of the two. For example, they
-            don't cover the time of an audit whose records were purged.
+        UsageError: the second time is before the first, or the tables don't cover one of these times, for example
+            because the records that a named audit had read were purged.
     """
     warehouse = last.warehouse
     begin, early = warehouse.coverage.first, None

@@ -91,8 +91,8 @@ def _has_none(shown: Sequence[ExpiredOffset], wanted: Sequence[str]) -> bool:
 def _retention_note(warehouse: Tables, shown: Sequence[ExpiredOffset], *, is_past: bool) -> str | None:
     """Return a note on the retention that the audits used; None if the user gave the retention.
 
-    Also return None if the retention is only Kafka's default and the answer has only expired offsets, or the question
-    is only about such offsets (``is_past``).
+    If the retention is only Kafka's default, return None if the answer has only expired offsets, or if the question is
+    only about expired offsets (``is_past``).
     """
     retention = applied_retention(warehouse)
     is_over = is_past or (bool(shown) and all(offset.status == "EXPIRED" for offset in shown))

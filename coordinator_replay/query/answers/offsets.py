@@ -119,7 +119,7 @@ def _before_removal(
 
 
 def _about(removals: Sequence[RemovedOffsets], asked: Collection[tuple[str, tuple[int, ...]]]) -> list[RemovedOffsets]:
-    """Return removals with only those partitions that a question is about, see ``is_asked``."""
+    """Return removals, reduced to the partitions that a question is about, see ``is_asked``."""
     return [
         replace(removal, partitions=partitions)
         for removal in removals

@@ -54,7 +54,7 @@ class Reasons:
     Attributes:
         hold_ups: the member that blocked a rebalance, by rebalance id. There may be entries for rebalances that are not
             in ``rebalances``. A rebalance without an entry has no such member on record.
-        summary: three sentences about these rebalances; empty if there are at most ``MOST_UNSUMMED``.
+        summary: three sentences about these rebalances; empty for ``MOST_UNSUMMED`` rebalances or fewer.
     """
 
     rebalances: Sequence[Rebalance]
@@ -89,8 +89,8 @@ def why_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequen
 
     Args:
         warehouse: the tables to read.
-        group: only rebalances of this group; None for each of the groups that meet ``who``. Without a group and without
-            conditions, return all rebalances in progress; if none is in progress, the rebalance that began last.
+        group: only rebalances of this group; None for all groups that meet ``who``. If ``who`` has no condition either,
+            return all rebalances in progress, or only the rebalance that began last if none is in progress.
         at: the point in time.
         causes: only rebalances whose cause or alternatives include one of these causes; empty for all rebalances.
         who: conditions on groups.

@@ -129,7 +129,7 @@ def departure_of(
 ) -> str | None:
     """Return in words how a removed member left.
 
-    Return None if no line near the record shows how the member left, or if lines disagree.
+    Return None if no line near the time ``at`` shows how the member left, or if lines disagree.
 
     Args:
         lines: lines about the group, by time.
@@ -161,9 +161,7 @@ def departures(warehouse: Tables, group: str) -> list[LoggedDeparture]:
 
 
 def last_departures_note(warehouse: Tables, group: str, at: datetime | None) -> str | None:
-    """Return a note on the last removal of members that brokers' logs explain; None if there is no such removal.
-
-    The note says how these members left.
+    """Return a note on the last removed members for whom brokers' logs say how they left; None if there are none.
 
     Args:
         warehouse: the tables to read.

@@ -1,8 +1,7 @@
 """Rebalances of classic groups that are in progress. Only brokers' logs show them, because they leave no record yet.
 
-If a broker's log shows the beginning of a rebalance, the table ``rebalances`` has the beginning. The rebalance was in
-progress from its beginning to its end. The coordinator's last line in this time range shows the group's state
-(``ClassicGroupState``):
+If a broker's log shows when a rebalance began, the table ``rebalances`` has this time. While the rebalance is in
+progress, the coordinator's last line shows the group's state (``ClassicGroupState``):
 
 - "Preparing to rebalance group" begins PreparingRebalance,
 - "Stabilized group" begins CompletingRebalance.
@@ -10,12 +9,12 @@ progress from its beginning to its end. The coordinator's last line in this time
 Lines from before the coordinator last loaded the group's log partition don't count, because a loaded group is in the
 state of its last record.
 
-If the log lacks the line about the end of a join phase, no line can be matched to the rebalance's record. Then the
-table has no beginning of the rebalance. Even so, a line shows that the group left its previous generation, and the
-record shows when the join phase ended.
+If the log lacks the line about the end of a join phase, no line can be matched to the rebalance's record, and the table
+does not show when the rebalance began. Even so, an earlier line shows that the group left its previous generation, and
+the record shows when the join phase ended.
 
-If the log has the line about the end, and the table still has no beginning, this line contradicts the record. Such a
-log is about another group of the same name, so its lines don't count.
+If the log has the line about the end, and the table still does not show when the rebalance began, this line contradicts
+the record. Such a log is about another group of the same name, so the lines of this log don't count.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +41,7 @@ LOGGED_STATES = {
     BEGIN: str(GroupState.PREPARING_REBALANCE),
     _JOIN_ENDED: str(GroupState.COMPLETING_REBALANCE),
 }
-"""Events of lines, each with the state of the group that begins with the line."""
+"""States that a group enters with a line of a broker's log, by the line's event."""
 _SLACK = timedelta(milliseconds=SLACK_MS)
 _LINES = f"""
     WITH loads AS (
@@ -78,7 +77,7 @@ _NOT_JOINED = """
                         AND ended.event IN ('STABILIZED', 'GROUP_EMPTY') AND ended.logged_at >= $at
                         AND ended.logged_at < expired.logged_at)
 """
-"""SQL for members that had not joined, so the coordinator removed them at the end of the join phase in progress."""
+"""SQL for members that the coordinator removed at the end of the join phase in progress, as they had not joined."""
 
 OF_OWN_PARTITION = """broker_log JOIN (SELECT DISTINCT log_partition AS own FROM group_timeline
                      WHERE cluster = $cluster AND group_id = $group) ON coalesce(log_partition = own, true)"""
