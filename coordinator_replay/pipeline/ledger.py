@@ -94,14 +94,14 @@ class Run:
         self.stages.append({"name": stage.name, "tasks": stage.tasks, **asdict(stage.io)})
 
     def reach(self, tally: Tally) -> None:
-        """Extend the offsets of the run to the records that were read."""
+        """Extend ``from_offsets`` and ``to_offsets`` to the records that were read."""
         for partition, count in tally.by_partition().items():
             if count.low is not None and count.high is not None:
                 self.from_offsets[partition] = min(count.low, self.from_offsets.get(partition, count.low))
                 self.to_offsets[partition] = max(count.high + 1, self.to_offsets.get(partition, 0))
 
     def cover(self, extents: Sequence[Extent], ends: Mapping[int, int]) -> None:
-        """Extend the offsets of the run to the parts of its files that earlier runs have read.
+        """Extend ``from_offsets`` and ``to_offsets`` to the parts of the run's files that earlier runs have read.
 
         Args:
             extents: the offsets that the run's files cover.

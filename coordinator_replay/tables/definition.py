@@ -71,7 +71,7 @@ def _parts(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column.
+    """A column of a table.
 
     Attributes:
         type: the type as Spark SQL writes it.

@@ -1,4 +1,4 @@
-"""The evidence about each group, made from rows of several tables, in the order that rules need."""
+"""The evidence about each group, made from rows of several tables, in the order that the rules of findings need."""
 
 from bisect import bisect_left
 from collections import defaultdict

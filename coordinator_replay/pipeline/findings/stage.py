@@ -138,7 +138,7 @@ class EvaluationContext:
     def evaluator(
         self, group_id: str, commits: GroupCommits | None = None, spans: Sequence[ExactSpan] = ()
     ) -> Evaluator:
-        """Return an evaluator of the rules for a group.
+        """Return an evaluator of the rules of findings for a group.
 
         Args:
             group_id: the group; empty for findings that are about no group.
@@ -370,5 +370,5 @@ def _ended_at(rebalance: RebalanceTimes) -> list[int]:
 
 
 def evaluate_bucket(files: BucketFiles, context: EvaluationContext) -> EvaluationResult:
-    """Evaluate the rules for the groups of a bucket, see ``Evaluation``."""
+    """Evaluate the rules of findings for the groups of a bucket, see ``Evaluation``."""
     return Evaluation(files, context).run()

@@ -1,7 +1,7 @@
 """The replay: it feeds each group's records to the engine in log order, and makes the rows of the tables.
 
-It is plain Python over sorted rows: the audit runs it bucket by bucket, a notebook may run it for a single group. Rows
-are a stream, so a group of any size takes no more memory than its state.
+The replay is plain Python over sorted rows: an audit runs it bucket by bucket, a notebook may run it for a single
+group. Rows are a stream, so a group of any size takes no more memory than the group's state.
 """
 
 import json

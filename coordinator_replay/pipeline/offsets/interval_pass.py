@@ -263,7 +263,7 @@ class _Batch:
     def _replaced_offsets(self, rows: Numbers) -> pa.Array:
         """Return the column ``replaced_offset`` of commits: the offset that each of them replaced.
 
-        If that offset is not on record, it is null.
+        The column is null if the replaced offset is not on record.
         """
         shown = np.where(self._hides_previous[rows], NOWHERE, self.replaced[rows])
         return pc.coalesce(self.take("committed_offset", _rows(shown)), self.take("replaced_offset", _rows(rows)))
@@ -271,7 +271,7 @@ class _Batch:
     def _previous(self, rows: Numbers) -> pa.Array:
         """Return the column ``previous_offset`` of commits: the offset that each of them replaced.
 
-        If that offset can't be compared with the offset of the commit, it is null.
+        The column is null if the two offsets can't be compared.
         """
         is_hidden = self._hides_previous[rows] | ~self._are_comparable[rows]
         compared = self.take("committed_offset", _rows(np.where(is_hidden, NOWHERE, self.replaced[rows])))

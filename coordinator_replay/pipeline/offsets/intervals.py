@@ -2,9 +2,9 @@
 
 The loop applies the rules of ``engine.offsets`` to columns of numbers. In this module, a row is the index of an event
 in these columns. The other columns stay in Arrow. For each key (group, topic, partition, log partition), the loop keeps
-the stored row and the rows that wait for a marker. It skips context rows, which only look-ups use (``lookups``). The
-code is short because the first audit on a machine compiles it, and the compiler copies a function into each of its
-calls.
+the row of the current offset (``stored``) and the rows of commits that wait for a marker. The loop skips context rows,
+which only look-ups use (``lookups``). The code is short because the first audit on a machine compiles it, and the
+compiler copies a function into each of its calls.
 """
 
 from enum import IntEnum
