@@ -55,8 +55,8 @@ class Consumer:
     Attributes:
         name: name of the consumer's client.
         arrived_ms: the time of the life at which the consumer started.
-        topics: names subscribed to.
-        regex: an expression subscribed to; consumer protocol only.
+        topics: names of topics that the consumer subscribes to.
+        regex: expression that the consumer subscribes to; consumer protocol only.
         library: the client library that the consumer imitates: ``java`` or ``librdkafka``.
         number: number of the consumer in the order of arrival in the group.
         generation: the consumer's generation, or its member epoch under KIP-848.

@@ -2,8 +2,8 @@
 
 Two rebalances match if three conditions hold: the same clients joined and left, the group had the same number of
 members afterwards, and the rebalances are at most ``NEAR_MS`` apart. In a deployment, clients join and leave in quick
-succession and in any order. So a client that joined or left within ``NEAR_MS`` of the rebalance, both on record and in
-the simulation, is only counted. Of such clients, equally many must have joined, and equally many must have left.
+succession and in any order. So only numbers are compared for clients that joined or left within ``NEAR_MS`` of the
+rebalance, both on record and in the simulation: how many joined, and how many left.
 """
 
 from collections import Counter

@@ -70,12 +70,12 @@ def _library_of_id(member_id: str) -> str | None:
 
 
 def one_library(marks: Sequence[str | None]) -> str | None:
-    """Return the only library among some marks; None if no mark shows a library, or if the marks show two.
+    """Return the only library that the marks show; None if no mark shows a library, or if the marks show two.
 
     A client whose records don't show its library is assumed to use the only library of its group.
 
     Args:
-        marks: the library that each mark shows; None for a mark that shows none.
+        marks: libraries that member ids, subscriptions or clients show; None for each that shows none.
     """
     libraries = {mark for mark in marks if mark is not None}
     return libraries.pop() if len(libraries) == 1 else None

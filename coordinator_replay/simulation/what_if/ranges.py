@@ -31,7 +31,7 @@ class _Open(NamedTuple):
 
     Attributes:
         name: Kafka's name.
-        value: the simulated value.
+        value: function that returns the simulated value.
         shortest_ms: the lowest value in practice.
         is_classic: whether only the classic protocol has the setting.
         is_of_topics: whether the setting matters only if topics change.

@@ -127,7 +127,7 @@ class Simulated:
 
 
 class Fleet:
-    """Consumers of one group, the coordinator, and time."""
+    """A running simulation: the consumers of one group, the coordinator, and the clock."""
 
     def __init__(self, life: Life, settings: Settings, clients: Sequence[ClientLife], timing: Timing) -> None:
         self.settings = settings

@@ -1,7 +1,7 @@
 """The schedule of a run: its clock, the next heartbeats, and clients that are closing.
 
-The simulation has its own clock. To skip a long rest, only the time of the life is put forward, not this clock. While a
-group is at rest, a consumer sends heartbeats only as often as its session requires. It returns to its usual interval at
+The simulation has its own clock, which does not count skipped rests; the time of the life counts them. While a group
+is at rest, a consumer sends heartbeats only as often as its session requires. It returns to its usual interval at
 the next event. Skipped heartbeats change nothing. Sent heartbeats stay on multiples of the interval, so a rebalance is
 noticed at the right time.
 
@@ -23,7 +23,7 @@ from coordinator_replay.simulation.what_if.timing import Timing
 Action = Callable[[], None]
 
 REST_MS = 15_000
-"""Part of a rest that is simulated before the next event; no interval of a coordinator at rest is longer."""
+"""Last part of a rest, which is never skipped. No interval of a coordinator at rest is longer."""
 
 _TIMES = ("currentStateTimestamp", "assignmentTimestamp", "timestamp")
 """Fields of values that hold a time: of a classic group, a target assignment, and a regular expression."""
@@ -84,8 +84,8 @@ class Agenda:
 
         Args:
             until_ms: the end of the run, as a time of the life.
-            interval_ms: interval of heartbeats. A multiple of it is skipped, so that every heartbeat keeps its distance
-                from the next event.
+            interval_ms: interval of heartbeats. Only multiples of it are skipped, so that every heartbeat keeps its
+                distance from the next event.
         """
         next_ms = min(self._events[0][0], until_ms) if self._events else until_ms
         rest_ms = next_ms - self.life_ms - REST_MS
@@ -250,7 +250,7 @@ class Closing:
         return steps is not None
 
     def answered(self, consumer: Consumer) -> bool:
-        """Take the next steps of a client if its consumer, which has just got an answer, was closing.
+        """Let a client take its next steps if its consumer was closing, and has now got its answer.
 
         Return whether the consumer was closing. If so, the consumer must send LeaveGroup now.
         """

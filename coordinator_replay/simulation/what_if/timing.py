@@ -10,7 +10,7 @@ Four things are open:
 * librdkafka joins when its main loop wakes. The loop wakes for any work, and at least once a second
   (``rd_kafka_thread_main``). If a client's last join was long enough ago, it does not wait at all.
 * Clients often come or go right after each other because they are started or stopped together. A client does not take
-  the same time on each occasion. So under other settings they may be closer together or farther apart.
+  the same time on each occasion. So under other settings, clients may be closer together or farther apart.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,12 +1,12 @@
-"""Variants of a script: only a time range, no restarts, other clients, or other times that agree with the record too.
+"""Variants of a script: a shorter time range, no restarts, other clients, or other times that the record allows.
 
 The log does not always show when and how a client departed. ``drawn_course`` draws such facts at random.
 
 A rolling deployment closes and replaces static members one after the other. Under the classic protocol, a static member
-sends nothing when it closes, so the join phase waits until its session is over. A member that closes in a phase after
-it joined is not removed with this phase, but one session later. If this member is the leader, nobody assigns
-partitions, no record is written, and the next generation comes a session later. So two signs show that not all members
-closed at the start of a phase: a skipped generation number, or members that are removed one session after the phase.
+sends nothing when it closes, so the join phase waits until its session is over. A member that joins in a phase
+and closes before its end is not removed with this phase, but one session later. If this member is the leader, nobody
+assigns partitions, no record is written, and the next generation comes a session later. So two signs show that not all
+members closed at the start of a phase: a skipped generation number, or members removed one session after the phase.
 ``roll_out`` finds these signs, and ``rolled_out`` simulates the deployment.
 """
 
@@ -18,7 +18,7 @@ from random import Random
 from coordinator_replay.simulation.what_if.script import CLOSED, CRASHED, ClientLife, Life, Visit, Window
 
 TIMEOUT, UNLIKELY_TIMEOUT = 0.3, 0.05
-"""Probabilities that the other possible end of a visit is drawn: usually, and if this end is unlikely."""
+"""Probabilities that ``Visit.other_ending`` is drawn: usually, and if this end is unlikely."""
 
 KILLED = 0.2
 """Probability that a static member whose end is not on record is drawn as killed."""
