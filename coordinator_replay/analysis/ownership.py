@@ -3,8 +3,8 @@
 A member owns its assigned partitions, and partitions that it still has to give up. In consumer groups, each assignment
 and each revocation is recorded. A classic group records only the outcome of a rebalance. A partition that changes its
 owner in a rebalance was revoked by the end of the join phase at the latest (``currentStateTimestamp``). So the log does
-not show how long the partition had no owner. The exception is a generation that leaves the partition without an owner,
-between the two steps of a cooperative rebalance, or in an Empty group. Members of streams groups own tasks, shown as
+not show how long the partition had no owner. The exception is a generation that assigns the partition to nobody: after
+the first step of a cooperative rebalance, or in an Empty group. Members of streams groups own tasks, shown as
 partitions of the source topics. Members of a share group own partitions together.
 
 A partition is *without an owner* while nobody owns it and the group has members that subscribe to its topic. If no
@@ -144,7 +144,7 @@ class Release(NamedTuple):
         at_ms: time of the operation.
         rebalance_id: the rebalance to which the release belongs.
         retaken: partitions that a classic rebalance gives to another member in the same operation.
-        retaken_ms: the latest time at which these partitions were revoked: the end of the join phase.
+        retaken_ms: the latest time at which the retaken partitions were revoked: the end of the join phase.
     """
 
     at_ms: int | None

@@ -264,7 +264,7 @@ class Rebalances:
         return belongs_to
 
     def _is_first_exact(self, last: Event) -> bool:
-        """Remember whether an operation is proven, and return whether it is the first proven one after a gap.
+        """Remember whether an operation is proven, and return whether it is the first proven operation after a gap.
 
         Args:
             last: the last event of the operation.
@@ -278,7 +278,7 @@ class Rebalances:
         return last.is_exact and not was_exact
 
     def end(self, rebalance_id: str | None, at_ms: int | None) -> Iterator[Row]:
-        """Count the changes of ownership by an operation.
+        """Count the changes of ownership in an operation.
 
         Yield the rebalances that become final with this operation.
 
@@ -439,7 +439,7 @@ class Rebalances:
 
         Returns:
             Two answers. The first says whether a joined member may be such a client. The second says whether a joined
-            member may be another removed client than ``returns`` found. If the first is true, the second is true.
+            member may be another removed client than ``returns`` found. The second is true whenever the first is true.
         """
         if self.unproven_at is None:
             return False, False

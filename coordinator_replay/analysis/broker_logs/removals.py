@@ -169,13 +169,13 @@ def logged_removals(
 ) -> list[LoggedRemoval]:
     """Match lines of brokers' logs with the writes of tombstones that they report.
 
-    A line with a log partition is left out if several writes have its time and number. A line without a log partition
-    may report several writes. A write is left out if several lines may report it.
+    A line with a log partition is left out if several writes have the line's time and number. A line without a log
+    partition may report several writes. A write is left out if several lines may report the write.
 
     Args:
         removals: facts from the lines, each about one removal.
         writes: all writes around these times.
-        named: for lines without a log partition, the writes for each name in the lines.
+        named: for each name in lines without a log partition, the writes that removed offsets of this name.
     """
     by_partition: dict[int, list[Write]] = defaultdict(list)
     for write in writes:
@@ -192,9 +192,9 @@ def logged_removals(
 
 
 def _of_names(removed: Removed, named: Named) -> Collection[Write]:
-    """Return the writes near a line's time that removed offsets of the line's names.
+    """Return the writes near a line's time that removed offsets of the names in the line.
 
-    Return no write if the sum of their offsets is not the number in the line.
+    Return no write if the number in the line is not the sum of these offsets.
     """
     near = [
         (write, offsets)

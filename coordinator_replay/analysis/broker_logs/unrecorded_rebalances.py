@@ -59,7 +59,7 @@ def unrecorded_rebalance(
     Args:
         scope: the group's cluster and name.
         last: the group's last record.
-        lines: lines with an event of ``BEGIN`` or ``ENDS`` about the group on its log partition, sorted by time.
+        lines: lines about the group on its log partition whose event is in ``BEGIN`` or ``ENDS``, sorted by time.
         loaded_ms: time at which a coordinator last loaded the log partition; None if no log has this time.
     """
     since_ms = max(last.at_ms - SLACK_MS, loaded_ms or 0)

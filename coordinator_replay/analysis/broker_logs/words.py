@@ -184,7 +184,7 @@ def with_broker_log(row: Row, lines: Sequence[GroupLogLine]) -> dict[str, Any]:
         lines: lines about the row's group on its log partition, by time.
 
     Returns:
-        The row. It depends only on the records and these lines, not on the lines that earlier runs knew.
+        The new row. It depends only on the records and these lines, not on the lines that earlier runs knew.
     """
     recorded = by_records(row)
     if recorded["group_type"] == "classic":
@@ -468,7 +468,7 @@ def _moved(facts: Sequence[Row] | None, by: int) -> list[Row]:
 def _of_records(facts: Sequence[Row] | None) -> list[Row] | None:
     """Return the stored facts without those that a broker's log shows.
 
-    The numbers of their sentences begin at 0 again. Return None if the row has no facts.
+    The sentence numbers of the remaining facts begin at 0 again. Return None if the row has no facts.
     """
     if facts is None:
         return None

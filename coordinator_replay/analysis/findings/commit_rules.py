@@ -101,9 +101,9 @@ def commit_stall(context: GroupContext, topic: "TopicCommits") -> Iterator[Obser
 def offset_rewind(context: GroupContext, row: Rewinds) -> Iterator[Observation]:
     """Yield rewinds: commits of a lower offset than the previous commit of the partition.
 
-    A rewind counts here if the group has members, or never had members on record. Rule ``offset_reset`` has the other
-    rewinds: those in an Empty group that has had members, and those before the first member joined. Rewinds of a topic
-    in quick succession are one observation.
+    A rewind counts here if the group has members, or never had members on record. Rule ``offset_reset`` has rewinds in
+    an Empty group that has had members, and rewinds before the first member joined. Rewinds of a topic in quick
+    succession are one observation.
     """
     last, numbers = row["last"], row["partitions"]
     if row["is_empty"] and context.status is not None and context.status["has_had_members"]:
@@ -147,7 +147,7 @@ def offset_rewind(context: GroupContext, row: Rewinds) -> Iterator[Observation]:
 def position_lost(context: GroupContext, row: PositionLosses) -> Iterator[Observation]:
     """Yield a burst of commits of negative offsets.
 
-    Brokers store a negative offset, but for consumers it means that there is no committed offset.
+    Brokers store a negative offset, but consumers treat it as no committed offset.
     """
     last, numbers, lasting = row["last"], row["partitions"], row["lasting"]
     before = "" if last["replaced_offset"] is None else f", where {last['replaced_offset']} had been committed"
@@ -187,9 +187,9 @@ def look_for_reset(context: GroupContext, topic: "TopicCommits", row: PartitionC
     A reset is an offset commit to a group that has no members at that time, but has members at other times.
 
     Two cases count. The group is Empty after it has had members. Or its first member has not joined yet, and the log
-    has the group's beginning. A group that never had members is left out: its commits forward are normal
-    progress, and rule ``offset_rewind`` has its commits that went back. The records do not show whether a tool, a
-    restore or a consumer that uses ``assign()`` wrote the commit.
+    has the group's beginning. A group that never had members is left out: commits of a higher offset are
+    normal progress there, and rule ``offset_rewind`` has the commits of a lower offset. The records do not show whether
+    a tool, a restore or a consumer that uses ``assign()`` wrote the commit.
     """
     status, last_ms = context.status, row["empty_valid_from"]
     last_offset, committed = row["empty_from_offset"], row["empty_committed_offset"]
@@ -269,7 +269,7 @@ def _step(previous: int | None, committed: int) -> str:
 
 
 def look_for_jump(context: GroupContext, topic: "TopicCommits", row: PartitionCommits) -> None:
-    """Add the partition's longest step to ``topic.jumps`` if the other commits have far shorter steps on average."""
+    """Add to ``topic.jumps`` the commit that advanced the partition most, if others advanced it far less on average."""
     step, lowest, newest, limits = row.get("longest_step"), row.get("lowest"), row["committed_offset"], context.limits
     if not step or lowest is None or newest is None or row["commits"] <= limits.patience:
         return

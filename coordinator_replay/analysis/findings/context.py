@@ -43,11 +43,11 @@ class ExpiringOffsets:
     Attributes:
         first_ms: the earliest time at which one of the offsets expired or is to expire.
         last_ms: the latest of these times.
-        owner: of the partitions' last owners, the owner with the latest time.
+        owner: the last owner of these partitions; of several, the one with the latest time.
         numbers: numbers of the partitions.
-        since_ms: begin of a past time in which the offsets were past retention or about to expire; None if that time is
-            not over.
-        until_ms: end of this past time; None if it is not over.
+        since_ms: begin of a past time in which the offsets were past retention or about to expire; None if they still
+            are.
+        until_ms: end of this past time; None if they still are.
     """
 
     first_ms: int
@@ -208,7 +208,8 @@ class GroupContext:
     def active_time(self, of_partition: Range) -> ActiveTime:
         """Return the times in which the group committed.
 
-        If the sums of the group don't have these times, return the time range of one partition's commits.
+        If the sums of the group don't have these times, return ``of_partition``, the time range of one partition's
+        commits.
         """
         if self.active is None and self.commits is not None and self.commits["active"]:
             self.active = ActiveTime(self.commits["active"])

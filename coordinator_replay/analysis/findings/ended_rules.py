@@ -109,7 +109,7 @@ def epoch_of(row: LastStatus | Silence) -> str:
 
 
 def _quiet_at_end(context: GroupContext) -> list[QuietTime]:
-    """Return the time from a Stable group's last record of another kind to its last offset commit.
+    """Return the time between a Stable group's last record that is no offset commit and its last offset commit.
 
     Return an empty list if the group is not proven to be Stable, or if one of the two records has no time.
     """

@@ -130,7 +130,7 @@ class Evaluator:
         self.by_id = {}
 
     def _doubted(self, finding: Found) -> FindingRow:
-        """Return a finding with notes on doubts: it may have begun earlier, gone on, or occurred more often."""
+        """Return a finding, marked if missing records may hide an earlier begin, a later end or more occurrences."""
         partition = finding["log_partition"] if finding["log_partition"] is not None else self.context.log_partition
         spans = [span for span in self.spans if span.log_partition == partition]
         recurs, ended_at = RULES[finding["rule"]].recurs, finding["ended_at"]

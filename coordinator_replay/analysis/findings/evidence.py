@@ -30,7 +30,7 @@ class Evidence(IntEnum):
         UNREADABLE: records of a log partition that could not be decoded.
         GAP: a range of log offsets that no audit has read.
         REWIND: a burst of rewinds in one topic: commits of a lower offset than the partition's previous commit.
-        STATE: a state that the group entered. Its name is its only content. It is for metrics only; no rule uses it.
+        STATE: the name of a state that the group entered. Only metrics use this kind.
         FAILURE: a step of the audit that failed on the group.
         LOST: a range of log offsets that a leader election has truncated.
         LOADING: a coordinator that loaded a log partition.

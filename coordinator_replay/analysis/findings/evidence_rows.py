@@ -1,6 +1,6 @@
 """The rows of evidence, by kind, and the rows of findings, as typed dicts.
 
-They are plain dicts at run time, because some are stored as JSON. Times are in milliseconds.
+The rows are plain dicts at run time, because some are stored as JSON. Times are in milliseconds.
 """
 
 from collections.abc import Sequence
@@ -106,7 +106,7 @@ class GroupCommits(TypedDict):
     Attributes:
         unproven: number of commits that may or may not be transactional. Sums of an earlier release lack this number.
         last_offset: log offset of the last commit.
-        most_a_minute: largest number of commits per partition in a minute, averaged over the partitions committed then.
+        most_a_minute: highest mean number of commits in one minute, over the partitions committed in that minute.
         hot_minutes: number of minutes with too many commits (``Thresholds.hot_commits_per_minute``).
         hot_from: time of the first commit in such a minute.
         hot_to: time of the last commit in such a minute.
@@ -177,10 +177,10 @@ class PartitionCommits(TypedDict):
 
     Attributes:
         from_offset: log offset of the newest commit; ``committed_offset`` and ``topic_id`` come from this commit.
-        is_lost: whether the present committed offset is not known: the newest one can't be read, or missing records may
-            have replaced or removed it.
+        is_lost: whether the present committed offset is not known: the newest commit can't be read, or missing records
+            may have replaced or removed the offset.
         has_offset: whether the partition has a committed offset.
-        is_last_known: whether no commit can be missing after the newest one.
+        is_last_known: whether no commit can be missing after the newest commit.
         past: past stalls and expiries.
         lowest: the lowest committed offset. Sums of an earlier release lack ``lowest`` and ``longest_step``.
         longest_step: the longest step forward from one commit to the next while the group was not Empty: a list of its

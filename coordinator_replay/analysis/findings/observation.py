@@ -21,7 +21,7 @@ MOST_NAMED = 20
 
 
 class Observation(NamedTuple):
-    """Observation of a rule.
+    """A time range in which the condition of a rule held.
 
     Attributes:
         subject: identifies the finding among others of the rule in the group: a topic, an instance id, a position.
@@ -29,7 +29,8 @@ class Observation(NamedTuple):
         last_ms: end of the observation; None if it still holds, or if no record has the end.
         needed_ms: how long an open observation must have lasted at the end of the log to be a finding.
         goes_on_ms: how long the observation holds after ``last_ms`` if no later record ends it; None means for ever.
-        partition: log partition of the record that shows the observation, or None; ``offset`` is its log offset.
+        partition: log partition of the record that shows the observation, or None.
+        offset: log offset of this record.
         topic_partition: the partition of ``topic`` that the observation is about; None if it is about several or none.
         detail: numbers and names for the message, fit for JSON.
         joins_ms: if an earlier observation ended less than this duration before this one began, both belong to the same

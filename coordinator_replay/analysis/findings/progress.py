@@ -143,8 +143,8 @@ def _waiting_for(step: Step) -> list[str]:
 def unrevoked_partitions(step: Step, memory: Memory) -> Iterator[Observation]:
     """Yield members that did not revoke partitions within their rebalance timeout.
 
-    An observation is about the partitions that a member must revoke at one step. The member's next step may take other
-    partitions from it, so the rebalance timeout begins again.
+    An observation is about the partitions that a member must revoke at one step. At its next step, the member may have
+    to revoke other partitions, so the rebalance timeout begins again.
     """
     if not memory.open and not step.ownership.unrevoked_since:
         return
@@ -336,7 +336,7 @@ def _storm(notes: dict[str, Any], window_ms: int) -> Observation:
 
 
 def _without_churn(count: int, quiet: int, moved: int, assignor: str | None) -> str:
-    """Return a clause on a storm if in most of its rebalances no member joined, was removed or changed.
+    """Return a clause for a storm in which no member joined, was removed or changed in most rebalances.
 
     The text is empty for any other storm.
 

@@ -27,7 +27,7 @@ _PARTITION_AND_OWNER = itemgetter(0, 1, 2)
 
 
 class GroupStatus(NamedTuple):
-    """A group after an operation, by the operation's last event."""
+    """A group after an operation, as the operation's last event shows the group."""
 
     group_type: GroupType
     state: GroupState

@@ -140,7 +140,7 @@ def ranges_of(ranges: Iterable[Range], pause_ms: int = 1, patience: int = 0) -> 
 def with_longest_pauses(ranges: Sequence[Range]) -> list[Range]:
     """Return ranges in order.
 
-    If there are too many, merge those with the shortest pauses between them.
+    If there are too many ranges, merge ranges with the shortest pauses between them.
     """
     kept = list(map(list, ranges))
     shortest = nsmallest(len(kept) - 1 - _MOST_PAUSES, pairwise(kept), key=lambda pair: pair[1][0] - pair[0][1])
@@ -197,7 +197,7 @@ class SummaryKind(NamedTuple):
 
     Attributes:
         name: name of the kind.
-        columns: by column, the function that merges two values.
+        columns: for each column, the function that merges its values in two sums.
         newest: columns that are taken from the newer one of two sums. The key is the column that tells which sum is
             newer: the sum with the larger value in this column.
     """
@@ -263,7 +263,7 @@ PARTITION = SummaryKind(
 _BURSTS = {"bursts": lambda bursts, other: bursts_of([*bursts, *other])}
 
 REWIND = SummaryKind("rewind", _BURSTS)
-"""Commits of a partition that went back while the group was not Empty, in bursts, each with its newest commit."""
+"""Rewinds of a partition while the group was not Empty, in bursts, each burst with its newest commit."""
 
 EMPTY_REWIND = SummaryKind("empty_rewind", _BURSTS)
 """The same as REWIND, for commits while the group was Empty or had no records but offset commits."""
@@ -348,7 +348,7 @@ class Totals:
     def add(self, summary: SummaryKind, key: Key, added: Sum, *, is_over: bool) -> None:
         """Add a sum of commits.
 
-        ``is_over`` says that no later commit belongs to the sum.
+        Set ``is_over`` if no later commit belongs to the sum.
         """
         for sums in (self.every, self.over) if is_over else (self.every,):
             before = sums[summary.name].get(key)

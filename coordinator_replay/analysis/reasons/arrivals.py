@@ -16,7 +16,7 @@ from coordinator_replay.engine.model import GroupType, Member
 from coordinator_replay.times import elapsed_ms
 
 RETURN_MS = 300_000
-"""The time after a removal within which a client counts as restarted. A longer timeout of the member extends it."""
+"""Time after a removal within which a client counts as restarted. A longer timeout of the member extends this time."""
 
 
 class Return(NamedTuple):
@@ -49,7 +49,7 @@ class Return(NamedTuple):
 
     @property
     def silence_ms(self) -> int:
-        """Return the time from the departed member's last sign of life to its removal; 0 if it is not known."""
+        """Return the time from the departed member's last sign of life to its removal; 0 for an unknown time."""
         return elapsed_ms(self.departed.seen_ms, self.departed.left_ms) or 0
 
     @property
@@ -66,7 +66,7 @@ class Return(NamedTuple):
         """Return whether the client changed as in an upgrade.
 
         The client went from the classic protocol to KIP-848, uses another assignor than before, or sends a newer
-        version of its metadata for the assignor. Return False if it went back from KIP-848 (``is_downgrade``).
+        version of its metadata for the assignor. Return False for a client that left KIP-848 (``is_downgrade``).
         """
         subscription = self.member.subscription_or_empty
         old = self.departed
@@ -78,7 +78,7 @@ class Return(NamedTuple):
         return version is not None and old.version is not None and version > old.version
 
     def facts(self, situation: Situation, *more: Fact) -> Evidence:
-        """Return the evidence of the return.
+        """Return the evidence that the client came back.
 
         Args:
             situation: the rebalance in which the client joined.
@@ -105,7 +105,7 @@ class Return(NamedTuple):
 
 @lru_cache(maxsize=1)
 def returns(situation: Situation) -> tuple[list[Return], list[tuple[Member, int]]]:
-    """Return the members that came back, and the new members, each with the log offset of the record of its join.
+    """Return the members that came back, and the new members. New members have the log offset of their first record.
 
     The result is cached, because several rows need it for the same situation.
     """
@@ -193,10 +193,10 @@ def twin(situation: Situation, member: Member) -> Member | None:
 
 
 def namesake(situation: Situation, member: Member) -> Departed | None:
-    """Return the last removed dynamic member with the client id and host of a new member, however long ago it was.
+    """Return the last dynamic member that was removed and had the client id and host of a new member.
 
-    The new member may be the same client after a long absence. Return None if there is no such removed member, or if
-    the new member is static.
+    The removal may be long ago, and the new member the same client. Return None if there is no such removed member, or
+    if the new member is static.
     """
     if member.instance_id is not None:
         return None

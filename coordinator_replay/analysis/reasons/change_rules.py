@@ -219,7 +219,7 @@ def coverage_change(situation: Situation) -> Explanation | None:
 def grown_topics(situation: Situation) -> dict[str, int]:
     """Return topics that grew: a classic generation assigns a partition that was not known before.
 
-    Each topic has its number of partitions, as far as the assignment shows it.
+    The value for each topic is its number of partitions, as far as the assignment shows this number.
     """
     counts = situation.history.partition_counts
     numbers = {topic: max(partitions) + 1 for topic, partitions in situation.covered_after.items()}
@@ -354,7 +354,7 @@ def revoked_before(situation: Situation) -> Mapping[str, set[int]]:
 def is_follow_up_due(situation: Situation) -> bool:
     """Return whether the previous classic generation took partitions from a member, which then has to join again.
 
-    The generation may have assigned these partitions to another member, if both members had claimed them.
+    The generation may have assigned these partitions to another member that had claimed them too.
     """
     return bool(_revoked(situation.before.values(), {}))
 

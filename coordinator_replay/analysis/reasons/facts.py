@@ -1,7 +1,7 @@
-"""Facts that evidence states. A fact has a kind, members, the places in the log that show it, and times.
+"""Facts that evidence states. A fact has a kind, members, the positions of the records that show it, and times.
 
 A sentence of evidence is one fact, or several that go together; ``sentences`` has the words of each kind. The judges in
-``scripts`` compare facts with what really happened; sentences could not be compared.
+``scripts`` compare facts with what really happened. They could not compare sentences.
 """
 
 from collections.abc import Sequence

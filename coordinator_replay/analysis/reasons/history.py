@@ -53,7 +53,7 @@ _ORDER = attrgetter("order")
 
 
 class Conversion(NamedTuple):
-    """A change of a group's type, and the place of its first record.
+    """A change of a group's type, with the position of the change's first record.
 
     Attributes:
         old: the group's type before.
@@ -170,13 +170,13 @@ class GroupHistory:
     def last_seen(self, member_id: str) -> Sign | None:
         """Return a member's last sign of life in the group's own records.
 
-        If none of them is about this member alone, return ``synced``.
+        If no such record is about this member alone, return ``synced``.
         """
         own = self.seen.get(member_id)
         return self.synced if own is None else Sign(*own)
 
     def take_signs(self, confirmed: "GroupHistory", before: "GroupHistory") -> None:
-        """Take over the signs of life in records that a newer dump confirms, and the commits known before."""
+        """Take signs of life from ``confirmed``, whose records a newer dump confirms, and commits from ``before``."""
         self.seen, self.synced = dict(confirmed.seen), confirmed.synced
         self.commits, self.newer_commits = before.commits, before.newer_commits
 
@@ -199,8 +199,8 @@ class GroupHistory:
     def count_commits(self, up_to_offset: int, at_ms: int | None) -> None:
         """Take commits before the current operation into account, and drop those that are too old.
 
-        Commits are looked for only near records that may show a departure. So after an old commit, its partition may
-        have later ones that were not looked for. The old commit does not show when a member was last alive.
+        Commits are looked for only near records that may show a departure. So after an old commit, later commits of its
+        partition may not have been looked for. The old commit does not show when a member was last alive.
         """
         while self.newer_commits and self.newer_commits[0][0] <= up_to_offset:
             self.commits.update(self.newer_commits.pop(0)[1])

@@ -230,7 +230,7 @@ def _changed(situation: Situation, upgraded: list[Return]) -> Explanation | None
 def _beside_others(situation: Situation, explanation: Explanation) -> Explanation:
     """Return an explanation by members that came back, made less sure if other members were removed too.
 
-    The removal of these others may have begun the rebalance, so its causes become alternatives.
+    The removal of these others may have begun the rebalance, so the causes of the removal become alternatives.
     """
     back = {returned.departed.member_id for returned in returns(situation)[0]}
     others = [departure for departure in departures(situation) if departure.member_id not in back]

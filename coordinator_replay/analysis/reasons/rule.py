@@ -36,8 +36,8 @@ class ReasonRule(NamedTuple):
 class RuleTable:
     """Rows of the decision table.
 
-    A row's docstring describes it: the footprint that must be on record, how sure the cause is (Confidence), and which
-    other causes leave the same records (Look-alikes).
+    A row's docstring has the footprint that must be on record, how sure the cause is (Confidence), and which other
+    causes leave the same records (Look-alikes).
 
     Attributes:
         rules: the rows in the order of their rank.

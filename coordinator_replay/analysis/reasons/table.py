@@ -80,8 +80,8 @@ def reason_of(situation: Situation) -> Reason:
 def with_unseen_beginnings(reason: Reason) -> Reason:
     """Return a reason with more alternatives: the causes that leave no record (``Reason.unseen``).
 
-    If there are any, one of them may have begun the join phase, and not the cause on record. So the confidence is at
-    most ``likely``.
+    If there are such causes, the join phase may have begun with one of them, and not with the cause on record. So the
+    confidence is at most ``likely``.
     """
     if not reason.unseen:
         return reason

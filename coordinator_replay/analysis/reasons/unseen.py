@@ -111,7 +111,7 @@ def _have_topics_changed(situation: Situation) -> bool:
 def _grown_since(before: Mapping[str, Collection[int]], after: Mapping[str, Collection[int]]) -> set[str]:
     """Return topics of which a generation assigns a higher partition number than the generation before.
 
-    Such a topic may have had as many partitions in an even earlier generation: it was deleted and created again.
+    If even earlier generations assigned as many partitions, the topic was deleted and created again.
     """
     highest = {topic: max(partitions, default=-1) for topic, partitions in before.items()}
     return {topic for topic, partitions in after.items() if max(partitions, default=-1) > highest.get(topic, -1)}
