@@ -149,8 +149,8 @@ class Answer(Sequence[T], Generic[T]):
     def _is_shown(self, column: AnswerColumn) -> bool:
         """Return whether ``print`` shows a column.
 
-        A column of rank ``LAST`` is never shown. A column with ``only_with`` is for an option or for a type of group.
-        It is shown only if the column's field has a value other than its default in some row.
+        A column of rank ``LAST`` is never shown. A column with ``only_with``, for an option or a type of group, is
+        shown only if some row has a value other than the default of the column's field.
         """
         if column.rank >= LAST or not column.only_with:
             return column.rank < LAST

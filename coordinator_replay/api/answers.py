@@ -40,7 +40,7 @@ class Described(Answer["DescribedMember"]):
     Attributes:
         group: the group itself.
         assignor: the assignor or protocol that distributes the partitions; None if the group has none.
-        kinds: values of ``AnswerColumn.only_with``. A column that has one of these values is shown for this group.
+        kinds: the kinds of additional columns to show for this group, as values of ``AnswerColumn.only_with``.
         group_notes: the notes that are not about single members.
     """
 
@@ -94,8 +94,8 @@ class Owned(Answer["Ownership"]):
         after: the first ownership that began after the point in time; None if there is none, or for a time range.
         neighbours: the ownerships ``before`` and ``after`` if the partition has no owner; empty if it has one.
         is_exact: whether the log proves that the partition had these owners and no others.
-        handovers: for a time range with several owners, sentences on how long nobody owned the partition between them,
-            and whether two owned it at a time; else None. They are among the notes, too.
+        handovers: for a time range with several owners, sentences on how long the partition had no owner between two
+            owners, and whether two owners overlapped; else None. These sentences are among the notes, too.
     """
 
     def __init__(self, owners: Owners, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:

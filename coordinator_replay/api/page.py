@@ -50,8 +50,8 @@ class Page:
         If the name ends in ``.svg`` or ``.png``, write the page's figures as a picture instead.
 
         Raises:
-            UsageError: the file can't be written, or the name ends like a picture that can't be made (``.pdf``). For a
-                picture also: the page has no figures, or no Chromium is there to draw a PNG.
+            UsageError: the file can't be written, or its extension is of a picture format that can't be made, such as
+                ``.pdf``. For a picture also: the page has no figures, or no Chromium is there to draw a PNG.
         """
         path = Path(path)
         match path.suffix.lower():

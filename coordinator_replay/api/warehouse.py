@@ -594,7 +594,8 @@ class Warehouse:
         """Return every group's life replayed under other settings.
 
         The groups in which the alternative spares the most interruptions come first. The column ``ranges`` has the
-        lowest and the highest possible values for the first ten groups, and is null for all others.
+        lowest and the highest value of each prediction. Only the first ten groups have ranges; for all others the
+        column is null.
 
         Args:
             alternative: settings to try, under Kafka's names.

@@ -316,7 +316,7 @@ def show_rows(common: Common, shown: Sequence[AnswerColumn], answers: Iterable[o
 
 
 def _with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]) -> Sequence[AnswerColumn]:
-    """Return the columns of a table. If the log does not prove a row, headings show the doubt or the bound.
+    """Return the columns of a table, each with the heading for its values, see ``_with_doubt``.
 
     With ``--require-stable``, the column ``is_unstable`` says which offsets are unstable, so ``is_stable`` is left out.
     """
@@ -325,7 +325,7 @@ def _with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]
 
 
 def _with_doubt(shown: AnswerColumn, values: Sequence[object], doubts: Collection[str]) -> AnswerColumn:
-    """Return a column, with a heading that shows the doubt or bound if the log does not prove one of its values."""
+    """Return a column with its heading. A column that marks unproven rows has none if no row is marked."""
     if shown.name in doubts and any(value not in (None, True) for value in values):
         return _DOUBTS[shown.name]
     return replace(shown, heading=shown.bound) if shown.bound and any(value is True for value in values) else shown

@@ -363,7 +363,7 @@ _MOST_FINDING_LINES = 20
 def _print_findings(shown: "Sequence[Finding]") -> None:
     """Print findings on a terminal.
 
-    Each finding is a sentence below a line with its rule, time and group. Those that don't fit are counted.
+    Each finding is a sentence below a line with its rule, time and group. Findings that don't fit are only counted.
     """
     left = _MOST_FINDING_LINES
     for place, finding in enumerate(shown):
@@ -464,12 +464,12 @@ def _for_people(
 
 
 _OF_DURATIONS = ("_ms", "_ms_min", "_ms_max", "_ms_bound", "_unbounded")
-"""Ends of the names of columns that say how long something took: how long, at least and at most. If the last is unknown
-for some of several times, the largest bound of the others follows, and the number of those without a bound."""
+"""Ends of the names of a duration's columns: exact, at least, at most. If some of several durations have no upper
+bound, the last two have the largest bound of the others, and the number of durations without a bound."""
 
 
 def _length(row: Mapping[str, Any], base: str) -> str | None:
-    """Return in words how long something took, from the columns of a row that begin with a name."""
+    """Return a duration in words, from the columns of a row whose names begin with ``base``, see ``_OF_DURATIONS``."""
     exact, least, most, bound, unbounded = (row.get(f"{base}{suffix}") for suffix in _OF_DURATIONS)
     if exact is not None:
         return duration(exact)
@@ -516,14 +516,13 @@ _GOOD = {"causes": 24, "usual_cause": 20, "longest": 26}
 
 
 _FIRST = 6
-"""Number of columns at the beginning of an SQL answer. A confidence among them is shown, and so are all columns before
-it."""
+"""Number of first columns of an SQL answer. If one of them is a confidence, it is shown with all columns before it."""
 
 
 def _asked_columns(names: Sequence[str]) -> Sequence[str]:
-    """Return the columns of an SQL answer up to its confidence, which says how sure the columns before it are.
+    """Return the first columns of an SQL answer, up to a confidence, which says how sure the columns before it are.
 
-    Return no column if there is no confidence among the first columns.
+    Return no columns if none of the first ``_FIRST`` columns is a confidence.
     """
     places = [place for place, name in enumerate(names[:_FIRST], start=1) if name.endswith("confidence")]
     return names[: max(places, default=0)]
@@ -532,8 +531,9 @@ def _asked_columns(names: Sequence[str]) -> Sequence[str]:
 def _rank(name: str, values: Iterable[object], *, is_asked: bool) -> int:
     """Return the rank of a column of an SQL answer.
 
-    Columns up to a confidence (``is_asked``) have rank 1. A column of ``_DOUBTS`` has rank 2 if one of its values is a
-    doubt; otherwise the column is shown only if all columns have room. All other columns have the usual rank.
+    Columns of ``_asked_columns`` (``is_asked``) have rank 1. A column of ``_DOUBTS`` has rank 2 if a row is not proven;
+    otherwise the column is shown only if all columns have room. All other columns have ``_USUAL_RANK``, but those of
+    ``_MAIN`` come just before them.
     """
     if is_asked:
         return 1

@@ -62,7 +62,7 @@ class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer clic
         return [CompletionItem(name) for name in shown if name.lower().startswith(incomplete.lower())]
 
     def known(self, ctx: click.Context) -> Sequence[str]:
-        """Return the names in the warehouse of a command line; none if it names no warehouse that can be read."""
+        """Return the names in the warehouse that the command line names; none if this warehouse can't be read."""
         try:
             return self._names(ctx)
         except CoordinatorReplayError:

@@ -84,7 +84,7 @@ def _dump_of(options: "Options") -> "Dump":
 
 
 def _database_of(options: "Options") -> "Database | None":
-    """Return the schema in which the tables get names; None if the user asked for no schema.
+    """Return the catalog's schema in which to register the tables (``--database``); None if the user named no schema.
 
     Raises:
         UsageError: the name of the schema is not valid.
@@ -449,10 +449,10 @@ def _shown(path: str) -> str:
 def decode(inputs: Sequence[str], format: "Format | None", include_deleted: bool, wide: bool, verbose: bool) -> None:
     """Print every record of a dump as JSON lines, in the order of the file, without Spark.
 
-    A terminal shows the main fields of the first records, and how many follow: --wide, a pipe or a file gets all
-    records in full. Lines have the columns of the tables offset_commits, group_records and quarantine, and the kind of
-    the record. Subscriptions and assignments of classic members are decoded next to their bytes. Notes about the files
-    go to standard error.
+    A terminal shows the main fields of the first records, and how many follow. With --wide, in a pipe or in a file, all
+    records are in full. Lines have the columns of the tables offset_commits, group_records and quarantine, and the kind
+    of the record. Subscriptions and assignments of classic members are decoded next to their bytes. Notes about the
+    files go to standard error.
     """
     dump = work.find_dump(inputs, form=format, include_deleted=include_deleted)
     notes = list(dump.notes)

@@ -303,8 +303,8 @@ def _report(problem: BaseException) -> None:
 class _ReaderLeft(Exception):  # noqa: N818 - no error: who runs ``| head`` has enough of it
     """Signal that the reader of the output is gone.
 
-    Click would end the program with code 1. But only the reader's speed decides whether the output is cut off at all.
-    So the program ends with code 0, as after an answer that was read.
+    Click would end the program with code 1. But whether a reader leaves before the end of the output may depend on its
+    speed alone. So the program ends with code 0, as after output that was read to its end.
     """
 
 

@@ -108,7 +108,7 @@ def _print_impact(common: Common, answer: "Impacted") -> None:
 
 
 def _without_unseen(group: "GroupImpact") -> "GroupImpact":
-    """Return a row of a table without a time without an owner of 0, if that is only a lower bound."""
+    """Return a row of the table. Null replaces a 0 that is only a lower bound, see ``is_downtime_unseen``."""
     unseen: dict[str, Any] = {"unowned_partitions": None, "unowned_ms": None}
     return replace(group, **unseen) if group.is_downtime_unseen else group
 

@@ -314,7 +314,7 @@ class _Fitted:
 
     @property
     def wanted(self) -> int:
-        """Return the smallest width that the column needs beside uncut ids. Ids of the column itself stay readable."""
+        """Return the smallest width that the column needs beside uncut ids. Its own ids stay readable."""
         return self.readable if self.column.is_id else self.least
 
     @property
@@ -323,7 +323,7 @@ class _Fitted:
         return not (self.is_number or self.column.is_id or self.column.is_cut)
 
     def is_shorter_below(self, width: int) -> bool:
-        """Return whether the column's texts take fewer lines below their rows, at a given width, than in the column."""
+        """Return whether the texts take fewer lines below their rows (lines of ``width``) than in the column."""
         if not (self.is_text and self.is_tight):
             return False
         heading = _cells(self.column.heading) + len(": ")
@@ -371,8 +371,8 @@ class _Fitted:
 def _chosen(fitted: Sequence[_Fitted], width: int) -> list[_Fitted]:
     """Return the columns to show, in the order in which they were declared.
 
-    Columns of rank 1 stay as long as their least widths fit. Other columns stay only if all columns are readable with
-    them. Columns without a value stay only if no other column is left out, and all columns get their full width.
+    Columns of rank 1 stay as long as their least widths fit. Any other column stays only if all columns stay readable
+    beside it. Columns without a value stay only if no other column is left out, and all columns get their full width.
     """
     kept: list[_Fitted] = []
     with_values = sum(column.rank < LAST for column in fitted)

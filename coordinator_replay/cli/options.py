@@ -167,7 +167,7 @@ def _print_causes(error: BaseException) -> None:
 class Command(GuardedCommand):
     """A command whose errors end in a sentence and an exit code.
 
-    With ``-v``, their causes follow.
+    With ``-v``, the causes of an error follow the sentence.
     """
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -189,7 +189,7 @@ class Command(GuardedCommand):
         write_exit_codes(str(self.name), formatter)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments, and refuse a time whose parts stand apart, without quotes."""
+        """Parse the arguments, and refuse a time with blanks that is not in quotes."""
         in_parts = None if ctx.resilient_parsing else time_in_parts(self, args)
         if in_parts is not None:
             raise click.UsageError(in_parts, ctx)

@@ -128,7 +128,7 @@ def print_table(
         is_wide: whether the table has all columns in full, whatever the terminal's width.
         most_lines: largest number of lines; the table ends before the first row that does not fit, but has
             one row at least.
-        is_excerpt: whether the answer may have more rows, which no option shows. The caller prints their number.
+        is_excerpt: whether ``rows`` are only the first rows of the answer. The caller says how to see all of them.
 
     Returns:
         The number of printed rows.
@@ -179,12 +179,12 @@ def print_table(
 
 
 def _fitting(rows: Sequence[Sequence[str]], most_lines: float) -> int:
-    """Return how many rows from the first on fit into a number of lines; 1 at least."""
+    """Return how many of the first rows fit into ``most_lines`` lines; at least 1."""
     return max(bisect_right(list(accumulate(map(len, rows))), most_lines), 1)
 
 
 def _beside(table: TextTable, row_count: int, *, is_excerpt: bool) -> Iterator[str]:
-    """Yield sentences on what a printed table does not show, given the number of rows of the whole answer."""
+    """Yield sentences on what a printed table does not show."""
     if table.everywhere:
         yield f"{_said_of(len(table.rows), inf if is_excerpt else row_count)}: {', '.join(table.everywhere)}."
     if table.left_out:

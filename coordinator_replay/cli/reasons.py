@@ -31,7 +31,7 @@ _MOST_LINES = 22
 """Largest number of lines about several rebalances on a terminal: the basis and the prompt fit below."""
 
 _LEAST_NAMED = 2
-"""Number of other rebalances that are named however long an explanation is."""
+"""Number of other rebalances that an excerpt always names, even if the explanation is long."""
 
 _MOST_FAULTS = 2
 """Largest number of known faults that are named with their rebalances."""
