@@ -91,8 +91,8 @@ def blocked_by(rebalance: Rebalance, members: MemberIdentities) -> str:
 def worst(rebalances: Iterable[Rebalance]) -> tuple[str, str, str]:
     """Return the worst cost of some rebalances: its value, its name, and a remark.
 
-    This is the longest pause of commits, which groups of all protocols can have. If no pause is on record, it is the
-    longest time without an owner.
+    The worst cost is the longest pause of commits, which groups of all protocols can have. If no pause is on record,
+    the worst cost is the longest time without an owner.
     """
     listed = list(rebalances)
     pauses = [rebalance.commit_pause_ms for rebalance in listed if rebalance.commit_pause_ms is not None]

@@ -18,9 +18,7 @@ EXACT = 2**53
 
 
 class Clock:
-    """Conversion of times for a page.
-
-    It turns a time into milliseconds since the page's start, or into text in the page's zone.
+    """Conversion of times into milliseconds since the page's start, or into text in the page's zone.
 
     Args:
         start: begin of the page's time range.

@@ -1,7 +1,7 @@
 """The page of a cluster: a row for each group, and above the rows a figure of rebalances by cause over time.
 
-Each row has a lane, which shows the group's states and rollouts, and a tick for each rebalance. All lanes have the same
-axis of time.
+The lane of a row shows the group's states and rollouts, and has a tick for each rebalance. All lanes have the same axis
+of time.
 """
 
 from collections import Counter, defaultdict
@@ -257,7 +257,7 @@ def _rollout_path(rollouts: Sequence[Rollout], clock: Clock, scale: float) -> li
 
 
 def lane_data(lanes: Sequence[Lane]) -> list[Mapping[str, Any]]:
-    """Return for each row the times of its rebalances, and whether these are all of them.
+    """Return for each row the times of its rebalances, and whether these are the times of all its rebalances.
 
     The page's script counts the times within the time range that the reader has chosen.
     """

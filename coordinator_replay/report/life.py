@@ -98,7 +98,7 @@ class OffsetLine(NamedTuple):
         until: for each offset, the time at which the line ends after it; None if the line goes on to the next offset.
         last_until: the time up to which the last offset was in force; the end of the life if it still is in force.
         marked: offsets that went backwards or were removed within the life. Each has ``at``, ``until`` and
-            ``committed_offset``. ``back_from`` is the higher offset before it, or None. ``removed_by`` says what
+            ``committed_offset``. ``back_from`` is the higher offset before, or None. ``removed_by`` says what
             removed the offset, or is None. ``lost_offset`` is the offset that a negative offset (no offset) replaced.
     """
 

@@ -1,4 +1,4 @@
-"""SQL statements that read the lives of groups. Each reads one group or many, and returns rows by group.
+"""SQL statements that read the lives of groups. Each statement reads one group or many, and returns rows by group.
 
 ``{of_groups}`` is the condition on the groups (``Tables.rows_by_group``). The time range begins at ``$start``, and ends
 before ``$end``; null means no bound. A row without a time ended before the group's first record with a

@@ -258,7 +258,7 @@ def _add_groups(
 
 
 _NEEDED = "expiring-offsets-still-needed"
-"""Saved query for the expiring offsets that are still needed. Metrics have no other definition of these."""
+"""Saved query that defines, also for metrics, which expiring offsets are still needed."""
 
 
 def _first_expiries(warehouse: Tables) -> list[tuple[str, datetime]]:

@@ -2,9 +2,9 @@
 
 A page is complete in itself, or one of several that share their scripts.
 
-Clients of a cluster wrote everything on a page that comes from a dump, so none of it is trusted. Templates escape it.
-The data of figures travel as JSON in which no character can end a script. A content security policy lets only the
-page's own scripts run, and lets none of them reach a network.
+Clients of a cluster wrote the text that comes from a dump, so templates trust no such text and escape it. The data of
+figures travel as JSON in which no character can end a script. A content security policy lets only the page's own
+scripts run, and lets none of them reach a network.
 """
 
 import base64
@@ -175,12 +175,12 @@ def plain_page(template: str, zone: tzinfo = UTC, **context: object) -> str:
 
 
 def undrawn_page(group: str, cluster: str, note: str, *, index: str, assets: str) -> str:
-    """Return a page in place of one that could not be drawn, as HTML.
+    """Return a page that says why the page of a group can't be drawn, as HTML.
 
     Args:
         group: id of the group.
         cluster: the group's cluster.
-        note: why the page can't be drawn.
+        note: the reason.
         index: link to the page of all groups.
         assets: link to the folder of shared files.
     """

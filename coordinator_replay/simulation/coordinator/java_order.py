@@ -28,7 +28,7 @@ TREE_CAPACITY = 64
 are empty."""
 
 CROWD = 9
-"""Number of keys with which a bin is crowded after ``put``. For ``compute`` and similar methods, it is one key less."""
+"""Number of keys with which a bin is crowded after ``put``. After ``compute`` and the like, one key fewer is enough."""
 
 _LONG = 0xFFFFFFFFFFFFFFFF
 _FIBONACCI = -7046029254386353131

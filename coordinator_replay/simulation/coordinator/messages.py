@@ -3,7 +3,7 @@
 ``complete`` checks a request and fills in omitted fields. ``respond`` gives a response the fields of its version.
 
 A request's body is Kafka's JSON form of the message. Fields that are left out have the message's defaults. A given
-field is used even if the request's version does not have it, as in Kafka's reader of the JSON form. The messages are
+field is used even if the request's version lacks this field, as in Kafka's reader of the JSON form. The messages are
 defined in ``schemas/messages``.
 """
 

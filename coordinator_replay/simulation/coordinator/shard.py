@@ -51,7 +51,7 @@ from coordinator_replay.simulation.coordinator.truth import (
 )
 
 PARTITION = 0
-"""Number of the log partition. A simulated coordinator has only one."""
+"""Number of the only log partition of a simulated coordinator."""
 
 RETRY_BACKOFF_MS = 500
 """Time after which the failed operation of a timer is tried again (``CoordinatorTimerImpl``)."""

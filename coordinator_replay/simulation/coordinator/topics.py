@@ -84,7 +84,7 @@ class Topics:
         """Return the next image, and its differences from this image.
 
         Raises:
-            UsageError: the topics contradict each other, or one of them has lost partitions.
+            UsageError: the topics contradict each other, or a topic has lost partitions.
         """
         new = Topics(topics, self.version + 1)
         change = new.change_from(self)

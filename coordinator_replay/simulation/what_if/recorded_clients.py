@@ -279,7 +279,7 @@ class ClientLives:
         * The member's client leaves and joins in the same generation. After a LeaveGroup, the other members would have
           rebalanced within a heartbeat, or a group without others would have become Empty, before the client was back.
           If heartbeats are more than ``QUICK_MS`` apart, the client may have been back before the others rebalanced.
-          Then this is no sign.
+          Then the quick return is no sign.
         """
         if not operation.is_classic:
             return

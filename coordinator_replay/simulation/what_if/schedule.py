@@ -106,7 +106,7 @@ class Agenda:
 JITTER = 10
 """A drifting heartbeat comes later by up to an interval divided by this number.
 
-No heartbeat comes early: clients check whether one is due when they wake.
+No heartbeat comes early: clients send due heartbeats when they wake.
 """
 
 

@@ -68,8 +68,8 @@ class Ending(NamedTuple):
     Attributes:
         departed_ms: the time at which the client closed or died in this case.
         how: ``closed`` or ``crashed``.
-        is_unlikely: whether this end is much less likely than the end in ``Visit``: it needs a coincidence, or
-            contradicts commits.
+        is_unlikely: whether this end is much less likely than the end in ``Visit``, because it needs a
+            coincidence or contradicts commits.
     """
 
     departed_ms: int

@@ -2,13 +2,13 @@
 
 Four things are open:
 
-* A heartbeat is sent one interval after the answer to the last one. So the times drift: at an event, the next heartbeat
-  of each member may be anywhere in its interval. During a rebalance the times differ less. But the order of two members
-  still matters, because the second may have to wait for another interval.
+* A heartbeat is sent one interval after the last answer. So the times of heartbeats drift: at an event, the next
+  heartbeat of each member may be anywhere in its interval. During a rebalance the times differ less. But the order of
+  two members still matters, because the second may have to wait for another interval.
 * A starting client connects, finds its coordinator and joins, with different requests for each protocol. A closing
   client finishes its work first. So if two clients come or go together, either may be the first.
 * librdkafka joins when its main loop wakes. The loop wakes for any work, and at least once a second
-  (``rd_kafka_thread_main``). If a client's last join was long enough ago, it does not wait at all.
+  (``rd_kafka_thread_main``). If the last join was long enough ago, a client does not wait at all.
 * Clients often come or go right after each other because they are started or stopped together. A client does not take
   the same time on each occasion. So under other settings, clients may be closer together or farther apart.
 """

@@ -4,7 +4,7 @@ The log does not always show when and how a client departed. ``drawn_course`` dr
 
 A rolling deployment closes and replaces static members one after the other. Under the classic protocol, a static member
 sends nothing when it closes, so the join phase waits until its session is over. A member that joins in a phase
-and closes before its end is not removed with this phase, but one session later. If this member is the leader, nobody
+and closes before the phase ends is not removed with it, but one session later. If this member is the leader, nobody
 assigns partitions, no record is written, and the next generation comes a session later. So two signs show that not all
 members closed at the start of a phase: a skipped generation number, or members removed one session after the phase.
 ``roll_out`` finds these signs, and ``rolled_out`` simulates the deployment.

@@ -74,8 +74,8 @@ def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> 
 def _refresh(update: GroupUpdate, old: str | None, new: str | None, *, is_required: bool) -> None:
     """Start to resolve the group's expressions, if that is due.
 
-    It is due if an expression is not resolved, topics were created, or the refresh interval is over. Do nothing within
-    ``MIN_INTERVAL_MS`` after the last resolution, or while a resolution is running.
+    Resolution is due if an expression is unresolved, topics were created, or the refresh interval is over. Do nothing
+    within ``MIN_INTERVAL_MS`` after the last resolution, or while a resolution is running.
     """
     shard, expressions = update.shard, update.state.subscriptions.expressions
     key = f"{update.group_id}-regex"

@@ -46,7 +46,7 @@ class LiveClassicGroup(ClassicGroup):
             member supports.
         votes: number of members that support each protocol.
         static_members: member id by instance id.
-        previous_state: the state before the present one; in a first rebalance this is Empty.
+        previous_state: the state before the present one: Empty in a first rebalance.
         waiting_joins: JoinGroup requests not answered yet, by member id.
         waiting_syncs: SyncGroup requests not answered yet, by member id.
         pending_members: ids given out with MEMBER_ID_REQUIRED that have not joined yet.
@@ -72,7 +72,7 @@ class LiveClassicGroup(ClassicGroup):
 
     @classmethod
     def loaded(cls, replayed: ClassicGroup) -> "LiveClassicGroup":
-        """Return the group as the coordinator has it in memory after loading its records."""
+        """Return the group as it is in the coordinator's memory after the load of its records."""
         group = cls(replayed.group_id)
         for name in ("generation", "leader", "protocol", "protocol_type", "state", "state_timestamp_ms"):
             setattr(group, name, getattr(replayed, name))

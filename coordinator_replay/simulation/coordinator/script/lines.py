@@ -57,7 +57,7 @@ def read_topic(entry: Any) -> Topic:
 
 
 def read_client(line: Line) -> tuple[str, str]:
-    """Return the client id and the host of a request. Each has a default if the line does not have it."""
+    """Return the client id and the host of a request, or their defaults where the line has none."""
     client = {"id": "client", "host": "127.0.0.1", **(value_of(line, "client", dict) if "client" in line else {})}
     _check_names(client, {"id", "host"}, "client")
     return value_of(client, "id", str), value_of(client, "host", str)

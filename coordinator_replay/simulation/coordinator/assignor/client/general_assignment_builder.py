@@ -182,7 +182,7 @@ class GeneralAssignmentBuilder:
         """Return the member to which a partition should move; None if the partition should stay.
 
         The partition moves to its earlier owner if the present owner has at least two partitions more. Otherwise it
-        moves to the least loaded subscriber, if the present owner has at least two partitions more than a subscriber.
+        moves to the least loaded subscriber, if any subscriber has at least two partitions fewer than the owner.
         """
         load = len(self._assignment[self._owner[partition]])
         earlier = self._earlier_owners.get(partition)
