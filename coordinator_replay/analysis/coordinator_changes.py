@@ -150,9 +150,9 @@ def coordinator_changes(
 def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: int) -> bool:
     """Return whether a line of a broker's log can be true, given the records of its log partition.
 
-    A leader epoch begins after the first records of earlier epochs, and before its own records and those of later
+    A leader epoch begins after the first records of earlier epochs, and before the records of its own and of later
     epochs. Once it has begun, no leader of an earlier epoch writes. So if the log has records after the line's time,
-    the line's epoch or a later one must be in the log or in the controller's records. Otherwise the line is wrong.
+    the log or the controller's records must have the line's epoch or a later epoch. Otherwise the line is wrong.
 
     Args:
         line: the line to check.
@@ -167,7 +167,7 @@ def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: i
 
 
 def _precedence(election: LeaderChange) -> tuple[bool, int, int]:
-    """Return the sort key of the elections of one leader epoch: by time, and those without a time last.
+    """Return a key that sorts the elections of one leader epoch by time, elections without a time last.
 
     If only a snapshot of the cluster metadata shows an election, the election has no time.
     """

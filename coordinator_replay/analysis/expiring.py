@@ -73,8 +73,8 @@ def expiring_offsets(source: str) -> str:
     """Return SQL for the offsets in force that are past retention at ``$as_of``, or will be by ``$limit``.
 
     The statement also takes ``$retention_ms`` and ``$is_known``, the attributes of ``Retention``. It returns columns of
-    ``expired_offsets``. Offsets that can't expire are left out: those of a topic to which members subscribe, and those
-    of a partition with an open transaction.
+    ``expired_offsets``. Offsets that can't expire are left out: offsets of topics to which members subscribe, and of
+    partitions with an open transaction.
 
     Args:
         source: relation of offsets in force, in columns of ``offset_history``.

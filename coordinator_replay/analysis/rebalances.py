@@ -17,7 +17,7 @@ a classic rebalance is not on record, so ``started_at`` and ``duration_ms`` are 
   than the largest rebalance timeout of the members, if no generation was skipped (``attempts`` is 1); see
   ``join_phase.longest_join_ms`` for the exceptions.
 
-Joins and leaves count for the first rebalance that begins with or after them. The time in which a partition has no
+A join or leave counts for the first rebalance that begins with it or after it. The time in which a partition has no
 owner counts for the rebalance in which the partition was revoked. The row of a rebalance is final when the next
 rebalance has ended as well, because until then its revoked partitions may still have no owner. If the cause is not
 certain, the row also waits for HINDSIGHT_MS (an hour): a later rebalance in this time may show more about the cause
@@ -352,7 +352,7 @@ class Rebalances:
             rebalance.is_end_proven &= rebalance.is_over
 
     def open_rows(self) -> Iterator[Row]:
-        """Yield rebalances that are in progress, and those whose cost is not final."""
+        """Yield rebalances that are in progress, and finished rebalances whose cost is not final."""
         self._count_partitions()
         for rebalance in (*self.awaiting_reason, *self.running):
             yield self._row(rebalance)
@@ -419,8 +419,8 @@ class Rebalances:
     def _doubt_first(self, open_rebalance: OpenRebalance) -> None:
         """Mark a classic rebalance as not exact, because a downgrade of the group may have come before it.
 
-        The rebalance is the first proven one after missing records. If members joined or left, nothing changes. If no
-        conversion is on record, the reason also allows for a downgrade without a record.
+        The rebalance is the first proven rebalance after missing records. If members joined or left, nothing changes.
+        If no conversion is on record, the reason also allows for a downgrade without a record.
         """
         if open_rebalance.members_joined or open_rebalance.members_left:
             return

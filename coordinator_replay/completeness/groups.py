@@ -54,8 +54,8 @@ class GroupProofs:
             cleaner may have worked there.
         new: the gaps after the offsets that earlier runs have read, by log partition. These gaps are in the history of
             each group that earlier runs have read.
-        confirmed: for each group, log partition and range that follows compacted records: those of the group's records
-            before the range that the range's copy still has.
+        confirmed: for each group, log partition and range that follows compacted records: the group's records at
+            lower offsets that the copy of the range still has.
     """
 
     ranges: Mapping[int, Sequence[CompleteRange]] = field(default_factory=dict)

@@ -453,8 +453,8 @@ def logs_after(
 ) -> dict[int, EarlierLog]:
     """Return the facts that a run keeps about each log partition that it has read: anchors, topic id and end offset.
 
-    Prefer anchors that the dump still has: a record that has outlived a compaction is likely to outlive the next. The
-    end offsets are those of earlier runs.
+    Prefer anchors that the dump still has: a record that has outlived a compaction is likely to outlive the next. Keep
+    the end offsets of earlier runs.
 
     Args:
         earlier: the facts of earlier runs.

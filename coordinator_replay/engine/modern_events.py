@@ -56,7 +56,7 @@ def _static_member_was_away(notes: Sequence[Note]) -> bool:
 def _is_epoch_unseen(state: Reconciliation) -> bool:
     """Return whether the group epoch or the assignment epoch was written in a record that was not seen.
 
-    In memory, a new group has epoch 1; the first group epoch in a record is 2. A higher group epoch, or a member epoch
+    A new group has epoch 1 in memory, and writes group epoch 2 first. A higher group epoch, or a member epoch
     above 1, shows that both epochs were written.
     """
     if state.epoch_missing is not None and state.assignment_missing is not None:

@@ -67,7 +67,7 @@ class Offsets:
     def unstable(self) -> frozenset[TopicPartition]:
         """Return partitions with an open transaction.
 
-        OffsetFetch with ``requireStable`` returns no offset of them.
+        OffsetFetch with ``requireStable`` returns no offset of these partitions.
         """
         return frozenset(key for offsets in self.pending.values() for key in offsets)
 

@@ -2,8 +2,8 @@
 
 Mirrors ``streams.StreamsGroup``. A streams group is like a consumer group, but has tasks (subtopology, partition) in
 place of partitions, and one more state: NotReady. The group is NotReady until a topology exists and was validated
-against the topics. Brokers of 4.1 wrote no validated epoch. So their groups are shown as NotReady, although they may be
-ready.
+against the topics. Brokers of 4.1 wrote no validated epoch. So groups of these brokers are shown as NotReady, although
+they may be ready.
 Member states have codes of their own (``streams.MemberState``): 1 means what 0 means in a consumer group.
 """
 

@@ -133,7 +133,8 @@ def _unsnap_block(block: memoryview, limit_bytes: int) -> bytes:
 def _expand(codec: ModuleType, compressed: memoryview, limit_bytes: int) -> memoryview:
     """Return decompressed bytes.
 
-    The memory for them has a guessed size. If the guess is too small, which is rare, try again with ``limit_bytes``.
+    The memory for the bytes has a guessed size. If the guess is too small, which is rare, try again with
+    ``limit_bytes``.
     """
     guess = min(limit_bytes, max(_FIRST_GUESS_BYTES, 16 * len(compressed)))
     for room in sorted({guess, limit_bytes}):

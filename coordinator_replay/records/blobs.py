@@ -143,7 +143,7 @@ def _by_topic(partitions: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, tuple
 
 
 def subscribed_topics(text: str) -> frozenset[str]:
-    """Return the topics of a classic group's member, as its coordinator reads them.
+    """Return the topics in a subscription, as the coordinator of a classic group reads them.
 
     The coordinator reads only the version 0 fields, whatever version the blob has
     (``ClassicGroup.computeSubscribedTopics``).

@@ -218,7 +218,7 @@ def _decode(key: bytes | None, value: bytes | None) -> tuple[RecordDefinition, d
     """Return the definition of a record's kind, and the record as a row.
 
     A decoded record takes many times the memory of its bytes. It is freed when this function returns, so there is
-    never more than one.
+    never more than one decoded record.
     """
     record = decode_record(key, value)
     kind = kinds_by_name()[record.kind]
@@ -273,7 +273,7 @@ def _bytes(column: pa.BinaryArray, row: int, most: int | None = None) -> bytes |
 def _readable_key(key: bytes | None) -> dict[str, Any]:
     """Return the columns that can be read from the key of an unreadable record.
 
-    For a key of an unknown kind, this is only the group id. For a damaged key, it is nothing.
+    Return only the group id for a key of an unknown kind, and no column for a damaged key.
     """
     try:
         _, row = _decode(key, None)

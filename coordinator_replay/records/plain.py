@@ -341,7 +341,7 @@ def group_of_key(key: bytes) -> str | None:
 def read_blob(struct: Struct, data: bytes, version: int | None = None) -> tuple[dict[str, Any], int]:
     """Decode the version and the fields of a blob that is embedded in a record or a request.
 
-    A version above the newest known one is read as the newest known one (``ConsumerProtocol``: newer versions only
+    A blob of an unknown newer version is read in the newest known version (``ConsumerProtocol``: newer versions only
     append). Bytes after the last field are legal, and invalid characters are replaced.
 
     Args:

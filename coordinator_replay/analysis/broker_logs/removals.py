@@ -4,10 +4,11 @@ A line of a newer coordinator names the log partition, but not the tombstones. I
 line does not name their groups either. So a line belongs to a write if the line's log partition, time and number agree
 with this write and with no other write.
 
-A line of a Scala coordinator (2.x and 3.x) names no log partition. Its number counts the offsets of one cleanup, which
-makes a write for each group (``GroupMetadataManager.cleanupGroupMetadata``). Such a line belongs to the writes near its
-time that removed offsets of the groups or partitions in the line. The writes must have removed as many offsets as the
-line says. If several brokers removed a deleted topic's offsets, the numbers of their lines are added up first.
+A line of a Scala coordinator (2.x and 3.x) names no log partition. The number in the line counts the offsets of one
+cleanup. A cleanup makes a write for each group (``GroupMetadataManager.cleanupGroupMetadata``). The line belongs to the
+writes near its time that removed offsets of the groups or partitions in the line. These writes must have removed as
+many offsets as the line says. If several brokers removed a deleted topic's offsets, the numbers of their lines are
+added up first.
 
 The line "Removed N expired offsets" of a Scala coordinator names no group or partition, so it belongs to no write. It
 may count offsets of log partitions that the dump does not have, because no line says which log partitions a broker led.

@@ -132,7 +132,7 @@ class GroupLogLine(NamedTuple):
 def step_of(event: str, epoch: int | None) -> int:
     """Return the sort key of a line among lines of the same millisecond.
 
-    Lines without a generation come first. A generation's lines come before those of the next generation.
+    Lines without a generation come first. A generation's lines come before lines of the next generation.
     """
     return -1 if epoch is None else 3 * epoch + _STEPS.get(event, 0)
 
@@ -466,7 +466,7 @@ def _moved(facts: Sequence[Row] | None, by: int) -> list[Row]:
 
 
 def _of_records(facts: Sequence[Row] | None) -> list[Row] | None:
-    """Return the stored facts without those that a broker's log shows.
+    """Return the stored facts without facts that a broker's log shows.
 
     The sentence numbers of the remaining facts begin at 0 again. Return None if the row has no facts.
     """

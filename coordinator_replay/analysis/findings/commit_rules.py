@@ -344,7 +344,7 @@ class TopicCommits:
         topic_id: topic id of the last commit that has a topic id; None if no commit has one.
         partitions: number of partitions with a committed offset.
         metadata_bytes: length of the longest commit metadata.
-        is_last_known: False if a partition may have had another commit after its last one on record.
+        is_last_known: False if a partition may have had another commit after its last commit on record.
         stalls: partitions whose commits have stopped, by owner.
         resets: resets in the form for ``totals.bursts_of``. The key is a text on the group's state at the reset, like
             "while the group was Empty".

@@ -180,7 +180,7 @@ def never_committed_over(context: GroupContext) -> Iterator[Observation]:
 
 
 def abandoned_topic_over(context: GroupContext) -> Iterator[Observation]:
-    """Yield offsets of a topic that no member subscribed to, until they were removed or a member subscribed again."""
+    """Yield topics with offsets but no subscribed member, until the offsets were removed or a member subscribed."""
     for (topic,), rows in _by(context.abandoned, "topic"):
         until_ms = max(row["until"] for row in rows)
         last = max((row for row in rows if row["until"] == until_ms), key=itemgetter("since", "partition"))

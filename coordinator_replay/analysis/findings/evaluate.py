@@ -173,8 +173,8 @@ class Evaluator:
     def _merge(self, observed: ObservationRow) -> Iterator[Found]:
         """Add an observation to the current finding.
 
-        If the observation is of another finding, yield the current finding and begin the other one. An open observation
-        is left out until it has lasted long enough.
+        If the observation belongs to another finding, yield the current finding and begin the other finding. An open
+        observation is left out until it has lasted long enough.
         """
         end_ms = self.context.end_ms
         if observed["is_open"] and not has_lasted(observed["needed_ms"] or 0, observed["first_seen"], end_ms):

@@ -297,7 +297,7 @@ class Burst(TypedDict):
 
 
 class Rewinds(Burst):
-    """A burst of rewinds in one topic: ``Evidence.REWIND``. A rewind is a commit of a lower offset than the one before.
+    """A burst of rewinds in one topic: ``Evidence.REWIND``. A rewind commits a lower offset than the previous commit.
 
     Attributes:
         is_empty: whether the group was Empty or had no records but offset commits.

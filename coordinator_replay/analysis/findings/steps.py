@@ -136,7 +136,7 @@ class Memory:
             yield observation._replace(last_ms=at_ms)
 
     def end_all(self, at_ms: int | None) -> Iterator[Observation]:
-        """Close all open observations, and yield those that have lasted long enough."""
+        """Close all open observations, and yield observations that have lasted long enough."""
         for name in list(self.open):
             yield from self.end(name, at_ms)
 

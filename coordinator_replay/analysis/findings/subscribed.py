@@ -27,14 +27,14 @@ def _is_settled(step: Step) -> bool:
 
 
 def _begin_again(step: Step, memory: Memory) -> Iterator[Observation]:
-    """If the group no longer has members, close all observations, and yield those that have lasted long enough."""
+    """If the group no longer has members, close all observations, and yield observations that lasted long enough."""
     if not step.kinds.isdisjoint(_ENDS):
         yield from memory.end_all(step.now.at_ms)
         memory.notes.clear()
 
 
 def topic_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
-    """Yield topics that members subscribe to, and of which no member owns a partition.
+    """Yield topics that members subscribe to, although no member owns a partition of the topic.
 
     The group's records don't show whether such a topic exists. If the cluster metadata shows that the topic does not
     exist, there is no finding.

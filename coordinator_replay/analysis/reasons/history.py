@@ -197,7 +197,7 @@ class GroupHistory:
         return last is None or sign.offset > last.offset
 
     def count_commits(self, up_to_offset: int, at_ms: int | None) -> None:
-        """Take commits before the current operation into account, and drop those that are too old.
+        """Take commits before the current operation into account, and drop commits that are too old.
 
         Commits are looked for only near records that may show a departure. So after an old commit, later commits of its
         partition may not have been looked for. The old commit does not show when a member was last alive.

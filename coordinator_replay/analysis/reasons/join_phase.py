@@ -139,9 +139,9 @@ def did_others_wait(situation: Situation, others: Sign | None) -> bool | None:
 
 
 def rebalance_timeout_ms(situation: Situation, member: Member) -> int | None:
-    """Return the rebalance timeout that applies to a member, as in the records: it may be -1, or None if it is absent.
+    """Return the rebalance timeout that applies to a member, as in the records: it may be -1; None if it is absent.
 
-    In a classic group, this is the largest rebalance timeout of all members.
+    For a classic group, return the largest rebalance timeout of all members.
     """
     is_classic = situation.group_type is GroupType.CLASSIC
     return _largest_on_record(situation) if is_classic else member.subscription_or_empty.rebalance_timeout_ms

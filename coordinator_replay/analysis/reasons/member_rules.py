@@ -172,7 +172,7 @@ def beginning_unseen(situation: Situation) -> Explanation | None:
 def protocol_change(situation: Situation) -> Explanation | None:
     """The same members chose another assignor.
 
-    If members came or went, that is the cause, and the other assignor its consequence.
+    If members joined or were removed, this is the cause, and the other assignor is a consequence.
 
     Footprint: another assignor was chosen while no member joined or was removed.
     Confidence: certain.

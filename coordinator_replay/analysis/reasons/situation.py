@@ -149,7 +149,7 @@ class Situation:
         return self.history.synced.at_ms if self.history.synced is not None else self.history.rebalanced_ms
 
     def changes_since(self, topics: set[str]) -> list[tuple[str, DatedTopicChange]]:
-        """Return the changes of these topics since the previous rebalance and up to this one, each with its topic."""
+        """Return changes of these topics since the previous rebalance and up to this rebalance, each with its topic."""
         after_ms = self.last_sync_ms if self.group_type is GroupType.CLASSIC else self.history.rebalanced_ms
         return between(self.topic_changes, sorted(topics), after_ms, self.started_ms)
 

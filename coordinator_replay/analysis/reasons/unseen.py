@@ -109,7 +109,7 @@ def _have_topics_changed(situation: Situation) -> bool:
 
 
 def _grown_since(before: Mapping[str, Collection[int]], after: Mapping[str, Collection[int]]) -> set[str]:
-    """Return topics of which a generation assigns a higher partition number than the generation before.
+    """Return topics whose highest partition number in a generation is higher than in the previous generation.
 
     If even earlier generations assigned as many partitions, the topic was deleted and created again.
     """

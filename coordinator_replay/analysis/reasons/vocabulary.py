@@ -90,7 +90,7 @@ JOIN_REASONS: Mapping[Cause, JoinReason] = {
 def by_frequency(causes: Iterable[str | None]) -> dict[str, int]:
     """Return how often each cause occurs, the most frequent cause first.
 
-    Equally frequent causes are in order of their names. Reports show the first cause as the usual one. UNKNOWN also
+    Equally frequent causes are in order of their names. Reports show the first cause as the usual cause. UNKNOWN also
     counts rebalances without a cause.
 
     >>> by_frequency(["MEMBER_LEAVE", None, "MEMBER_JOIN", "MEMBER_LEAVE", "MEMBER_JOIN"])
