@@ -51,7 +51,7 @@ class Moments:
         return self._of_run(moment) or questions.Side(self._tables, self.at(moment))
 
     def last_side(self, moment: Time | None) -> Side:
-        """Return the second side of a comparison, see ``side``. For the end of the log, the last record counts, too."""
+        """Return the second side of a comparison, see ``side``. The end of the log includes the last record."""
         return self._of_run(moment) or questions.Side(self._tables, self.up_to(moment))
 
     def _of_run(self, moment: Time | None) -> Side | None:

@@ -158,8 +158,8 @@ class Warehouse:
                 topics.
             require_stable: show partitions with a pending transactional commit as unstable, without an offset.
             end_offsets: a CSV or JSON-lines file of topic, partition, offset[, time], to compute the lag.
-            before_removal: return instead, for each partition whose offset was removed by that time, the offset that
-                was removed last: what the group had before it was deleted, or before its offsets expired.
+            before_removal: return instead, for each partition, the offset that was removed last by that time: the
+                offset before the deletion of the group, or before the offset expired.
         """
         answer = questions.offsets(
             self._tables,
@@ -349,7 +349,7 @@ class Warehouse:
             group: id of the group.
             topic: the text that the user typed. If it names only a topic or its id, the result has the partitions of
                 the topic from the lowest to the highest that the group owned. If the group owned none, the result has
-                partition 0: ``owner`` explains what is wrong.
+                partition 0, and ``owner`` raises an error that explains this.
             partition: the partition, if the user gave it separately; then the text is only the topic.
         """
         return questions.owned_partitions(self._tables, group, topic, partition)

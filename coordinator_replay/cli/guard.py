@@ -69,7 +69,7 @@ def spark_session(what: str, then: str, **options: Any) -> Iterator[Any]:
     """Open a Spark session for the block. A failure or Ctrl-C ends the block with a sentence.
 
     Args:
-        what: words for the work.
+        what: the work in words, as the sentence names it.
         then: a clause on what becomes of the finished part of the work.
         options: options of the session.
     """

@@ -314,7 +314,7 @@ class _Fitted:
 
     @property
     def wanted(self) -> int:
-        """Return the smallest width that the column needs beside uncut ids. Its own ids stay readable."""
+        """Return the smallest width that the column needs beside a column of uncut ids. Its own ids stay readable."""
         return self.readable if self.column.is_id else self.least
 
     @property

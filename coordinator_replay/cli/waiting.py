@@ -16,7 +16,7 @@ class Waiting:
 
     Args:
         stream: output for the line.
-        doing: words for the work, as the line on the terminal shows them.
+        doing: the work in words, as the line shows them.
         first: seconds until the line appears.
     """
 
@@ -59,7 +59,7 @@ def begin_waiting(doing: str) -> None:
     """Show a line while the user waits for an answer, if standard error is a terminal.
 
     Args:
-        doing: words for the work, as the line shows them.
+        doing: the work in words, as the line shows them.
     """
     if not _now and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
         _now.append(Waiting(sys.stderr, doing))

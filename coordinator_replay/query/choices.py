@@ -32,7 +32,7 @@ def chosen(word: str, words: Sequence[str], what: str) -> str:
     Args:
         word: the word that the user typed.
         words: the allowed words.
-        what: the word for what is chosen, such as ``severity``, for the message.
+        what: kind of the word, such as ``severity``, for the message.
 
     Raises:
         UsageError: the word is not one of the allowed words.

@@ -571,7 +571,7 @@ def offsets_before_removal(
     topics: Sequence[str] = (),
     require_stable: bool = False,
 ) -> list[CommittedOffset]:
-    """Return a group's removed offsets: for each partition, the offset that the last removal removed.
+    """Return a group's removed offsets: for each partition, the offset that was removed last.
 
     The answer also has partitions that were committed again later. The rows are sorted by topic and partition.
 

@@ -339,7 +339,7 @@ def _summed(
     timeout: timedelta | None,
     rest: str = "",
 ) -> Sequence[tuple[Any, ...]]:
-    """Return sums over all rows of a saved query, also of those that its LIMIT cuts off.
+    """Return sums over all rows of a saved query, including rows that its LIMIT cuts off.
 
     Args:
         warehouse: the tables to read.
@@ -347,7 +347,7 @@ def _summed(
         sums: the expressions of the SELECT.
         values: values of the query's parameters, as a user types them.
         timeout: the longest time that the statement may take; None for no limit.
-        rest: the statement after its FROM; empty for one sum over all rows.
+        rest: clauses after the FROM clause, such as GROUP BY; empty for one sum over all rows.
     """
     statement = f"SELECT {sums} FROM (\n{_all_rows(query.sql, '')}\n) AS every_row {rest}"  # noqa: S608 - text of a saved query
     _, rows = run_sql(warehouse, statement, _read_values(warehouse, query, values), timeout=timeout)

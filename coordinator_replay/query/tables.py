@@ -1,8 +1,8 @@
 """Reading of a warehouse's tables for questions: ``Tables`` answers SQL statements that name the tables.
 
 All questions read the newest version of each table that a finished run left. So they don't see files of an audit that
-is still running or was killed. Questions about a point in time use the columns ``valid_from`` and ``valid_to``, and
-offsets of the log (``AS_OF``).
+is still running or was killed. Questions about a point in time use the columns ``valid_from`` and ``valid_to``, and log
+offsets (``AS_OF``).
 """
 
 import re

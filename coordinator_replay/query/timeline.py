@@ -245,7 +245,7 @@ def _is_behind(event: TimelineEvent, other: TimelineEvent) -> bool:
     If both have a log offset, their log offsets decide, else their times.
 
     Args:
-        event: an event with a record, or a later event without a record.
+        event: an event with a record, or an event without a record that is later than ``other``.
         other: an event without a record.
     """
     if event.log_offset is None:

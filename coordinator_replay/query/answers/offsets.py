@@ -66,7 +66,7 @@ def offsets(
         topics: only offsets of these topics, or of the partitions that are named with a topic. Empty for all topics.
         require_stable: show partitions with a pending transactional commit as unstable, without an offset.
         end_offsets: a file with the end offsets of partitions, to compute the lag.
-        before_removal: return instead, for each partition, the offset that the last removal up to that time removed.
+        before_removal: return instead, for each partition, the offset that was removed last by that time.
 
     Raises:
         UsageError: ``before_removal`` is given and no removal is on record; or see ``offsets_at``.
@@ -88,7 +88,7 @@ def _before_removal(
     require_stable: bool,
     end_offsets: str | Path | None,
 ) -> Rows[CommittedOffset]:
-    """Return, for each partition of a group, the offset that the last removal removed, see ``offsets``.
+    """Return, for each partition of a group, the offset that was removed last, see ``offsets``.
 
     Raises:
         UsageError: no removal is on record; or see ``offsets_before_removal``.

@@ -160,7 +160,7 @@ def _in_range(
 
 
 def _alternatives_note(rebalances: Sequence[Rebalance], causes: Sequence[str]) -> str | None:
-    """Return a note on rebalances that have a wanted cause only as an alternative, or None if none has."""
+    """Return a note on rebalances that have a wanted cause only as an alternative; None if there are none."""
     others = sum(rebalance.matched_by == "alternative" for rebalance in rebalances)
     if not others:
         return None
