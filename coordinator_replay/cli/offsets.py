@@ -207,6 +207,9 @@ def expired(common: Common, **asked: Any) -> None:
             "is over: what was committed or has expired since is not in the log. Take a newer dump, or look further "
             "with --until."
         )
-    say(*caveats)
+    # Offsets that expired come before what may happen later.
+    is_first = not any(offset.status == "EXPIRED" for offset in answer)
+    say(*caveats[: int(is_first)])
     show_screen(common, columns_for(answer.row_type), answer, "offset", [*caveats, *answer.notes])
     say_notes(answer)
+    say(*caveats[int(is_first) :])

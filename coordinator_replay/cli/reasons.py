@@ -30,6 +30,9 @@ _ISSUE = re.compile(r"KAFKA-\d+")
 _MOST_LINES = 22
 """Largest number of lines about several rebalances on a terminal: the basis and the prompt fit below."""
 
+_LEAST_LINES = 10
+"""Number of these lines that are there for rebalances, however long the notes are."""
+
 _LEAST_NAMED = 2
 """Number of other rebalances that an excerpt always names, even if the explanation is long."""
 
@@ -166,29 +169,28 @@ def print_reasons(reasons: "Reasons", *, is_wide: bool, is_at: bool = False) -> 
 
     If all explanations take more than ``_MOST_LINES``, a terminal gets an excerpt: it explains the rebalance that
     ``_telling`` chooses, and as many before this one as fit. The others get their first line, or are only counted.
+    These lines are above the explanations, but below them for a point in time.
 
     Args:
-        reasons: the rebalances with their explanations.
+        reasons: the rebalances with their explanations. Its notes are printed below, so the excerpt leaves room for
+            them.
         is_wide: whether a terminal gets all explanations.
         is_at: whether these are the rebalances of a point in time.
     """
     blocks = [reason_lines(reason, reasons.hold_ups.get(reason.rebalance_id)) for reason in reasons]
     opening = [line for sentence in reasons.summary for line in text_lines(sentence)]
     explained, listing = range(len(blocks)), list[str]()
-    room = _MOST_LINES - len(opening)
+    notes = sum(len(text_lines(note, err=True)) for note in reasons.notes)
+    room = max(_MOST_LINES - len(opening) - notes, _LEAST_LINES)
     if terminal_width() is not None and not is_wide and sum(len(block) + 1 for block in blocks) > room:
         explained, listing = _excerpt(reasons, blocks, room, is_at=is_at)
     end_waiting()
-    for number, (name, *lines) in enumerate(part for part in (opening, listing) if part):
+    told = [[styled(blocks[place][0], bold=True), *blocks[place][1:]] for place in explained]
+    parts = [opening, *told, listing] if is_at else [opening, listing, *told]
+    for number, part in enumerate(filter(None, parts)):
         if number:
             click.echo()
-        _echo([name, *lines])
-    for number, place in enumerate(explained):
-        if number or opening or listing:
-            click.echo()
-        name, *lines = blocks[place]
-        click.echo(styled(name, bold=True))
-        _echo(lines)
+        _echo(part)
 
 
 def _excerpt(reasons: "Reasons", blocks: list[list[str]], most_lines: int, *, is_at: bool) -> tuple[range, list[str]]:
@@ -253,7 +255,8 @@ def _hint(reasons: "Sequence[Rebalance]", others: "Sequence[int]", named: int, t
     fault = f" ({listed(faults, _MOST_FAULTS)})" if faults else ""
     how = "--wide" if is_at else "--wide, or --at TIME for one"
     issues = _issues([reasons[telling]])
-    below = f" Below is {reasons[telling].number}, whose evidence names {listed(issues)}." if issues else ""
+    where = "Above" if is_at else "Below"
+    below = f" {where} is {reasons[telling].number}, whose evidence names {listed(issues)}." if issues else ""
     return f"{what}{fault}: {how}.{below if telling < others[-1] else ''}"
 
 

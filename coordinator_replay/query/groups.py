@@ -19,6 +19,7 @@ from typing import NamedTuple
 from coordinator_replay.answer_columns import PYTHON, column
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.errors import UsageError
+from coordinator_replay.listing import counted
 from coordinator_replay.query.broker_logs.join_phases import JoinPhase, join_phases
 from coordinator_replay.query.group_partitions import unaudited_reason
 from coordinator_replay.query.group_rows import GROUP_ROWS
@@ -272,6 +273,24 @@ def unknown_states_note(groups: Sequence[Group], states: Sequence[str]) -> str |
         return None
     groups_are = "1 more group is" if count == 1 else f"{count:,} more groups are"
     return f"{groups_are} in a state that is not on record: --state {UNKNOWN} shows {'it' if count == 1 else 'them'}."
+
+
+def end_state_note(warehouse: Tables, group: str) -> str | None:
+    """Return a note on a group at the end of the log: its state, its members, and when something last happened.
+
+    Return None if the tables don't say whether the group is there.
+    """
+    groups = _read_groups(warehouse, None, group, only_own=True) or groups_at(warehouse, group=group)
+    if not groups:
+        deletions = [gone.deletion for gone in deleted_groups(warehouse, group=group) if gone.deletion]
+        return f"At the log's end: {deletions[0]}." if deletions else None
+    [found] = groups
+    if found.state == UNKNOWN:
+        return "At the log's end: the state is not on record."
+    members = "" if found.member_count is None else f", {counted(found.member_count, 'member')}"
+    since = "" if found.since is None else f"; last event at {moment_text(found.since)}"
+    doubt = "" if found.is_exact else ", as far as records show"
+    return f"At the log's end: {found.state}{members}{doubt}{since}."
 
 
 def groups_at(

@@ -333,4 +333,4 @@ def test_only_records_that_may_be_of_the_group_leave_open_what_it_had(tmp_path, 
     damaged = {"cluster": "default", "source": "a", "error_class": "BufferUnderflow"}
     write_rows(folder, "quarantine", [damaged | record])
     [note] = Warehouse(str(folder)).expired("payments", statuses=["DUE"]).notes
-    assert note.startswith(f"No expired or expiring offset{on_record} matches")
+    assert note.startswith(f"No DUE offset{on_record} matches")

@@ -26,7 +26,7 @@ from coordinator_replay.query.timeline import MemberInterval, TimelineEvent
 from coordinator_replay.tables.definition import table, tables
 from tests.nightly import rest_at_night
 from tests.pipeline.in_process import audit_here
-from tests.query.small_warehouse import ROWS, write_small_warehouse
+from tests.query.small_warehouse import ROWS, at, write_small_warehouse
 from tests.samples import Sample
 
 NIGHT = "2026-11-20T"
@@ -354,6 +354,30 @@ def test_expired(ask):
         """)  # noqa: E501
 
 
+def test_that_none_expires_up_to_a_time_is_not_said_of_those_that_expired_before(ask, tmp_path: Path):
+    gone = {"cluster": "default", "topic": "logs", "partition": 0, "status": "EXPIRED", "expire_at": at("02:05")}
+    expired = [gone | {"group_id": group, "is_exact": True} for group in ("simple", "simple", "payments")]
+    write_small_warehouse(tmp_path, expired_offsets=expired)
+    asked = ("--within", "1m", "--warehouse", str(tmp_path))
+    none = "No offset expires from the end of the log up to 2026-11-20T02:21:00.000Z, or is due."
+    assert f"{none} 3 offsets expired before: expired --status EXPIRED.\n" in ask("expired", *asked).stderr
+    told = ask("expired", "payments", *asked).stderr
+    assert f"{none} 1 offset expired before: expired payments --status EXPIRED.\n" in told
+    assert "matches" not in told
+    assert "were looked for" not in told
+    assert f"{none}\n" in ask("expired", "legacy", *asked).stderr
+
+
+def test_offsets_that_expired_come_before_what_may_happen_later(ask, tmp_path: Path):
+    gone = {"cluster": "default", "group_id": "simple", "topic": "logs", "partition": 0, "expire_at": at("02:05")}
+    later, run = "The log ended before ", ROWS["audit_runs"]()[0] | {"settings": '{"horizon_ms": 60000}'}
+    for status, is_first in (("EXPIRED", False), ("DUE", True)):
+        rows = [gone | {"status": status}]
+        folder = write_small_warehouse(tmp_path / status, expired_offsets=rows, audit_runs=[run])
+        told = ask("expired", "--warehouse", str(folder)).stderr
+        assert (told.startswith(later), later in told) == (is_first, True)
+
+
 def test_expired_says_where_the_retention_is_only_kafkas_default(ask, tmp_path: Path):
     assert "Kafka's default" not in ask("expired", "--within", "30d").stderr
     audit_here(tmp_path, Sample("old-format-none").segments)
@@ -620,6 +644,21 @@ def test_why_tells_the_reason_first_and_what_it_rests_on(ask):
 @pytest.mark.parametrize(("at", "epoch"), [("02:10", 3), ("02:05", 2), ("02:18", 3)])
 def test_why_at_a_moment_tells_of_the_rebalance_then_or_the_last_before(ask, at: str, epoch: int):
     assert json.loads(answer(ask("why", "payments", "--at", f"{NIGHT}{at}", "--output", "json")))["epoch"] == epoch
+
+
+@pytest.mark.parametrize(
+    ("group", "now"),
+    [
+        ("payments", "Stable, 2 members; last event at 2026-11-20T02:10:20.000Z."),
+        ("legacy", "deleted at 2026-11-20T02:06:00.000Z."),
+    ],
+)
+def test_why_ends_with_the_state_of_the_group_at_the_end_of_the_log(ask, group: str, now: str):
+    assert f"At the log's end: {now}\n" in ask("why", group).stderr
+    # A range or a time that lies before asks for something else.
+    assert "At the log's end" not in ask("why", group, "--to", "2026-11-20T02:11").stderr
+    assert "At the log's end" not in ask("why", group, "--at", "2026-11-20T02:11").stderr
+    assert "At the log's end" not in ask("why").stderr
 
 
 def test_why_says_what_else_would_leave_the_same_records(ask):

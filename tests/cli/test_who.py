@@ -157,7 +157,7 @@ def test_expiry_says_how_far_it_looked_and_that_the_log_is_older(ask):
     # That there are none is said once.
     nothing = ask("expired", "--until", "2026-11-21", "--status", "due", "--json").stderr
     assert "has none" not in nothing
-    assert nothing.count("No expired or expiring offset matches") == 1
+    assert nothing.count("No DUE offset matches") == 1
     past = ask("expired", "--status", "expired").stderr
     assert "were looked for" not in past
     assert "The log ended before" not in past

@@ -1,10 +1,12 @@
 """Answers about offsets that retention removes."""
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from coordinator_replay.errors import UsageError
+from coordinator_replay.listing import counted
 from coordinator_replay.query.answers.answered import Answered, nothing_note
 from coordinator_replay.query.basis import basis_from
 from coordinator_replay.query.choices import STATUSES, chosen
@@ -67,13 +69,44 @@ def expired(
     limit = None if is_past else looked_until(warehouse, within)
     # If the answer is empty, a note says so already.
     has_none = bool(shown) and _has_none(shown, wanted)
+    none_expires = None
+    if within is not None and not shown and not wanted:
+        none_expires = _none_expires_note(warehouse, group, limit, names)
+    looked = looked_note(limit, is_chosen=within is not None, has_none=has_none)
     notes = [
         _retention_note(warehouse, shown, is_past=is_past),
-        looked_note(limit, is_chosen=within is not None, has_none=has_none),
-        nothing_note(warehouse, "expired or expiring offset", shown, group),
+        *([none_expires] if none_expires else [looked, nothing_note(warehouse, _what(wanted), shown, group)]),
         unexpiring_note(unread_at_end(warehouse, group)),
     ]
     return Answered(content=Expiry(shown, limit), notes=notes, basis=basis_from(warehouse, group=group))
+
+
+def _what(wanted: Sequence[str]) -> str:
+    """Return the words for an offset of the answer, given the statuses asked for."""
+    return f"{' or '.join(wanted)} offset" if wanted else "expired or expiring offset"
+
+
+def _none_expires_note(
+    warehouse: Tables, group: str | None, limit: datetime | None, names: Collection[str] | None
+) -> str | None:
+    """Return a note that no offset expires up to a time, and how many had expired before the end of the log.
+
+    Return None if it is not known up to which time offsets were looked for.
+
+    Args:
+        warehouse: the tables to read.
+        group: the group of the question; None for all groups.
+        limit: the time up to which offsets were looked for.
+        names: the groups that meet the conditions of the question; None if it has no conditions.
+    """
+    if limit is None:
+        return None
+    gone = expired_offsets(warehouse, group, statuses=["EXPIRED"])
+    count = sum(names is None or offset.group_id in names for offset in gone)
+    asked = "expired" if group is None else f"expired {shlex.quote(group)}"
+    earlier = f" {counted(count, 'offset')} expired before: {asked} --status EXPIRED." if count else ""
+    on_record = "" if warehouse.completeness.is_whole else " on record"
+    return f"No offset{on_record} expires from the end of the log up to {moment_text(limit)}, or is due.{earlier}"
 
 
 def _has_none(shown: Sequence[ExpiredOffset], wanted: Sequence[str]) -> bool:

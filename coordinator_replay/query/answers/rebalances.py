@@ -8,6 +8,7 @@ from coordinator_replay.query.answers.answered import Answered, Rows, nothing_no
 from coordinator_replay.query.answers.describe import join_phase_note
 from coordinator_replay.query.basis import basis_from
 from coordinator_replay.query.coordinators import nearby_note
+from coordinator_replay.query.groups import end_state_note
 from coordinator_replay.query.hold_ups import HoldUp, hold_ups
 from coordinator_replay.query.rebalance_summary import summary_between
 from coordinator_replay.query.rebalances import Rebalance, cause_name, rebalances_at, rebalances_of
@@ -77,7 +78,8 @@ def why(
     asked = None if group is None else resubscription_note(warehouse, group, start, end)
     # The note is about a rebalance in progress at the end of the log, which a time range with an end does not ask for.
     phase = None if group is None or end is not None else join_phase_note(warehouse, group, None)
-    notes = [phase, nearby_note(warehouse, found), asked]
+    now = None if group is None or end is not None or phase is not None else end_state_note(warehouse, group)
+    notes = [phase, nearby_note(warehouse, found), asked, now]
     return _reasons(warehouse, found, group, start, end, causes, notes)
 
 
