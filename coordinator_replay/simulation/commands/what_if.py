@@ -152,7 +152,9 @@ def _print(common: Common, answer: "Replayed") -> None:
     misses = [] if is_short and is_enough else answer.fidelity.misses
     driving = [text for text in answer.assumptions if text.startswith(OPEN_SESSION)]
     others = [text for text in answer.assumptions if text not in driving]
-    above = [*answer.differences, *driving, str(answer.fidelity)]
+    # The number of simulated rebalances, which the alternatives are compared with, may differ from the recorded one.
+    unmatched = [answer.fidelity.unmatched] if answer.fidelity.unmatched and not misses else []
+    above = [*answer.differences, *driving, str(answer.fidelity), *unmatched]
     for text in above:
         print_text(text)
     for miss in misses:
@@ -179,8 +181,8 @@ def _print(common: Common, answer: "Replayed") -> None:
     say_basis(answer)
     more = [counted(len(rows) - printed, "more measure")] if len(rows) > printed else []
     more += [counted(len(others), f"{'more ' if driving else ''}assumption")] if others else []
-    if unmatched := len(answer.fidelity.misses) - len(misses):
-        more.append(f"{counted(unmatched, 'rebalance')} without a match")
+    if unmatched:
+        more.append(f"{counted(len(answer.fidelity.misses), 'rebalance')} without a match")
     say(f"{', '.join(more)}: --wide shows them." if more else None)
 
 

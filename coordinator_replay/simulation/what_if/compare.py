@@ -113,6 +113,7 @@ class Fidelity:
         recorded_unowned_ms: time without owner on record, summed; null if such times are not on record.
         simulated_unowned_ms: time without owner in the simulation, summed.
         misses: rebalances without a match, in sentences.
+        unmatched: a sentence or two that count these rebalances by cause; empty if every rebalance has a match.
     """
 
     recorded: int
@@ -123,6 +124,7 @@ class Fidelity:
     recorded_unowned_ms: int | None
     simulated_unowned_ms: int | None
     misses: tuple[str, ...]
+    unmatched: str
 
     @property
     def is_enough(self) -> bool:
@@ -161,7 +163,8 @@ def compare(recorded: Lived, simulated: Lived, recorded_ms: int | None, simulate
     misses = [f"Recorded only: {_sentence(row)}." for row in missed]
     # A simulated rebalance after the time range counts only if the record has it shortly before the end of the range.
     late = {row["rebalance_id"] for row in simulated.late}
-    misses += [f"Simulated only: {_sentence(row)}." for row in left if row["rebalance_id"] not in late]
+    extra = [row for row in left if row["rebalance_id"] not in late]
+    misses += [f"Simulated only: {_sentence(row)}." for row in extra]
     late_matched = len(late) - sum(row["rebalance_id"] in late for row in left)
     count = matched + len(misses)
     return Fidelity(
@@ -173,7 +176,27 @@ def compare(recorded: Lived, simulated: Lived, recorded_ms: int | None, simulate
         recorded_unowned_ms=recorded_ms,
         simulated_unowned_ms=simulated_ms,
         misses=tuple(misses),
+        unmatched=_unmatched(missed, extra),
     )
+
+
+def _unmatched(missed: Sequence[_Rebalance], extra: Sequence[_Rebalance]) -> str:
+    """Return sentences that count rebalances without a match by cause, and say why a cause is not simulated if known.
+
+    Args:
+        missed: rebalances only on record.
+        extra: rebalances only in the simulation.
+
+    >>> _unmatched([{"cause": "LEADER_REJOIN"}], [{"cause": "MEMBER_JOIN"}])
+    'Recorded only: LEADER_REJOIN 1; no record shows why a leader joins again. Simulated only: MEMBER_JOIN 1.'
+    """
+    texts = []
+    for what, rows in (("Recorded only", missed), ("Simulated only", extra)):
+        counts = sorted(Counter(row["cause"] for row in rows).items(), key=lambda pair: (-pair[1], pair[0]))
+        why = "; no record shows why a leader joins again" * (rows is missed and "LEADER_REJOIN" in dict(counts))
+        if counts:
+            texts.append(f"{what}: {', '.join(f'{cause} {count:,}' for cause, count in counts)}{why}.")
+    return " ".join(texts)
 
 
 def _pairs(recorded: Lived, simulated: Lived) -> tuple[list[_Pair], list[_Rebalance], list[_Rebalance]]:

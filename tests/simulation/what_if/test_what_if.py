@@ -54,6 +54,7 @@ def test_recorded_settings_reproduce_every_recorded_rebalance(group: str) -> Non
     fidelity = tried(f"shop-v-{group}").fidelity
     assert (fidelity.matched, fidelity.simulated) == (fidelity.recorded, fidelity.recorded)
     assert fidelity.same_targets >= fidelity.matched - 1
+    assert fidelity.unmatched == ""
 
 
 def test_what_a_librdkafka_consumer_does_beside_is_said_to_be_missed() -> None:
@@ -61,6 +62,7 @@ def test_what_a_librdkafka_consumer_does_beside_is_said_to_be_missed() -> None:
     assert (fidelity.recorded, fidelity.matched, fidelity.simulated) == (19, 17, 17)
     assert len(fidelity.misses) == 2
     assert all("LEADER_REJOIN" in miss for miss in fidelity.misses)
+    assert fidelity.unmatched == "Recorded only: LEADER_REJOIN 2; no record shows why a leader joins again."
 
 
 @pytest.mark.parametrize(
