@@ -283,7 +283,7 @@ class OwnershipReplay:
             self.shared = {}
 
     def _see_gaps(self, group_type: GroupType, at_ms: int | None) -> None:
-        """Begin or end the times in which members miss partitions without an owner."""
+        """For each partition without an owner, begin or end the time in which a member subscribes to its topic."""
         wanted: dict[str, bool] = {}
         for key, gap in self.gaps.items():
             topic = key[0]

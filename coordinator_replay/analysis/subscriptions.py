@@ -45,7 +45,8 @@ class Subscriptions:
         topics: names of the topics in the group's records.
         members: the subscription of each member.
         regexes: the topics to which regexes were resolved.
-        counts: the number of members that subscribe to each topic. None counts members that may subscribe to any topic.
+        counts: the number of members that subscribe to each topic. The key None has the members that may
+            subscribe to any topic.
         expressions: number of members that subscribe to each regex.
         kinds: number of members with each subscription.
         has_changed: whether the last operation changed any of these fields.

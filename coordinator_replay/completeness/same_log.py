@@ -270,7 +270,7 @@ class LogComparison:
             self.open[place] = min(found.until_offset, self.open.get(place, found.until_offset))
 
     def _lose(self, found: Divergence, name: str | None, earlier: Mapping[int, EarlierLog]) -> None:
-        """Mark the records of the copy ``name`` as lost from a divergence on.
+        """Mark the records of the copy ``name`` that lie at or after a divergence as lost.
 
         If ``name`` is None, mark the records of earlier runs.
         """

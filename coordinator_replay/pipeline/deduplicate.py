@@ -52,8 +52,9 @@ class Deduplicated:
     """Counts of a bucket's records.
 
     Attributes:
-        written: the number of records that are new to the tables, by sort of record.
-        kinds: number of these records, by sort and by their kind (Kafka's name) or error class.
+        written: the number of records that are new to the tables, by sort of record: the keys of RECORD_TABLES.
+        kinds: number of these records. The key is the sort of record, with Kafka's name of the record's kind (or the
+            error class, if the record could not be read).
         duplicates: number of records that were dropped, because another copy has them too.
         already: number of records that were dropped, because the tables had them already.
         positions: the number of positions that hold a record now, by log partition.

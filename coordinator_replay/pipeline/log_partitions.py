@@ -100,7 +100,7 @@ class PartitionStep:
     _times: dict[Needed, _Times] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        """Read the rows that the table has."""
+        """Read the bucket's rows of ``log_partitions`` that earlier runs wrote."""
         uris = [file.uri for file in self.files.old(TABLE)]
         batches = read_paths(uris, table(TABLE).file_schema().names)
         self.old = {row["log_partition"]: row for batch in batches for row in plain_rows(batch)}

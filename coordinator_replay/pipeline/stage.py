@@ -72,7 +72,7 @@ class Stages(Protocol):
         size: Callable[[Share], int] = ...,
         /,
     ) -> list[Result]:
-        """Run a stage by bucket, or another stage whose shares are not files of an input, as a grouped map.
+        """Run a stage as a grouped map. Its shares are buckets, or anything else but files (see ``run_on_files``).
 
         Args:
             name: name of the stage, for people.

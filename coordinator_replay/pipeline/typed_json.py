@@ -84,7 +84,7 @@ def _same(value: Any) -> Any:
 
 
 def _plain_time(value: Any) -> dict[str, int]:
-    """Return a time as an object, for a mapping to ``Any``.
+    """Return the JSON object of a time that is a value in a mapping to ``Any``.
 
     Raises:
         TypeError: the value is neither a time nor a JSON value.

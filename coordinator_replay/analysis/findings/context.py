@@ -45,9 +45,9 @@ class ExpiringOffsets:
         last_ms: the latest of these times.
         owner: the last owner of these partitions; of several, the one with the latest time.
         numbers: numbers of the partitions.
-        since_ms: begin of a past time in which the offsets were past retention or about to expire; None if they still
-            are.
-        until_ms: end of this past time; None if they still are.
+        since_ms: the time since which the offsets were past retention or about to expire, if they no longer are; None
+            if they still are.
+        until_ms: the time at which this ended; None if they still are.
     """
 
     first_ms: int

@@ -336,9 +336,9 @@ def _storm(notes: dict[str, Any], window_ms: int) -> Observation:
 
 
 def _without_churn(count: int, quiet: int, moved: int, assignor: str | None) -> str:
-    """Return a clause for a storm in which no member joined, was removed or changed in most rebalances.
+    """Return words for a storm if, in most of its rebalances, no member joined, was removed or changed.
 
-    The text is empty for any other storm.
+    Return an empty text for any other storm.
 
     Args:
         count: number of the storm's rebalances.

@@ -118,7 +118,7 @@ class Memory:
         subject: tuple[Any, ...] | None = None,
         **about: Any,
     ) -> None:
-        """Open an observation of the present group, or replace the open observation of the same name.
+        """Open an observation of the group in its state ``now``, or replace the open observation of the same name.
 
         If ``subject`` is None, the position of the group's last record identifies the observation.
         """

@@ -40,11 +40,11 @@ def could_expire(situation: Situation, member: Member) -> bool:
 
 
 def _has_synced(situation: Situation, member: Member, waited_ms: int) -> bool:
-    """Return whether a static member was removed too late for the sync timer of its generation.
+    """Return whether a static member was removed so late that its generation's sync timer can't have removed it.
 
-    The end of a sync phase removes the member and begins a rebalance, which lasts for one join phase. So the removal is
-    on record at most two timeouts after the generation's join phase ended. No other timer of a phase removes a static
-    member. Return False for any other member, or if the timeouts are not known.
+    The sync timer expires at most one timeout after the generation's join phase ended. It removes the member and begins
+    a join phase, which lasts for at most another timeout. Only then is the removal written. No other timer of a phase
+    removes a static member. Return False for any other member, or if the timeouts are not known.
     """
     attempts = situation.opening.changes.get("attempts") or 1
     if situation.group_type is not GroupType.CLASSIC or member.instance_id is None or attempts > 1:

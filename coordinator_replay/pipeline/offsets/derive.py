@@ -125,7 +125,7 @@ def chunks(sources: Sources, most: int = CHUNK_ROWS) -> list[Chunk | None]:
 
 
 def _context(sources: Sources) -> list[pa.RecordBatch]:
-    """Return states, rules and owners for look-ups, as batches of events."""
+    """Return states of groups, expiry rules and owners of partitions as events. The pass looks them up for commits."""
     kinds = (
         (sources.ownership, events.OWNER, _TEXTS, events.owners),
         (sources.timeline, events.STATE, _TEXTS[:1], events.states),

@@ -390,7 +390,7 @@ def _order(events: pa.Table) -> Numbers:
 
 
 def _within_keys(kinds: Numbers, within: Sequence[Numbers]) -> Numbers:
-    """Return indices that sort the events of each key, but not the keys.
+    """Return indices that put the events of each key in order. Events of different keys stay mixed.
 
     Most commits are in order already. Rows in order are not sorted again, to save time.
     """

@@ -27,7 +27,7 @@ _TOPIC_ID = re.compile(r"^topic_id:\s*(\S+)\s*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """A file that is opened only for its records at offsets of anchors."""
+    """A file that is opened only to compare some of its records with anchors, see ``completeness.anchors``."""
 
     file: DumpFile
     anchors: Sequence[Anchor]
