@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from coordinator_replay.cli import compute, output
 from coordinator_replay.cli.main import main
+from coordinator_replay.records.kinds import kinds_by_name
 from tests.samples import EXPORTED, NAMES, Sample
 
 
@@ -114,6 +115,9 @@ def test_a_wrong_input_ends_in_one_sentence_and_code_2(tmp_path, make):
     assert len(result.stderr.strip().splitlines()) == 1
 
 
+KINDS = {*kinds_by_name(), "ControlRecord"}
+
+
 def on_terminal(monkeypatch: pytest.MonkeyPatch, path: object, width: int = 80) -> tuple[list[str], str]:
     """Return the lines that a terminal shows of a dump, and the notes beside them as one line."""
     for module in (compute, output):
@@ -126,14 +130,39 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch, path: object, width: int = 80) 
 
 @pytest.mark.parametrize("name", ["group-lifecycles", "transactions", "java-clients"])
 def test_a_terminal_shows_a_screen_of_records_and_says_how_many_follow(monkeypatch, name: str):
-    whole = len(decode(Sample(name).segments).stdout.splitlines())
+    rows = lines_of(decode(Sample(name).segments))
     shown, beside = on_terminal(monkeypatch, Sample(name).segments)
     assert len(shown) <= 20
     assert all(cell_len(line) <= 80 for line in shown)
     assert not any(line.startswith("{") for line in shown)
-    heading = next(place for place, line in enumerate(shown) if "RECORD" in line.split())
-    assert f"{whole - len(shown[heading + 1 :]):,} more records. --wide and a pipe have all records in full" in beside
+    # Kinds and groups are never cut. A record whose content has no room beside them has it below.
+    records = [words for line in shown if (words := line.split()) and KINDS & set(words)]
+    assert 5 <= len(records) <= 16
+    groups = {row.get("group_id") for row in rows[: len(records)]} - {None}
+    assert all(group in " ".join([*shown, beside]) for group in groups)
+    assert "Left out" not in beside
+    assert f"{len(rows) - len(records):,} more records. --wide and a pipe have all records in full" in beside
     assert not any("members[" in line for line in shown)
+
+
+def test_a_terminal_shows_what_a_record_is_about(monkeypatch, tmp_path: Path):
+    """The member of its key, topics and partitions, and all members of a classic group."""
+    source = Sample("group-lifecycles").folder / "records.jsonl"
+    of_kind: dict[str, str] = {}
+    for line, row in zip(source.read_text().splitlines(), lines_of(decode(source)), strict=True):
+        if row.get("value_json"):
+            of_kind[row["kind"]] = line
+    kinds = ("ConsumerGroupMemberMetadata", "ConsumerGroupCurrentMemberAssignment", "ConsumerGroupRegularExpression")
+    paths = [tmp_path / f"{kind}.jsonl" for kind in kinds]
+    for path in paths:
+        path.write_text(of_kind[path.stem] + "\n")
+    members = [lines_of(decode(path))[0]["member_id"] for path in paths]
+    shown = {path.stem: " ".join(" ".join(on_terminal(monkeypatch, path)[0]).split()) for path in paths}
+    for kind, member in zip(kinds, members, strict=True):
+        assert member is None or f"member {member}: " in shown[kind]
+    assert "clientId=" in shown["ConsumerGroupMemberMetadata"]
+    assert "memberEpoch=" in shown["ConsumerGroupCurrentMemberAssignment"]
+    assert "topics=shop.rx" in shown["ConsumerGroupRegularExpression"]
 
 
 def test_wide_prints_every_record_in_full_on_a_terminal(monkeypatch):
