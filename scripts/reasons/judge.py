@@ -129,12 +129,12 @@ def document(verdicts: Sequence[Verdict], with_log: Sequence[Verdict], simulated
         "",
         "This page shows how often the causes of rebalances are right. `scripts/judge-reasons` writes it, and a test",
         "checks it. The recorded samples (`tests/data`) include the logs of their brokers, and a journal of all that",
-        "was done to the clients. The first numbers are for an audit that reads neither. Below are the numbers for an",
-        "audit that [reads the logs](#with-the-brokers-logs) with `--broker-log`.",
+        "was done to the clients. The first numbers are for an audit that reads neither logs nor journal. The section",
+        "[With the brokers' logs](#with-the-brokers-logs) is about an audit that reads the logs (`--broker-log`).",
         "",
         f"- rebalances that the brokers logged and the audit found: {_share(len(both), logged)}",
         f"- rebalances that the audit found and no broker logged: {sum(one.truth is None for one in told)}",
-        f"- causes right: {_share(sum(one.is_exact for one in both), len(both))}; another {marked} rows are",
+        f"- causes right: {_share(sum(one.is_exact for one in both), len(both))}. Another {marked} rows are",
         "  `possible`, and have the right cause among their alternatives",
         f"- causes wrong: {sum(not one.is_right for one in both)}",
     ]
@@ -176,7 +176,7 @@ def _with_log(verdicts: Sequence[Verdict]) -> list[str]:
         f"{sum(one.is_marked for one in both)} rows have the right cause among their alternatives",
         f"- causes wrong: {sum(not one.is_right for one in both)}",
         *_by_confidence(both),
-        f"- rebalances of classic groups that have their beginning and their duration: "
+        f"- rebalances of classic groups with a known beginning and duration: "
         f"{_share(sum(row['duration_ms'] is not None for row in classic), len(classic))}",
     ]
 
@@ -188,7 +188,7 @@ def _compacted(verdicts: Sequence[Verdict]) -> list[str]:
     certain = [one for one in told if one.row is not None and one.row["confidence"] == "certain"]
     logged = sum(one.truth is not None for one in cut)
     return [
-        f"Records are missing in the compacted sample. There, {len(rows)} of {logged} rebalances are still found. "
+        f"In the compacted sample, records are missing: the audit still finds {len(rows)} of {logged} rebalances. "
         f"{len(told)} of them have a",
         f"cause, and {_right_of(told)} right. The other {len(rows) - len(told)} are `UNKNOWN`.",
         _certain_causes(certain),
@@ -242,9 +242,9 @@ def _by_cause(both: Sequence[Verdict]) -> list[str]:
     lines = [
         "## Precision and recall",
         "",
-        "A row is *right* if it has the cause that the broker logged. The *precision* is the share of right rows among",
-        "all rows with this cause. The *recall* is the share of right rows among all rebalances that the broker logged",
-        "with this cause. In brackets: the share if shared rows (see above) count as right.",
+        "An audit's row is *right* if it has the cause that the broker logged. The *precision* of a cause is the share",
+        "of right rows among all rows with it. Its *recall* is the share of right rows among all rebalances that the",
+        "broker logged with it. In brackets: the share if shared rows (see above) count as right.",
         "",
         "| cause | precision | recall |",
         "|---|---|---|",
@@ -293,7 +293,7 @@ def _confusion(both: Sequence[Verdict]) -> list[str]:
 def _wrong(both: Sequence[Verdict]) -> list[str]:
     lines = ["## Where they differ", ""]
     if all(one.is_right for one in both):
-        lines.append("Nowhere, except for the shared rows.")
+        lines.append("Only in the shared rows (see above).")
     for one in both:
         if one.truth is not None and one.row is not None and not one.is_right:
             beside = f" beside {', '.join(one.row['alternatives'])}" if one.row["alternatives"] else ""

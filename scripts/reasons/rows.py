@@ -29,7 +29,7 @@ the value of a field:
 | `names` | topics, or partitions by topic |
 | any other word | `count`, `old` or `new` |
 
-UNDECIDED is in no row of `rebalances`: there, `alternatives` have the causes.
+No row of `rebalances` has UNDECIDED: the column `alternatives` has these causes.
 
 | kind | words |
 |---|---|""".splitlines()

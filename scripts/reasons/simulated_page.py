@@ -23,20 +23,20 @@ PAGE = f"""## Compared with the simulated coordinator
 The simulated coordinator knows which request or timer started each rebalance (`simulate --truth`).
 `scripts/world/` makes random *lives* of groups on this coordinator: sequences of events such as joins, crashes and
 commits. There are two mixes. *uniform* has each kind of event equally often. *fleet* has each kind as often as we guess
-for production. Both mixes were fixed before anybody looked at a rule. Nobody looked at these lives while the rules
-were changed. Here,
-lives of each mix are judged until there are {PAGE_REBALANCES} rebalances. `scripts/judge-reasons --lives N` judges
-more.
+for production. Both mixes were fixed before anybody looked at a rule. Nobody looked at the lives of this page while the
+rules were changed. The page judges whole lives of each mix until they have {PAGE_REBALANCES} rebalances or more.
+`scripts/judge-reasons --lives N` judges N rebalances.
 
-A few lives have a broker with a fault of an earlier release: KAFKA-8653, KAFKA-9801 or KAFKA-13636.
+In a few lives, the broker has a fault of an earlier release: KAFKA-8653, KAFKA-9801 or KAFKA-13636.
 
-The true cause is the first trigger of the join phase or epoch. A row is right if it names the true cause or an
-equivalent cause. For example, a client leaves, which begins a rebalance, and is back before the rebalance ends: the row
-may name the return. A row with UNKNOWN claims nothing, so it is neither right nor wrong. A fact of the evidence is not
-true if something else happened: another request or client, or another timer that removed the member.
+The true cause of a rebalance is the first request or timer that started its join phase or epoch. A row is right if it
+has the true cause or an equivalent cause. For example, a client leaves, and this begins a rebalance. The client is back
+before the rebalance ends. Then MEMBER_RESTART is right, too. A row with UNKNOWN claims nothing, so it is neither right
+nor wrong. *The truth is named*: the true cause is the cause of the row or one of its alternatives. A fact of the
+evidence is not true if another request, client or timer did what the fact says.
 
-The last table of each mix tries other weights. If a true cause is three times as frequent, its rebalances count three
-times: this needs no other lives. The table shows the lowest share of right rows of all such weights.
+The last table of each mix shows what happens if one true cause is three times as frequent or as rare as in the mix:
+each of its rebalances then counts three times, or a third. The table has the lowest share of right rows that results.
 """
 
 LONG_RUN = """### Many more lives
@@ -45,26 +45,27 @@ On 27 November 2026, 100,039 rebalances of *uniform* (seeds 7,000,000 to 7,007,2
 7,500,000 to 7,506,512) were judged. Nobody had looked at these lives before. The results, first for *uniform*, then for
 *fleet*:
 
-- `certain`: all 24,957 and all 21,156 are right.
-- `likely`: 97.5 % and 99.5 % are right. The lowest shares of a cause with 200 `likely` rows or more are 88.5 % and
-  98.0 % (both SESSION_TIMEOUT of classic groups). If one true cause is three times as frequent or as rare, these shares
-  are 73.4 % and 94.3 %, and still the lowest. The lowest share of a rule of *fleet* is 97.5 %, or 92.9 % with other
-  weights.
+- `certain`: all 24,957 rows and all 21,156 rows are right.
+- `likely`: 97.5 % and 99.5 % of the rows are right. Among causes with 200 `likely` rows or more, SESSION_TIMEOUT of
+  classic groups has the lowest share of right rows: 88.5 % and 98.0 %. If one true cause is three times as frequent or
+  as rare, this share is 73.4 % and 94.3 %, and still the lowest. Among the rules of *fleet*, the lowest share is
+  97.5 %, or 92.9 % with such weights.
 - The true cause is the cause of the row or one of its alternatives, except for two rows of *uniform* (seeds 7,002,356
-  and 7,002,756). The rules were changed after the run, and name both now.
-- None of 622,864 facts is untrue (in both mixes together). The judge counted one as untrue (seed 7,000,389), but was
+  and 7,002,756). The rules were changed after the run, and now name the true cause of both rows.
+- All 622,864 facts of both mixes together are true. The judge counted one fact as untrue (seed 7,000,389), but was
   wrong.
-- UNKNOWN: 26.6 % and 4.0 %. On 8,023 rebalances of other lives, the rules of the first release say UNKNOWN as often as
-  today's.
-- Alternatives on average: 1.11 and 1.74.
+- UNKNOWN: 26.6 % and 4.0 % of the rows. On 8,023 rebalances of other lives, the rules of the first release say UNKNOWN
+  as often as today's rules.
+- Alternatives of a row, on average: 1.11 and 1.74.
 
-An earlier run of 74,000 rebalances of *uniform* (from seed 4,000,000) showed five rows that missed a goal: three of
-them were `certain` and wrong. The judge was wrong about three of the five. The rules were changed for the other two.
+In an earlier run of 74,000 rebalances of *uniform* (from seed 4,000,000), the judge reported five rows that missed a
+goal, three of them as `certain` and wrong. The judge was wrong about three of the five. The rules were changed for the
+other two.
 
 The judge also compared removed offsets: 25,217 of *uniform* and 14,832 of *fleet* (from seeds 9,200,000 and 9,000,000).
-The goal was 100,000. `certain`: all 3,723 and all 468 are right. The true cause is named for each offset, except for
-one of *uniform* (seed 9,202,295). An earlier run of 23,837 other offsets had shown twelve that missed a goal; the rules
-were changed then.
+The goal was 100,000. `certain`: all 3,723 rows and all 468 rows are right. The true cause is named for each offset,
+except for one of *uniform* (seed 9,202,295). In an earlier run of 23,837 other offsets, twelve missed a goal. The rules
+were changed after that run.
 """
 
 

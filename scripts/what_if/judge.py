@@ -74,13 +74,13 @@ SOURCES = ("shop-v-dynamic", "shop-v-coop", "shop-v-new", "shop-v-static", "shop
 _INTRODUCTION = """\
 # What-if, judged by brokers
 
-Made by `scripts/judge-what-if`; a test checks that both agree. Every prediction is in
+`scripts/judge-what-if` makes this page, and a test checks that it is up to date. Every prediction is in
 [all predictions](judged/what-if-lives.md).
 
 How good are the predictions of [`what-if`](what-if.md)? A *life* is a list of steps: clients start, close or crash, and
 topics get partitions. On a real broker (4.3.1), six groups with different settings went through the same life, and were
-recorded. Each of the six recordings serves to predict the other five. The predictions are compared with the broker's
-records. A prediction is *within the bounds* if it differs from the record by no more than this:
+recorded. From each of the six recordings, the other five are predicted, and compared with the broker's records. A
+prediction is *within the bounds* if it differs from the record by no more than this:
 
 - rebalances: 1 or 10 %
 - partitions reassigned: 20 %
@@ -92,9 +92,9 @@ Each prediction is made three times:
    All other settings are measured from the recording that the prediction starts from, or are Kafka's defaults. These
    predictions are blind: they use nothing from the recording that they predict.
 2. **Intervals given**: also {intervals}.
-   A user knows these settings, but nobody wrote them down for this recording. We inferred them from the records of all
-   six groups, so the times of these predictions are not blind.
-3. **Intervals given, after the start**: as before, but only from the time at which all six groups were Stable. This
+   A user knows the settings of a group, but nobody wrote them down for this recording. We inferred them from the
+   records of all six groups, so the times of these predictions are not blind.
+3. **Intervals given, after the start**: as in 2, but only from the time at which all six groups were Stable. This
    leaves out the start, in which the six recordings differ (see below).
 """
 
@@ -115,7 +115,7 @@ because the record does not show the true interval.
 The misses come from **the start** of the recordings. The third client of shop-v-dynamic and shop-v-static sent its
 first request 0.7 and 0.8 s after the second client. This caused one more generation. The third client of the other four
 groups came within 0.3 s. So these two kinds of recordings differ by one rebalance and three partitions, and no
-recording of one kind shows the start of the other kind. Ranges only cover arrivals up to a second later.
+recording of one kind shows the start of the other kind. Ranges cover only arrivals up to a second later than recorded.
 """
 
 

@@ -46,8 +46,8 @@ def _is_readable(subscription: Subscription | None) -> bool:
 def pattern_resolved(situation: Situation) -> Explanation | None:
     """A client's own pattern matched a new topic, or a topic that the pattern matched was deleted.
 
-    Footprint: members changed their topics, and by the cluster metadata exactly these topics were created or deleted
-        since the previous generation. So the members subscribe by a pattern.
+    Footprint: members changed their lists of topics. By the cluster metadata, exactly the topics that the lists gained
+        or lost were created or deleted since the previous generation. So the members subscribe by a pattern.
     Confidence: likely.
     Look-alikes: SUBSCRIPTION_CHANGE to topics just created.
     """
@@ -68,7 +68,7 @@ def subscription_change(situation: Situation) -> Explanation | None:
     """A member subscribed to other topics.
 
     Footprint: a member stayed in the group, and changed its subscription to other topics or to another regex.
-    Confidence: certain by regex; else likely.
+    Confidence: certain if the regex changed; else likely.
     Look-alikes: TOPIC_METADATA_CHANGE, if the client subscribes by a pattern of its own.
     """
     if not situation.resubscribed:
@@ -147,7 +147,7 @@ def _hashes(situation: Situation) -> tuple[int | None, int | None]:
 def topic_metadata_change(situation: Situation) -> Explanation | None:
     """The topics that the group reads changed.
 
-    Footprint: another metadata hash (up to 4.0: other topic metadata), or a regex resolved to other topics, while no
+    Footprint: the metadata hash (up to 4.0: the topic metadata) changed, or a regex was resolved to other topics. No
         member joined, was removed or changed its subscription.
     Confidence: certain.
     Look-alikes: a change of the racks of replicas changes the hash too.
@@ -276,7 +276,7 @@ def _revoked(members: Iterable[Member], covered: Mapping[str, set[int]]) -> dict
 def share_partitions_ready(situation: Situation) -> Explanation | None:
     """Partitions were initialised, so that they can be assigned.
 
-    Footprint: a new epoch with the hash and the members of the previous epoch, after partitions were initialised.
+    Footprint: a new epoch with the metadata hash and members of the previous epoch, after partitions were initialised.
     Confidence: certain.
     """
     ready = situation.of_kind(EventKind.SHARE_STATE_CHANGED)
@@ -292,7 +292,7 @@ def share_partitions_ready(situation: Situation) -> Explanation | None:
 def topology_change(situation: Situation) -> Explanation | None:
     """The topology was validated, or the settings of the assignment changed.
 
-    Footprint: a new epoch with the hash and the members of the previous epoch.
+    Footprint: a new epoch with the metadata hash and members of the previous epoch.
     Confidence: likely.
     Look-alikes: a change of the group's assignment settings (standby replicas).
     """

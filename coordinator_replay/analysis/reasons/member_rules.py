@@ -44,9 +44,9 @@ _FOLLOWS_MEMBERS = (Cause.PROTOCOL_CHANGE, Cause.TOPIC_METADATA_CHANGE)
 def group_conversion(situation: Situation) -> Explanation | None:
     """The group went over to another protocol.
 
-    Footprint: records of one type after the tombstone of another, in one write.
+    Footprint: one write has the tombstone of a group of one type, and after it records of a group of another type.
     Confidence: certain; likely if the group was empty, or if a regex was resolved in the same write; possible if
-        both; possible without the tombstone.
+        both, or without the tombstone.
     Look-alikes: TOPIC_METADATA_CHANGE, if the regex is resolved later; GROUP_CREATED, if no tombstone is on
         record, or if the empty group was deleted in the millisecond of the join.
     """
@@ -75,11 +75,11 @@ def group_conversion(situation: Situation) -> Explanation | None:
 def converted_before(situation: Situation) -> Explanation | None:
     """The group's first rebalance after it went over to another protocol.
 
-    Footprint: the first rebalance after a conversion that came without a rebalance. If the group is on a newer
-        protocol, no member joined in this rebalance, was removed or changed its subscription.
+    Footprint: the first rebalance after a conversion that began no rebalance itself. In a group on a newer protocol
+        also: no member joined, was removed or changed its subscription in this rebalance.
     Confidence: likely for a classic group that had members, if the tombstone of the other group is on record; else
         possible.
-    Look-alikes: any other change since then; GROUP_CREATED, if the group of the other protocol was empty and was
+    Look-alikes: any change after the conversion; GROUP_CREATED, if the group of the other protocol was empty and was
         removed.
     """
     conversion = situation.history.conversion
@@ -133,7 +133,8 @@ def group_created(situation: Situation) -> Explanation | None:
     """The group was created.
 
     Footprint: the first generation or epoch after the group's first record.
-    Confidence: certain; likely if earlier records are missing and the number can be the first.
+    Confidence: certain; likely if earlier records are missing, and the generation or epoch has the number of a first
+        one.
     Look-alikes: a group that existed before the log begins.
     """
     is_new = situation.history.is_new_life or bool(situation.of_kind(EventKind.GROUP_CREATED))
@@ -155,7 +156,7 @@ def group_created(situation: Situation) -> Explanation | None:
 def beginning_unseen(situation: Situation) -> Explanation | None:
     """No record shows the group before this rebalance.
 
-    Footprint: the first record seen of the group, or a gap after which the group's epoch is lower.
+    Footprint: the group's first record in the log, or the group's epoch is lower after a gap than before it.
     Confidence: possible.
     Look-alikes: everything.
     """
@@ -193,9 +194,9 @@ def protocol_change(situation: Situation) -> Explanation | None:
 def client_upgrade(situation: Situation) -> Explanation | None:
     """A client came back with another protocol, assignor or version.
 
-    Footprint: a client that had been removed joined again on the consumer protocol after the classic one, with another
+    Footprint: a removed client joined again: on the consumer protocol instead of the classic protocol, with another
         assignor, or with a newer version of its subscription.
-    Confidence: certain by instance id; likely by client id and host.
+    Confidence: certain if the instance id is the same; likely if only client id and host are the same.
     Look-alikes: MEMBER_RESTART; another client with the same client id on the same host.
     """
     return _changed(situation, [back for back in returns(situation)[0] if back.is_upgrade])
@@ -205,8 +206,8 @@ def client_upgrade(situation: Situation) -> Explanation | None:
 def client_downgrade(situation: Situation) -> Explanation | None:
     """A client was rolled back to the classic protocol.
 
-    Footprint: a client that had been removed joined again on the classic protocol after the consumer one.
-    Confidence: certain by instance id; likely by client id and host.
+    Footprint: a removed client joined again: on the classic protocol instead of the consumer protocol.
+    Confidence: certain if the instance id is the same; likely if only client id and host are the same.
     Look-alikes: MEMBER_RESTART; another client with the same client id on the same host.
     """
     return _changed(situation, [back for back in returns(situation)[0] if back.is_downgrade])
@@ -275,9 +276,9 @@ POLL_SLACK_MS = 15_000
 def poll_timeout_rejoin(situation: Situation) -> Explanation | None:
     """A process that ran all the time was removed from the group, and joined again.
 
-    Footprint: a member joined again under its member id. Or a client joined again after it was removed, and it was
-        silent before its removal for its rebalance timeout (max.poll.interval.ms) or a few seconds more. Then the
-        rebalance of the removal has this cause too.
+    Footprint: a member joined again under its old member id. Or a removed client joined again, and had been silent
+        before its removal for its rebalance timeout (max.poll.interval.ms), or a few seconds more. Then the
+        rebalance of the removal has this cause, too.
     Confidence: possible: a client that has nothing to commit is silent, too.
     Look-alikes: SESSION_TIMEOUT of a process that hung; MEMBER_RESTART; a client that unsubscribed and joined again.
     """
@@ -333,11 +334,11 @@ def member_restart(situation: Situation) -> Explanation | None:
     """A client came back.
 
     Footprint: a member joined with the instance id of a removed member. Or it joined with the client id and host of a
-        removed member, within that member's timeouts or before its session timed out. In a classic group also: a static
-        member got a new member id.
-    Confidence: certain by instance id; likely by client id and host; possible if several members share client id and
-        host.
-    Look-alikes: MEMBER_JOIN of a like-named client; POLL_TIMEOUT_REJOIN.
+        removed member: before that member's session timed out, or within its timeouts after its removal. In a classic
+        group also: a static member got a new member id.
+    Confidence: certain if the instance id is the same; likely if only client id and host are the same; possible if
+        several members share client id and host.
+    Look-alikes: MEMBER_JOIN of another client with the same client id and host; POLL_TIMEOUT_REJOIN.
     """
     back, new = returns(situation)
     if not back:
@@ -459,8 +460,9 @@ def rebalance_timeout(situation: Situation) -> Explanation | None:
     """A member was removed because it blocked the others' rebalance.
 
     Footprint: a member had to revoke partitions and kept them; it was removed one rebalance timeout later, to the
-        second. In a classic group: a dynamic member was removed although it was alive, and the others had committed
-        nothing for the largest rebalance timeout of all. Or the rebalance timeout of every member is 0 or less.
+        second. In a classic group: a dynamic member was removed although it was alive, and the other members had
+        committed nothing for the group's largest rebalance timeout. Or the rebalance timeout of every member is 0 or
+        less.
     Confidence: likely; possible in a classic group, where the timeout ends a join phase that something else began.
     Look-alikes: SESSION_TIMEOUT or MEMBER_LEAVE at that time.
     """
@@ -472,8 +474,8 @@ def session_timeout(situation: Situation) -> Explanation | None:
     """A member stopped sending heartbeats.
 
     Footprint: a static member, or a member that had left temporarily, was removed. Or the removed member's client had
-        joined again before, and only the new member was alive since. Or its partitions had no commits for a session
-        timeout, while other partitions had.
+        joined again before, and since then records showed only the new member alive. Or the removed member's
+        partitions had no commits for a session timeout, while other partitions had.
     Confidence: likely; possible if only commits are missing.
     Look-alikes: MEMBER_LEAVE (an admin can remove any member).
     """
@@ -485,8 +487,8 @@ def member_leave(situation: Situation) -> Explanation | None:
     """A member left.
 
     Footprint: a member was removed, and the log speaks against a timeout.
-    Confidence: certain if the last record that shows it alive is younger than every timeout; likely after a young
-        commit, or if one operation removed several members.
+    Confidence: certain if the last record that shows the member alive is younger than each of its timeouts; likely if
+        only a commit of its partitions is that young, or if one operation removed several members.
     Look-alikes: SESSION_TIMEOUT, REBALANCE_TIMEOUT.
     """
     return _departure(situation, Cause.MEMBER_LEAVE)
