@@ -68,24 +68,40 @@ def is_begin_proven(spans: Sequence[ExactSpan], at_ms: int | None, *, recurs: bo
     return any(span.after_ms < 0 or (not recurs and span.after_ms < at_ms - joins_ms) for span in own)
 
 
-def is_all_proven(spans: Sequence[ExactSpan], first_ms: int | None, last_ms: int | None, *, joins_ms: int = 0) -> bool:
+def is_all_proven(
+    spans: Sequence[ExactSpan],
+    first_ms: int | None,
+    last_ms: int | None,
+    *,
+    recurs: bool = False,
+    joins_ms: int = 0,
+    goes_on_ms: int = 0,
+) -> bool:
     """Return whether no record is missing about something that lasted from one time to another.
 
     Args:
         spans: the spans of the log partition; empty if no record is missing.
         first_ms: the first time; None if no record has a time.
         last_ms: the last time; None if no record has a time.
-        joins_ms: an earlier occurrence within this time would count as the same occurrence.
+        recurs: whether each later occurrence would count as the same occurrence.
+        joins_ms: an earlier or later occurrence within this time would count as the same occurrence.
+        goes_on_ms: a later occurrence within this time would count as the same occurrence.
 
     >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]
     >>> [is_all_proven(spans, first_ms, 80) for first_ms in (40, 70, 71)]
     [False, False, True]
+    >>> [is_all_proven(spans, 40, 45, goes_on_ms=goes_on_ms) for goes_on_ms in (5, 6)]
+    [True, False]
+    >>> is_all_proven(spans, 40, 45, recurs=True)
+    False
     """
     if not spans:
         return True
     if first_ms is None or last_ms is None:
         return False
-    return any(span.after_ms < first_ms - joins_ms and last_ms <= span.to_ms for span in spans)
+    until_ms = LARGEST_INT64 if recurs else last_ms + max(joins_ms, goes_on_ms)
+    own = [span for span in spans if until_ms <= span.to_ms]
+    return any(span.after_ms < 0 or span.after_ms < first_ms - joins_ms for span in own)
 
 
 def is_end_proven(spans: Sequence[ExactSpan], at_ms: int | None) -> bool:

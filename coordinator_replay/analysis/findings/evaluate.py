@@ -138,8 +138,14 @@ class Evaluator:
         is_begin_open = not is_begin_proven(spans, since_ms, recurs=recurs, joins_ms=finding["joins_ms"])
         is_end_open = ended_at is not None and not is_end_proven(spans, ended_at)
         is_begin_open = bool(finding["is_begin_open"]) or is_begin_open
-        last_ms, joins_ms = finding["last_seen"], finding["joins_ms"]
-        is_whole = not is_begin_open and is_all_proven(spans, since_ms, last_ms, joins_ms=joins_ms)
+        is_whole = not is_begin_open and is_all_proven(
+            spans,
+            since_ms,
+            finding["last_seen"],
+            recurs=recurs,
+            joins_ms=finding["joins_ms"],
+            goes_on_ms=finding["goes_on_ms"] or 0,
+        )
         return {
             **finding,
             "is_begin_open": is_begin_open,

@@ -10,6 +10,7 @@ from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.analysis.findings.totals import ranges_of
 from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.analysis.reasons.topic_changes import NO_CHANGES, TopicChanges
+from coordinator_replay.completeness.spans import ExactSpan
 from coordinator_replay.engine.model import Record
 from tests.engine.lives import GROUP
 
@@ -22,11 +23,12 @@ def evaluate(
     end_ms: int,
     limits: Thresholds = DEFAULTS,
     unproven: int = 0,
+    spans: Sequence[ExactSpan] = (),
 ) -> list[FindingRow]:
     """What rules find in evidence; rows without a kind are minutes of commits, ``unproven`` of them of an export."""
     minutes = [row for kind, row in evidence if kind is None]
     commits = {**all_commits(minutes, limits), "unproven": unproven} if minutes else None
-    evaluator = Evaluator("test", GROUP, end_ms, limits, commits)
+    evaluator = Evaluator("test", GROUP, end_ms, limits, commits, spans)
     rows = sorted(((kind, row) for kind, row in evidence if kind is not None), key=lambda pair: pair[0])
     findings = [finding for kind, row in rows for finding in evaluator.add(kind, row)]
     return [*findings, *evaluator.finish()]
@@ -77,9 +79,10 @@ def life_findings(
     names: Mapping[str, str] | None = None,
     gap_ms: int | None = None,
     changes: TopicChanges = NO_CHANGES,
+    spans: Sequence[ExactSpan] = (),
 ) -> list[FindingRow]:
     """Findings of a group by its own records; that none of these lives commits offsets is no matter here."""
-    found = evaluate(evidence_of(records, limits, names, gap_ms, changes), end_ms=end_ms, limits=limits)
+    found = evaluate(evidence_of(records, limits, names, gap_ms, changes), end_ms=end_ms, limits=limits, spans=spans)
     return [one for one in found if one["rule"] != "never_committed"]
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from coordinator_replay.analysis.findings.thresholds import DAY_MS, DEFAULTS, MINUTE_MS, Thresholds
 from coordinator_replay.analysis.group_life import GroupReplay
+from coordinator_replay.completeness.spans import ExactSpan
+from coordinator_replay.int64 import LARGEST_INT64
 from tests.analysis.findings.evaluated import life_findings, rules
 from tests.engine.coordinator import TOPIC, Coordinator
 from tests.engine.lives import GROUP, Writer
@@ -213,6 +215,16 @@ def test_a_member_that_comes_and_goes_makes_a_storm():
     assert found["message"].startswith("30 rebalances in 290 s, most often by client")
     assert "most often by client on 10.0.0.1 (joined, removed or changed 30 times)" in found["message"]
     assert "client on 10.0.0.1" in found["detail"]
+
+
+@pytest.mark.parametrize(("missing_after_ms", "is_at_least"), [(0, True), (9 * MINUTE_MS, True), (DAY_MS, False)])
+def test_a_storm_may_have_gone_on_in_records_that_are_missing_after_it(missing_after_ms: int, is_at_least: bool):
+    records = bouncing(30, 10_000)
+    to_ms = 290_000 + missing_after_ms
+    spans = [ExactSpan(0, -1, to_ms), ExactSpan(0, to_ms + 10, LARGEST_INT64)]
+    found = life_findings(records, end_ms=2 * DAY_MS, spans=spans)
+    (storm,) = [one for one in found if one["rule"] == "rebalance_storm"]
+    assert storm["is_at_least"] is is_at_least
 
 
 def test_the_same_rebalances_over_hours_are_no_storm():
