@@ -44,9 +44,9 @@ def _diagram(title: str, about: str, shown: Transitions) -> str:
 def draw() -> str:
     """Return the whole document."""
     head = (
-        "# States\n\nThe states of groups and members, and the events that change them. `scripts/draw-states` makes "
-        "this page from the tables of the engine and of the simulated coordinator. Tests check that this page, the "
-        "engine and the coordinator agree.\n"
+        "# States\n\nThe states of groups and members, and the events that change the states. `scripts/draw-states` "
+        "makes this page from the tables of the engine and of the simulated coordinator. Tests check that this page, "
+        "the engine and the coordinator agree.\n"
     )
     return "\n".join([head, *(_diagram(*diagram) for diagram in _DIAGRAMS)])
 

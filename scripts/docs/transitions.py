@@ -41,34 +41,37 @@ WRITTEN: Transitions = {
 """Transitions of a classic group from one record to the next."""
 
 CONSUMER: Transitions = {
-    (_EMPTY, _ASSIGNING): "a member joins, its target is postponed",
+    (_EMPTY, _ASSIGNING): "a member joins (targets are computed later)",
     (_EMPTY, _RECONCILING): "a member joins and gets a target it can't reach at once",
     (_EMPTY, _STABLE): "a member joins and gets all of its target, or its regular expression is not resolved yet",
     (_ASSIGNING, _RECONCILING): "targets are computed",
-    (_ASSIGNING, _STABLE): "targets are computed and the only member to move has moved",
+    (_ASSIGNING, _STABLE): "targets are computed and the only member with a new target reaches it",
     (_ASSIGNING, _EMPTY): "the last member was removed",
     (_RECONCILING, _STABLE): "the last member reaches its target",
     (_RECONCILING, _ASSIGNING): "a member joins or leaves, or topics change",
     (_RECONCILING, _EMPTY): "the last member was removed",
-    (_STABLE, _ASSIGNING): "a member joins or leaves, or topics change; targets are postponed",
+    (_STABLE, _ASSIGNING): "a member joins or leaves, or topics change (targets are computed later)",
     (
         _STABLE,
         _RECONCILING,
-    ): "a member joins or leaves, or topics change; targets are computed at once, or a static member is away",
+    ): "a member joins or leaves or topics change (targets are computed at once), or a static member left temporarily",
     (_STABLE, _EMPTY): "the last member was removed",
 }
 """Transitions of a consumer group from one operation to the next."""
 
 MEMBER: Transitions = {
-    (MemberState.STABLE, MemberState.STABLE): "a new epoch, all of the target is free",
-    (MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS): "partitions are to be given up",
-    (MemberState.STABLE, MemberState.UNRELEASED_PARTITIONS): "a new epoch, others still hold part of the target",
-    (MemberState.UNREVOKED_PARTITIONS, MemberState.UNREVOKED_PARTITIONS): "more partitions are to be given up",
-    (MemberState.UNREVOKED_PARTITIONS, MemberState.STABLE): "revocation acknowledged, all of the target is free",
+    (MemberState.STABLE, MemberState.STABLE): "a new epoch, all partitions of the target are free",
+    (MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS): "the member has to revoke partitions",
+    (MemberState.STABLE, MemberState.UNRELEASED_PARTITIONS): "a new epoch, other members still own part of the target",
+    (MemberState.UNREVOKED_PARTITIONS, MemberState.UNREVOKED_PARTITIONS): "the member has to revoke more partitions",
+    (
+        MemberState.UNREVOKED_PARTITIONS,
+        MemberState.STABLE,
+    ): "revocation acknowledged, all partitions of the target are free",
     (
         MemberState.UNREVOKED_PARTITIONS,
         MemberState.UNRELEASED_PARTITIONS,
-    ): "revocation acknowledged, others still hold part of the target",
+    ): "revocation acknowledged, other members still own part of the target",
     (MemberState.UNRELEASED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS): "part of the target became free",
     (MemberState.UNRELEASED_PARTITIONS, MemberState.STABLE): "the rest of the target became free",
     (MemberState.UNRELEASED_PARTITIONS, MemberState.UNREVOKED_PARTITIONS): "a newer target takes partitions away",
@@ -82,7 +85,7 @@ SHARE: Transitions = {
 
 STREAMS: Transitions = {
     (_EMPTY, _NOT_READY): "a member joins, topics have to be validated or created first",
-    (_EMPTY, _ASSIGNING): "a member joins, its target is postponed",
+    (_EMPTY, _ASSIGNING): "a member joins (targets are computed later)",
     (_EMPTY, _RECONCILING): "a member joins and gets a target it can't reach at once",
     (_EMPTY, _STABLE): "a member joins and gets all of its target",
     (_NOT_READY, _ASSIGNING): "the topology is validated",
@@ -91,14 +94,14 @@ STREAMS: Transitions = {
     (_NOT_READY, _EMPTY): "the last member was removed",
     (_ASSIGNING, _NOT_READY): "topics of the topology are missing",
     (_ASSIGNING, _RECONCILING): "targets are computed",
-    (_ASSIGNING, _STABLE): "targets are computed and the only member to move has moved",
+    (_ASSIGNING, _STABLE): "targets are computed and the only member with a new target reaches it",
     (_ASSIGNING, _EMPTY): "the last member was removed",
     (_RECONCILING, _NOT_READY): "topics of the topology are missing",
     (_RECONCILING, _ASSIGNING): "a member joins, changes or leaves",
     (_RECONCILING, _STABLE): "the last member reaches its target",
     (_RECONCILING, _EMPTY): "the last member was removed",
     (_STABLE, _NOT_READY): "topics of the topology are missing",
-    (_STABLE, _ASSIGNING): "a member joins, changes or leaves; targets are postponed",
-    (_STABLE, _RECONCILING): "a member joins, changes or leaves; targets are computed at once",
+    (_STABLE, _ASSIGNING): "a member joins, changes or leaves (targets are computed later)",
+    (_STABLE, _RECONCILING): "a member joins, changes or leaves (targets are computed at once)",
     (_STABLE, _EMPTY): "the last member was removed",
 }
