@@ -173,13 +173,13 @@ cause_option = click.option(
     "causes",
     multiple=True,
     type=CAUSE_NAME,
-    help="Only rebalances with this cause, or that could also have it (marked); can be given again.",
+    help="Only rebalances that have this cause, or may have it (these are marked); can be given again.",
 )
 last_option = click.option(
     "--last",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Only the latest N of them, in the order in which they began.",
+    help="Only the latest N rebalances, in the order in which they began.",
 )
 
 

@@ -83,9 +83,10 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="STATE",
     type=STATES,
-    help=f"Only groups in this state, or in these with commas between: {', '.join(GROUP_STATES)}. "
-    "A rebalance of a classic group leaves no record until it is over: until then the group shows its state from "
-    "before, unless brokers' logs were audited. Unknown: the state depends on records that are no longer in the log.",
+    help=f"Only groups in this state, or in one of several, with commas between: {', '.join(GROUP_STATES)}. "
+    "A rebalance of a classic group leaves no record until it is over: until then, the answer has the state "
+    "from before it, unless brokers' logs were audited. Unknown: the state depends on records that are no longer in "
+    "the log.",
 )
 @click.option(
     "--deleted", is_flag=True, help="Show groups that no longer exist, with the time and the cause of their deletion."
@@ -324,8 +325,8 @@ def owner(common: Common, group: str, topic: str, partition: int | None, **asked
     "--new",
     "is_new",
     is_flag=True,
-    help="Only findings that the last audit with new records, or an audit after it, was the first to store. If missing "
-    "records may hide an earlier beginning of a finding, the finding says so.",
+    help="Only findings first stored by the last audit that read new records, or by a later audit. If missing records "
+    "may hide an earlier beginning of a finding, the finding says so.",
 )
 @click.option("--since", type=TIME, help="Only findings first stored by an audit that began at this time or later.")
 @click.option("--exit-code", is_flag=True, help="End with code 4 if no finding is shown.")

@@ -192,7 +192,7 @@ def _print_plan(options: "Options", common: Common) -> None:
     "--cluster-metadata",
     type=PATH,
     metavar="PATH",
-    help="Dump of the __cluster_metadata log: names and their times.",
+    help="Dump of the __cluster_metadata log: it has the names of topics, and the times of their changes.",
 )
 @click.option(
     "--broker-log",
@@ -276,7 +276,9 @@ def _print_plan(options: "Options", common: Common) -> None:
 @click.option(
     "--follow", is_flag=True, help="Go on until SIGTERM or Ctrl-C, and audit what export --follow writes into INPUT."
 )
-@click.option("--every", type=DURATION, default="5s", show_default=True, help="With --follow: how often to look.")
+@click.option(
+    "--every", type=DURATION, default="5s", show_default=True, help="With --follow: how often to look for new folders."
+)
 @click.option(
     "--maintain-every",
     type=DURATION,
@@ -303,8 +305,8 @@ def audit(
     INPUT is a file, folder, glob or URI: segment files of a broker, Parquet or Delta in the columns of Spark's Kafka
     source, or JSON lines. Records that earlier runs have read are not written again.
 
-    With --follow, it audits each folder that export --follow completes in INPUT, maintains the tables in between, and
-    goes on until it is stopped.
+    With --follow, the command audits each folder that export --follow completes in INPUT. It maintains the tables in
+    between, and goes on until it is stopped.
     """
     require_spark()
 

@@ -47,8 +47,8 @@ def consumers(common: Common, **asked: Any) -> None:
     """List the groups, clients and hosts that read TOPIC (a name or an id): how, when, and which partitions.
 
     A client that left and came back, as in a restart, has a line for each stay.
-    HOW is subscribed (by name), regex, share, streams, assigned (a protocol whose topics are not on record), or
-    commits: a consumer that uses assign(), a tool, or members that are not on record. TO is empty for members still
+    HOW is subscribed (by name), regex, share, streams, assigned (partitions, but no subscription on record),
+    or commits: a consumer that uses assign(), a tool, or members that are not on record. TO is empty for members still
     there at the end of the log. For commits, FROM and TO are the first and the last commit.
     """
     show(common, open_warehouse(common).consumers(**asked), "reader")
@@ -70,8 +70,8 @@ def impact(common: Common, by: str, **asked: Any) -> None:
     coordinator is named only if it changed or may have changed.
 
     With --by rollout each line is a rollout: restarts of a group's members that follow each other within ten minutes.
-    A restart is a member that left and one that came back under its group.instance.id or client id. Under new client
-    ids, restarts count only if all members were replaced. The most expensive rollout comes first.
+    In a restart, a member leaves, and a member with the same group.instance.id or client id joins. If members come back
+    with new client ids, restarts count only if all members were replaced. The most expensive rollout comes first.
     """
     if by == "rollout":
         _show_rollouts(common, **asked)
@@ -158,11 +158,11 @@ def diff(
 ) -> None:
     """Show what changed between two points in time, or what differs between two clusters at one time.
 
-    It compares groups, their states and protocols, members by client and host, subscriptions, assignors, owners and
-    offsets. Between two times it also counts rebalances by cause, and findings that are new or over. A table counts the
-    changes of each group; --wide, --output json and csv have each change. Two clusters of one warehouse are given as
-    --cluster A,B. Two nights are given by their run ids, which sql --query audit-runs lists. A run id stands for the
-    end of the log as that audit had read it. A finding is new if the first night had not stored it.
+    The answer compares groups, their states and protocols, members by client and host, subscriptions, assignors, owners
+    and offsets. Between two times it also counts rebalances by cause, and findings that are new or over. A table counts
+    the changes of each group; --wide, --output json and csv have each change. Two clusters of one warehouse are given
+    as --cluster A,B. Two audits are given by their run ids, which sql --query audit-runs lists. A run id stands for the
+    end of the log as that audit had read it. A finding is new if the first audit had not stored it.
     """
     if common.other_cluster is not None:
         if start is not None or end is not None:

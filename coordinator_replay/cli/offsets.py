@@ -125,7 +125,7 @@ def offsets(
     for more than one group, or for a pattern, also names the groups.
     CONSUMER-ID, HOST and CLIENT-ID name the member that owned the partition when the offset was committed; the
     command owner shows who owned it at another time.
-    Standard error lists offsets that expired or were deleted before, each with time, cause, and how sure the cause is.
+    Standard error lists offsets that had expired or been deleted by then: time, cause, and how sure the cause is.
     With --history, every committed offset of a topic or partition is listed, one after the other.
     """
     warehouse = open_warehouse(common)

@@ -329,7 +329,8 @@ cluster_option = click.option(
     envvar=CLUSTER_VARIABLE,
     show_envvar=True,
     type=Parsed("name", check_cluster),
-    help="Name of the Kafka cluster. Not needed if the warehouse has only one; the first audit calls it default.",
+    help="Name of the Kafka cluster. Not needed if the warehouse has one cluster. A first audit without this option "
+    "calls the cluster default.",
 )
 wait_option = click.option(
     "--wait",

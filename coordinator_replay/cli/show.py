@@ -66,11 +66,11 @@ def _is_folder(out: str, path: Path, *, is_fleet: bool) -> bool:
 def why(common: Common, **asked: Any) -> None:
     """Explain each rebalance of GROUP, or of all groups: its cause, how sure the cause is, and the evidence for it.
 
-    With --at, it explains only the rebalance in progress at that time, or else the last one before it. Without GROUP,
-    it explains all rebalances in progress. With GROUP, a classic rebalance that may have begun by then is explained as
-    well: its join phase leaves no record. If there are more than five rebalances, a summary comes first. A terminal
-    shows what fits: it explains the latest rebalance, or one whose evidence names a known fault of Kafka, and only
-    names others. --wide shows all. With --output json and csv, it prints the same as rebalances.
+    With --at, it explains only the rebalance of GROUP in progress at that time, or else the last one before. A classic
+    rebalance that may have begun by then is explained as well: its join phase leaves no record. With --at and no GROUP,
+    it explains all rebalances in progress. If there are more than five rebalances, a summary comes first. A terminal
+    shows what fits: it explains one rebalance (the latest, or one whose evidence names a known fault of Kafka), and
+    only names the others. --wide explains all. With --output json and csv, the output is that of rebalances.
     """
     reasons = open_warehouse(common).why(**asked)
     if common.output != "table":
@@ -94,8 +94,8 @@ def why(common: Common, **asked: Any) -> None:
     "out",
     required=True,
     type=click.Path(),
-    help="File to write: HTML, or a picture if its name ends in .svg or .png. Without GROUP, a name with another end "
-    "is a folder, made if needed, for linked pages of all groups.",
+    help="File to write: HTML, or a picture if its name ends in .svg or .png. Without GROUP, a name with another "
+    "ending is a folder, made if needed, for linked pages of all groups.",
 )
 @click.option(
     "--mark",

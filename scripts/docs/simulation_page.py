@@ -59,9 +59,9 @@ Each event has these fields, too:
 - `trigger`: the cause of the event (see below).
 
 Member ids are written as in the segments. (The answers name them `$m1`, `$m2`, …, see [Scripts](#scripts).)
-`end_offset` is the end of the log partition at that time. `state` is the state that the group leaves. `reason` is
-Kafka's own text. For a rebalance, it is the reason that brokers log with "Preparing to rebalance group". For an epoch,
-it is the lines that brokers log for the same request, joined by a semicolon.
+`end_offset` is the end of the log partition at that time. `state` is the state in which the group was before. `reason`
+is Kafka's own text. For a rebalance, it is the reason that brokers log with "Preparing to rebalance group". For an
+epoch, it has the lines that brokers log for the same request, joined by semicolons.
 
 The `kind` of a trigger is one of these:
 
@@ -72,7 +72,7 @@ The `kind` of a trigger is one of these:
 | `job` | background work was done: regular expressions were resolved | the fields of the request that caused the work |
 | `topics` | topics were deleted | `name`: always `deleted` |
 | `marker` | a transaction ended | `name`: COMMIT or ABORT |
-| `load` | the partition was loaded | `name`: always `load` |
+| `load` | the log partition was loaded | `name`: always `load` |
 
 A classic group removes a member in memory first. The record that shows the removal is written later, at the end of the
 rebalance.
@@ -116,8 +116,8 @@ at the group epoch that it was computed for.
 AUDITED = """\
 ## What an audit of the log doesn't show
 
-If you audit a simulated log, the tables agree with the answers of the coordinator at every step. There are
-exceptions, and the records of a real broker have the same exceptions:
+If you audit a simulated log, the tables agree with the answers of the coordinator at every step, with the following
+exceptions. An audit of a real broker's log has the same exceptions:
 
 - From JoinGroup to the leader's SyncGroup, a classic group changes in memory only. The tables show the state of the
   group in its last record. They do not show the group before its first record.

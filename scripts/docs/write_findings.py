@@ -29,8 +29,8 @@ written by `scripts/document-findings`.
 | `ended_at` | when the problem ended. Null if it has not ended at the end of the log |
 | `is_begin_open` | true: earlier records are missing. The problem may be older, so `diff` calls it `found`, not `new` |
 | `is_end_open` | true: records after `ended_at` are missing, so the problem may have lasted longer |
-| `is_at_least` | true: records of the problem may be missing, so `occurrences` and numbers in `detail` may be too low |
-| `detail` | the numbers and names in the message, as JSON |
+| `is_at_least` | true: records of the finding may be missing, so `occurrences` and numbers in `detail` may be too low |
+| `detail` | the numbers and names in the finding's message, as JSON |
 | `log_partition`, `log_offset` | position of the record that shows the problem best |
 
 - **One event is one finding**, even if it concerns several partitions. Examples: offsets of a topic were rewound
@@ -40,8 +40,8 @@ written by `scripts/document-findings`.
   a deletion. When an offset has expired, `offset_due` ends, and `offset_lost` begins.
 - **One audit of the whole log** finds the same problems as an audit each night.
 - **Durations** are measured up to the last record of the whole dump. If the partitions of `__consumer_offsets` were
-  copied at very different times, groups of the earlier copies seem silent. If a later audit reads
-  the records that these copies lack, it removes such a finding, because the finding was never true.
+  copied at very different times, groups of the earlier copies seem silent. If a later audit reads the records that
+  these copies lack, the audit removes findings about this silence, because they were never true.
 
 Two rules compare a time without commits with the usual time between commits:
 
@@ -62,7 +62,7 @@ evaluates every group again.
 
 _SAMPLES = """## What is found in the recorded samples
 
-The recorded samples (`tests/data`) have exactly these findings with default thresholds: a test checks it. The column
+With default thresholds, the recorded samples (`tests/data`) have exactly these findings: a test checks this. The column
 *why* says what was done in the recording. The samples last minutes, so rules with thresholds of ten minutes or an hour
 find nothing there. Tests of those rules use generated groups.
 
