@@ -40,6 +40,7 @@ class Consumer:
         rebalance_ms: max.poll.interval.ms, which is sent as the rebalance timeout.
         session_ms: session.timeout.ms of the classic protocol.
         commit_ms: auto.commit.interval.ms; 0 if the consumer never commits.
+        request_ms: request.timeout.ms for SyncGroup; 0 if the consumer waits for ever.
         member_id: member id, "" for none.
         generation: generation or member epoch, -1 for none.
         is_stuck: whether the consumer does not poll.
@@ -58,6 +59,7 @@ class Consumer:
     rebalance_ms: int = 60_000
     session_ms: int = 10_000
     commit_ms: int = 5_000
+    request_ms: int = 0
     join_version: int = 5
     protocol_type: str = "consumer"
     member_id: str = ""
@@ -236,8 +238,15 @@ class ClassicConsumer(Consumer):
             "protocolName": self.protocol,
             "assignments": assignments,
         }
-        token = self.token
+        token, generation = self.token, self.generation
         life.send(self, "SyncGroup", body, lambda answer: self._synced(life, answer, token))
+        if self.request_ms:
+            life.after(self.request_ms, lambda: self._if(token, lambda: self._give_up(life, generation)))
+
+    def _give_up(self, life: "Life", generation: int) -> None:
+        """Join again if the SyncGroup of a generation has no answer: a member that was removed gets none."""
+        if self.stage == "syncing" and self.generation == generation:
+            self.join(life, "rebalance failed")
 
     def _synced(self, life: "Life", body: Body, token: int) -> None:
         if token != self.token:

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from random import Random
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from coordinator_replay.engine.model import Marker, Record
@@ -25,13 +26,15 @@ from coordinator_replay.simulation.coordinator import (
 )
 from coordinator_replay.simulation.coordinator.assignor.client import Partition
 from coordinator_replay.simulation.coordinator.config import FAULTS, BrokerFault
-from scripts.world.client_bytes import JAVA, LIBRARIES, OLD_JAVA
+from scripts.world.client_bytes import JAVA, LIBRARIES, OLD_JAVA, Library
 from scripts.world.consumers import ClassicConsumer, Consumer, ModernConsumer
 from scripts.world.mixes import Mix
 from scripts.world.script import AskedCoordinator
 
 START_MS = 1_760_000_000_000
 GROUP = "g"
+ADMIN = ("admin", "10.9.9.9")
+"""Client id and host of requests that no consumer sends."""
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
 MOST_CONSUMERS = 9
@@ -41,6 +44,48 @@ MOST_STEPS = 40_000
 """Number of acts and timers after which a life ends. A join timer without a delay fires each millisecond."""
 
 Act = Callable[[], None]
+
+
+STATIC_SINCE = 5
+"""First version of JoinGroup for static members."""
+
+
+class Habits(NamedTuple):
+    """Settings that all consumers of a group share.
+
+    Attributes:
+        library: client library of the classic protocol.
+        assignors: partition.assignment.strategy of the classic protocol.
+        protocol_type: protocol type of JoinGroup.
+        session_ms: session.timeout.ms of the classic protocol.
+        rebalance_ms: max.poll.interval.ms.
+        commit_ms: auto.commit.interval.ms; 0 if consumers never commit.
+        traffic: how likely it is that a consumer has something to commit.
+        is_static: whether consumers have a group.instance.id.
+        regex: regular expression to which consumers of the consumer group protocol subscribe; None for topic names.
+        has_one_client_id: whether all consumers have the same client.id.
+        has_one_host: whether all consumers begin on the same host.
+        changes_hosts: whether a consumer that starts again does so on another host.
+        join_version: version of JoinGroup.
+        may_migrate: whether consumers may change their protocol.
+        request_ms: request.timeout.ms for SyncGroup; 0 if consumers wait for ever, as they do in both mixes.
+    """
+
+    library: Library
+    assignors: tuple[str, ...]
+    protocol_type: str
+    session_ms: int
+    rebalance_ms: int
+    commit_ms: int
+    traffic: float
+    is_static: bool
+    regex: str | None
+    has_one_client_id: bool
+    has_one_host: bool
+    changes_hosts: bool
+    join_version: int
+    may_migrate: bool = True
+    request_ms: int = 0
 
 
 class Sender(NamedTuple):
@@ -91,9 +136,20 @@ class Life:
         group: the group's id.
         retention_minutes: offsets.retention.minutes.
         fault: the fault of the life's broker; None if it has none.
+        habits: settings of consumers that start from now on.
     """
 
-    def __init__(self, seed: int, mix: Mix, group: str = GROUP) -> None:
+    def __init__(
+        self, seed: int, mix: Mix, group: str = GROUP, settings: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
+        """Begin a life without consumers.
+
+        Args:
+            seed: seed of all that is drawn.
+            mix: how often each event comes, and the shape of the group.
+            group: the group's id.
+            settings: settings of the broker that replace the drawn ones.
+        """
         self.random = Random(f"{mix.name}-{seed}")  # noqa: S311
         self.mix = mix
         self.group = group
@@ -118,10 +174,10 @@ class Life:
         for name in ("orders", "payments", "clicks")[: self.random.randint(1, 3)]:
             self._topics[name] = self._new_topic(name)
         self.fault = self._fault(seed)
-        config = self._config() | _settings(self.fault)
+        config = self._config() | _settings(self.fault) | dict(settings)
         self.retention_minutes = int(config["offsets.retention.minutes"])
         self.coordinator = AskedCoordinator(config, self._topics.values(), now_ms=START_MS, observer=self._observe)
-        self._choose_habits()
+        self.habits = self._drawn_habits()
         if self.fault is not None:
             self._suit(self.fault)
 
@@ -148,7 +204,7 @@ class Life:
 
     def has_traffic(self, consumer: Consumer) -> bool:
         """Return whether there is something to commit."""
-        return consumer.library.commits_unchanged or self._chance(self._traffic)
+        return consumer.library.commits_unchanged or self._chance(self.habits.traffic)
 
     def _config(self) -> dict[str, Any]:
         choice = self.random.choice
@@ -165,25 +221,28 @@ class Life:
             config["group.max.size"] = config["group.consumer.max.size"] = choice([2, 4])
         return config
 
-    def _choose_habits(self) -> None:
-        """Draw the settings that all consumers of the group share."""
+    def _drawn_habits(self) -> Habits:
         choice = self.random.choice
-        self._library = choice(LIBRARIES) if self._chance(0.6) else JAVA
-        self._assignors = choice(self._library.assignors)
-        self._protocol_type = choice(["connect", "sr", ""]) if self.is_odd and self._chance(0.1) else "consumer"
-        self._session_ms = choice([1000, 6000, 10_000, 45_000, 1_800_000]) if self.is_odd else choice([10_000, 45_000])
-        self._rebalance_ms = choice([0, -1, 2000, 5000, 60_000]) if self.is_odd else choice([60_000, 300_000])
-        self._commit_ms = choice([0, 1000, 5000, 5000, 60_000])
-        self._traffic = choice([0.02, 0.5, 1.0])
-        self._is_static = self._chance(0.3)
-        self._may_migrate = self._protocol_type == "consumer"
-        self._regex = self.random.choice(["orders|pay.*", ".*s"]) if self._chance(0.2) else None
-        self._same_client = self._chance(0.3)
-        self._same_host = self._chance(0.2)
-        self._new_host_after_restart = self._chance(0.5)
-        self._join_version = choice(self._library.join_versions)
-        if self._is_static:
-            self._join_version = max(5, self._join_version)
+        library = choice(LIBRARIES) if self._chance(0.6) else JAVA
+        habits = Habits(
+            library=library,
+            assignors=choice(library.assignors),
+            protocol_type=choice(["connect", "sr", ""]) if self.is_odd and self._chance(0.1) else "consumer",
+            session_ms=choice([1000, 6000, 10_000, 45_000, 1_800_000]) if self.is_odd else choice([10_000, 45_000]),
+            rebalance_ms=choice([0, -1, 2000, 5000, 60_000]) if self.is_odd else choice([60_000, 300_000]),
+            commit_ms=choice([0, 1000, 5000, 5000, 60_000]),
+            traffic=choice([0.02, 0.5, 1.0]),
+            is_static=self._chance(0.3),
+            regex=choice(["orders|pay.*", ".*s"]) if self._chance(0.2) else None,
+            has_one_client_id=self._chance(0.3),
+            has_one_host=self._chance(0.2),
+            changes_hosts=self._chance(0.5),
+            join_version=choice(library.join_versions),
+        )
+        least = STATIC_SINCE if habits.is_static else 0
+        return habits._replace(
+            join_version=max(least, habits.join_version), may_migrate=habits.protocol_type == "consumer"
+        )
 
     def _fault(self, seed: int) -> BrokerFault | None:
         """Draw a fault of the broker. The fault does not change the other draws of the life."""
@@ -192,13 +251,15 @@ class Life:
 
     def _suit(self, fault: BrokerFault) -> None:
         """Give the group clients that a fault affects, from the time of the brokers that had the fault."""
-        self.is_modern, self._may_migrate = False, False
+        self.is_modern, self.habits = False, self.habits._replace(may_migrate=False)
         if fault is BrokerFault.JOIN_WITHOUT_TIMEOUT:
-            self._library, self._join_version, self._is_static = OLD_JAVA, 0, False
-            self._assignors = OLD_JAVA.assignors[0]
+            self.habits = self.habits._replace(
+                library=OLD_JAVA, join_version=0, is_static=False, assignors=OLD_JAVA.assignors[0]
+            )
         elif fault is BrokerFault.STATIC_JOIN_BEFORE_SYNC:
-            self._library, self._join_version, self._is_static = JAVA, 5, True
-            self._assignors = JAVA.assignors[1]
+            self.habits = self.habits._replace(
+                library=JAVA, join_version=STATIC_SINCE, is_static=True, assignors=JAVA.assignors[1]
+            )
 
     # -- time --------------------------------------------------------------------------------------------------------
 
@@ -237,7 +298,7 @@ class Life:
         """Send a request. ``answered`` gets the answer after a latency."""
         self._sent += 1
         self._waiting[self._sent] = answered
-        client_id, host = (consumer.client_id, consumer.host) if consumer is not None else ("admin", "10.9.9.9")
+        client_id, host = (consumer.client_id, consumer.host) if consumer is not None else ADMIN
         request = Request(api, {"groupId": self.group, **body}, version, client_id, host, self._sent)
         if consumer is not None:
             self._asking[self._sent] = consumer
@@ -270,6 +331,16 @@ class Life:
         }
         version = 9 if isinstance(consumer, ModernConsumer) else 8
         self.send(consumer, "OffsetCommit", body, lambda _: None, version)
+
+    def delete_groups(self, names: Sequence[str]) -> None:
+        """Delete groups."""
+        self._sent += 1
+        request = Request("DeleteGroups", {"groupsNames": list(names)}, None, *ADMIN, self._sent)
+        self._take(self.coordinator.handle(request, self.now_ms))
+
+    def end_transaction(self, producer: int, *, committed: bool) -> None:
+        """End the transaction of a producer."""
+        self._take(self.coordinator.end_transaction(producer, 0, committed=committed, at_ms=self.now_ms))
 
     def _take(self, results: Sequence[Result]) -> None:
         for result in results:
@@ -310,7 +381,7 @@ class Life:
     def is_short(self, member_id: str) -> bool:
         """Return whether a member's library stops after the user data."""
         owner = self.owner_of.get(member_id)
-        return (owner.library if owner is not None else self._library).is_whole is False
+        return (owner.library if owner is not None else self.habits.library).is_whole is False
 
     def by_id(self, partitions: Sequence[Partition]) -> list[dict[str, Any]]:
         """Return partitions by topic id, in the form of a heartbeat."""
@@ -353,7 +424,7 @@ class Life:
 
     def _rest(self) -> None:
         """Let time pass in which the group mostly comes to rest."""
-        longest = max(self._session_ms, min(self._rebalance_ms, 60_000), 10_000)
+        longest = max(self.habits.session_ms, min(self.habits.rebalance_ms, 60_000), 10_000)
         self.pass_time(self.random.choice([6000, 15_000, min(longest, 60_000) + 3000, min(longest, 120_000) * 2]))
 
     @property
@@ -371,10 +442,10 @@ class Life:
         number = len(self.consumers)
         names = list(self._topics) or ["orders"]
         topics = tuple(names) if self._chance(0.7) else (self.random.choice(names),)
-        client_id = "consumer" if self._same_client else f"consumer-{number}"
-        host = "10.0.0.1" if self._same_host else f"10.0.0.{number + 1}"
-        instance_id = f"instance-{number}" if self._is_static else None
-        rebalance_ms, session_ms = self._rebalance_ms, self._session_ms
+        client_id = "consumer" if self.habits.has_one_client_id else f"consumer-{number}"
+        host = "10.0.0.1" if self.habits.has_one_host else f"10.0.0.{number + 1}"
+        instance_id = f"instance-{number}" if self.habits.is_static else None
+        rebalance_ms, session_ms = self.habits.rebalance_ms, self.habits.session_ms
         if is_modern:
             modern_ms = max(rebalance_ms, 2000)
             made: Consumer = ModernConsumer(
@@ -385,16 +456,17 @@ class Life:
                 instance_id=instance_id,
                 rebalance_ms=modern_ms,
                 session_ms=45_000,
-                regex=self._regex,
+                regex=self.habits.regex,
             )
         else:
             made = ClassicConsumer(
-                client_id, host, topics, self._library, self._assignors, instance_id,
-                rebalance_ms=rebalance_ms, session_ms=session_ms, join_version=self._join_version,
-                protocol_type=self._protocol_type,
+                client_id, host, topics, self.habits.library, self.habits.assignors, instance_id,
+                rebalance_ms=rebalance_ms, session_ms=session_ms, join_version=self.habits.join_version,
+                protocol_type=self.habits.protocol_type,
             )  # fmt: skip
         made.poll_ms = self.random.choice([50, 500, 3000])
-        made.commit_ms = self._commit_ms if self._protocol_type == "consumer" else 0
+        made.request_ms = self.habits.request_ms
+        made.commit_ms = self.habits.commit_ms if self.habits.protocol_type == "consumer" else 0
         self.consumers.append(made)
         return made
 
@@ -423,7 +495,7 @@ class Life:
 
     def _start_again(self, consumer: Consumer) -> None:
         if not consumer.is_on:
-            if self._new_host_after_restart:
+            if self.habits.changes_hosts:
                 consumer.host = f"10.1.{self.random.randint(0, 255)}.{self.random.randint(1, 250)}"
             consumer.start(self)
 
@@ -542,10 +614,10 @@ class Life:
 
     def assignor_roll(self) -> None:
         """Give classic consumers another list of assignors, one after the other."""
-        self._assignors = self.random.choice(self._library.assignors)
+        self.habits = self.habits._replace(assignors=self.random.choice(self.habits.library.assignors))
         for consumer in list(self._on):
             if isinstance(consumer, ClassicConsumer):
-                consumer.assignors = self._assignors
+                consumer.assignors = self.habits.assignors
                 self._restart(consumer, closes=True, after_ms=500)
                 self.pass_time(self.random.choice([1000, 8000]))
 
@@ -565,7 +637,7 @@ class Life:
         self._migrate(is_modern=False)
 
     def _migrate(self, *, is_modern: bool) -> None:
-        if not self._may_migrate:
+        if not self.habits.may_migrate:
             return
         self.is_modern = is_modern
         for old in list(self._on):
@@ -604,9 +676,7 @@ class Life:
             for consumer in list(self._on):
                 self._restart(consumer, closes=True, after_ms=120_000)
             self.pass_time(70_000)
-        self._sent += 1
-        request = Request("DeleteGroups", {"groupsNames": [self.group]}, None, "admin", "10.9.9.9", self._sent)
-        self._take(self.coordinator.handle(request, self.now_ms))
+        self.delete_groups([self.group])
 
     def transaction(self) -> None:
         """Commit offsets in a transaction. In most cases the transaction ends, otherwise it stays open."""
@@ -621,8 +691,7 @@ class Life:
         }  # fmt: skip
         self.send(None, "TxnOffsetCommit", body, lambda _: None)
         if self._chance(0.8):
-            committed = self._chance(0.7)
-            self._take(self.coordinator.end_transaction(producer, 0, committed=committed, at_ms=self.now_ms))
+            self.end_transaction(producer, committed=self._chance(0.7))
 
     def quiet(self) -> None:
         """Let a long time pass."""

@@ -7,36 +7,35 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from coordinator_replay.simulation.coordinator import Batch, Config, Coordinator, MarkerWritten, Request, Result
 from coordinator_replay.simulation.simulated_log import write_log
-from tests.cleaner.lives import Life, PartitionLife, recorded_life
-from tests.simulation.coordinator.lives import MAKERS, TOPICS, Step, do
-from tests.simulation.coordinator.simulated_consumers import Fleet
+from scripts.world.life import GROUP, Life
+from tests.cleaner.lives import Life as RecordedLife
+from tests.cleaner.lives import PartitionLife, recorded_life
+from tests.simulation.coordinator.watched_life import WatchedLife
 
-MEMBERS_GROUP = "g"
-"""The group that has members; the others have offsets alone."""
-GROUPS = (MEMBERS_GROUP, "bank", "mirror")
+GROUPS = (GROUP, "bank", "mirror")
+"""The group that has members, and groups that have offsets alone."""
+_TOPICS = ("orders", "payments", "clicks")
 _PRODUCERS = (7, 8)
-_RETENTION_MS = 60_000
-_BEGIN_MS = 1_795_000_000_000
-_CONFIG = {
+_SETTINGS = {
     "group.initial.rebalance.delay.ms": 0,
-    "offsets.retention.minutes": _RETENTION_MS // 60_000,
+    "offsets.retention.minutes": 1,
     "offsets.retention.check.interval.ms": 20_000,
 }
 
-_PLACES = [(topic.name, partition) for topic in TOPICS for partition in range(min(topic.partitions, 2))]
-_GROUP, _PRODUCER, _PLACE = st.sampled_from(GROUPS), st.sampled_from(_PRODUCERS), st.sampled_from(_PLACES)
+_GROUP, _PRODUCER = st.sampled_from(GROUPS), st.sampled_from(_PRODUCERS)
+_PLACE = st.tuples(st.sampled_from(_TOPICS), st.integers(0, 1))
+
+Step = tuple[Any, ...]
 
 _OF_MEMBERS = st.one_of(
+    st.tuples(st.just("join"), st.sampled_from([1, 1000])),
     st.tuples(
-        st.just("start"),
-        st.sampled_from([("foo",), ("foo", "bar"), ("bar", "one")]),
-        st.sampled_from([None, None, "i1"]),
-        st.booleans(),
+        st.sampled_from(["leave", "restart", "static_restart", "upgrade", "downgrade", "crash", "subscribe"]),
+        st.sampled_from([1, 1000]),
     ),
-    st.tuples(st.sampled_from(["leave", "act", "restart", "migrate", "commit", "crash"]), st.integers(0, 3)),
-    st.just(("round",)),
+    st.just(("commit",)),
+    st.just(("time", 1000)),
 )
 _OF_OFFSETS = st.one_of(
     st.tuples(st.just("store"), _GROUP, _PLACE),
@@ -52,54 +51,40 @@ STEPS: st.SearchStrategy[list[Step]] = st.lists(
 )
 """What happens in a life; in one of two steps to offsets."""
 
-KINDS = st.sampled_from(sorted(MAKERS))
-"""Which protocol and assignor the members have."""
-
 NIGHTS = st.lists(st.floats(0.2, 0.9), max_size=2).map(lambda shares: [*sorted(shares), 1.0])
 """Which share of the life each dump has; the last one has all of it."""
 
 
-class _Recorded(Coordinator):
-    """A coordinator whose batches and control records are kept."""
-
-    def __init__(self) -> None:
-        self.written: list[Batch | MarkerWritten] = []
-        super().__init__(Config(_CONFIG), TOPICS, now_ms=_BEGIN_MS)
-
-    def _taken(self) -> list[Result]:
-        results = super()._taken()
-        self.written += [one for one in results if isinstance(one, Batch | MarkerWritten)]
-        return results
-
-
-def write_life(folder: Path, kind: str, steps: Iterable[Step]) -> Life | None:
+def write_life(folder: Path, kind: str, seed: int, steps: Iterable[Step]) -> RecordedLife | None:
     """Live a life step by step and write its log.
 
     Args:
-        folder: where to; ``whole`` in it becomes the dump, ``topics.csv`` names the topics.
+        folder: where to; ``segments`` in it becomes the dump, ``topics.csv`` names the topics.
         kind: of the members.
+        seed: of what the steps leave open.
         steps: of ``STEPS``.
 
     Returns:
         The life, nothing of it lived yet; None where nothing was written.
     """
-    coordinator = _Recorded()
-    fleet = Fleet(coordinator, MEMBERS_GROUP)
-    for number, step in enumerate(steps):
-        act = _ACTS.get(step[0])
-        if act is None:
-            do(fleet, number, step, MAKERS[kind])
-        else:
-            act(coordinator, number, *step[1:])
+    life = WatchedLife(kind, seed, _SETTINGS)
+    while len(life.partitions()) < len(_TOPICS):
+        life.topic_created()
+    for number, (name, *details) in enumerate(steps):
+        if name in _ACTS:
+            _ACTS[name](life, number, *details)
             # What a group does in the millisecond in which it was deleted counts as one operation with that.
-            fleet.advance(1)
-    if not coordinator.written:
+            life.pass_time(1)
+        else:
+            getattr(life, name)()
+            life.pass_time(*details)
+    if not life.results:
         return None
-    write_log(folder, coordinator.written, TOPICS)
+    write_log(folder, life.results, life.topics)
     return recorded_life(folder / "segments")
 
 
-def dumps_of(folder: Path, life: Life, nights: Sequence[float], seed: int) -> list[Path]:
+def dumps_of(folder: Path, life: RecordedLife, nights: Sequence[float], seed: int) -> list[Path]:
     """Dumps of a life, taken while the cleaner works.
 
     Args:
@@ -127,37 +112,46 @@ def _live(partition: PartitionLife, until: int, random: Random) -> None:
             partition.clean_randomly(random)
 
 
-def _committed(place: tuple[str, int], offset: int) -> dict[str, Any]:
-    topic, partition = place
-    return {"name": topic, "partitions": [{"partitionIndex": partition, "committedOffset": offset}]}
+def _place(life: Life, place: tuple[str, int], **fields: Any) -> dict[str, Any]:
+    """A partition in the form of a request; its number is that of a partition that the topic has."""
+    topic, number = place
+    return {"name": topic, "partitions": [{"partitionIndex": number % life.partitions()[topic], **fields}]}
 
 
-def _handle(coordinator: Coordinator, api: str, body: dict[str, Any]) -> None:
-    coordinator.handle(Request(api, body), coordinator.now_ms)
+def _send(life: Life, api: str, body: dict[str, Any]) -> None:
+    life.send(None, api, body, lambda _: None)
 
 
-def _store(coordinator: Coordinator, number: int, group: str, place: tuple[str, int]) -> None:
-    _handle(coordinator, "OffsetCommit", {"groupId": group, "topics": [_committed(place, number)]})
+def _store(life: Life, number: int, group: str, place: tuple[str, int]) -> None:
+    _send(life, "OffsetCommit", {"groupId": group, "topics": [_place(life, place, committedOffset=number)]})
 
 
-def _wait(coordinator: Coordinator, number: int, group: str, producer: int, places: Sequence[tuple[str, int]]) -> None:
-    topics = [_committed(place, number) for place in places]
+def _wait(life: Life, number: int, group: str, producer: int, places: Sequence[tuple[str, int]]) -> None:
+    topics = [_place(life, place, committedOffset=number) for place in places]
     body = {"groupId": group, "producerId": producer, "producerEpoch": 0, "topics": topics}
-    _handle(coordinator, "TxnOffsetCommit", {"transactionalId": f"t{producer}", **body})
+    _send(life, "TxnOffsetCommit", {"transactionalId": f"t{producer}", **body})
 
 
-def _end(coordinator: Coordinator, _: int, producer: int, committed: bool) -> None:
-    coordinator.end_transaction(producer, 0, committed=committed, at_ms=coordinator.now_ms)
+def _end(life: Life, _: int, producer: int, committed: bool) -> None:
+    life.end_transaction(producer, committed=committed)
 
 
-def _remove(coordinator: Coordinator, _: int, group: str, place: tuple[str, int]) -> None:
-    topic, partition = place
-    topics = [{"name": topic, "partitions": [{"partitionIndex": partition}]}]
-    _handle(coordinator, "OffsetDelete", {"groupId": group, "topics": topics})
+def _remove(life: Life, _: int, group: str, place: tuple[str, int]) -> None:
+    _send(life, "OffsetDelete", {"groupId": group, "topics": [_place(life, place)]})
 
 
-def _delete(coordinator: Coordinator, _: int, group: str) -> None:
-    _handle(coordinator, "DeleteGroups", {"groupsNames": [group]})
+def _delete(life: Life, _: int, group: str) -> None:
+    life.delete_groups([group])
+
+
+def _commit(life: WatchedLife, _: int) -> None:
+    owners = [one for one in life.on if one.owned]
+    if owners:
+        life.commit(life.random.choice(owners))
+
+
+def _time(life: Life, _: int, milliseconds: int) -> None:
+    life.pass_time(milliseconds - 1)
 
 
 _ACTS: dict[str, Callable[..., None]] = {
@@ -166,4 +160,6 @@ _ACTS: dict[str, Callable[..., None]] = {
     "end": _end,
     "remove": _remove,
     "delete": _delete,
+    "commit": _commit,
+    "time": _time,
 }
