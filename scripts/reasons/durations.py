@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from scripts.reasons.truth import EMPTIED, STARTS, SYNCED, Line
+from scripts.reasons.logged_truth import EMPTIED, STARTS, SYNCED, Line
 
 
 def durations(log: Sequence[Line]) -> dict[tuple[str, int], int]:

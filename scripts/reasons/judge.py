@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence
+from scripts.reasons.logged_truth import Truth, Witness
 from scripts.reasons.sample import SEGMENTS, Sample
-from scripts.reasons.truth import Truth, Witness
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCUMENT = REPOSITORY / "docs" / "reasons-judged.md"

@@ -332,11 +332,10 @@ class Life:
         version = 9 if isinstance(consumer, ModernConsumer) else 8
         self.send(consumer, "OffsetCommit", body, lambda _: None, version)
 
-    def delete_groups(self, names: Sequence[str]) -> None:
-        """Delete groups."""
+    def ask(self, api: str, body: Mapping[str, Any], version: int | None = None) -> None:
+        """Send a request that no consumer sends, and whose answer nobody needs."""
         self._sent += 1
-        request = Request("DeleteGroups", {"groupsNames": list(names)}, None, *ADMIN, self._sent)
-        self._take(self.coordinator.handle(request, self.now_ms))
+        self._take(self.coordinator.handle(Request(api, body, version, *ADMIN, self._sent), self.now_ms))
 
     def end_transaction(self, producer: int, *, committed: bool) -> None:
         """End the transaction of a producer."""
@@ -676,7 +675,7 @@ class Life:
             for consumer in list(self._on):
                 self._restart(consumer, closes=True, after_ms=120_000)
             self.pass_time(70_000)
-        self.delete_groups([self.group])
+        self.ask("DeleteGroups", {"groupsNames": [self.group]})
 
     def transaction(self) -> None:
         """Commit offsets in a transaction. In most cases the transaction ends, otherwise it stays open."""

@@ -16,8 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 from coordinator_replay.cli.main import main
+from scripts.reasons.logged_truth import Witness
 from scripts.reasons.sample import Sample as Recording
-from scripts.reasons.truth import Witness
 from tests.acceptance.conftest import AUDITED, Ask, Typed
 from tests.acceptance.recorded import CLOCK, Rows, at, decoded, journal, last_answer
 from tests.acceptance.test_checkpoints import SHARES

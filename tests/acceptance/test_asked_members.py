@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from scripts.reasons.truth import EMPTIED, STARTS, SYNCED
+from scripts.reasons.logged_truth import EMPTIED, STARTS, SYNCED
 from tests.acceptance.conftest import AUDITED, Ask, Typed
 from tests.acceptance.recorded import answered, at, broker_log, decoded, journal, last_answer
 from tests.acceptance.test_checkpoints import SHARES

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from scripts.reasons.durations import durations
+from scripts.reasons.logged_truth import Truth, Witness
 from scripts.reasons.sample import Sample as Recording
-from scripts.reasons.truth import Truth, Witness
 from tests.acceptance.conftest import AUDITED, Ask, Told
 from tests.acceptance.recorded import CLOCK, at, decoded
 from tests.samples import Sample, lines

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cleaner.batches import read_batches
 from tests.cleaner.broker_log import write_dump
-from tests.cleaner.lives import recorded_life
+from tests.cleaner.recorded_log import recorded_log
 from tests.cleaner.rounds import Round, clean
 from tests.kafka_judge import java_command
 from tests.nightly import rest_at_night
@@ -38,7 +38,7 @@ def test_rounds_leave_what_kafkas_own_cleaner_leaves(names: list[str], tmp_path:
     expected: dict[Path, tuple[int, dict]] = {}
     for name in names:
         random = Random(name)
-        for partition, one in recorded_life(Sample(name).segments).partitions.items():
+        for partition, one in recorded_log(Sample(name).segments).partitions.items():
             if not one.batches:
                 continue
             for number in range(ROUNDS):

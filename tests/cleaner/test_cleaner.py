@@ -7,7 +7,7 @@ import pytest
 
 from tests.cleaner.batches import checked, read_batches
 from tests.cleaner.broker_log import BrokerLog, surviving_records
-from tests.cleaner.lives import PartitionLife, recorded_life
+from tests.cleaner.recorded_log import RecordedPartition, recorded_log
 from tests.cleaner.rounds import Round, clean
 from tests.samples import NAMES, Sample
 
@@ -21,7 +21,7 @@ def read(files):
 
 def written(name, roll, seed=0):
     """The log partitions of a sample, rolled at random."""
-    for one in recorded_life(Sample(name).segments).partitions.values():
+    for one in recorded_log(Sample(name).segments).partitions.values():
         one.write(len(one.batches), Random(seed), roll=roll)
         one.log.roll()
         yield one
@@ -29,7 +29,7 @@ def written(name, roll, seed=0):
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_what_is_read_is_what_the_files_have(name):
-    life = recorded_life(Sample(name).segments)
+    life = recorded_log(Sample(name).segments)
     for partition, one in life.partitions.items():
         data = b"".join(file.read_bytes() for file in sorted(Path(Sample(name).segments, partition).glob("*.log")))
         assert b"".join(batch.raw for batch in one.batches) == data
@@ -39,8 +39,8 @@ def test_what_is_read_is_what_the_files_have(name):
 @pytest.mark.parametrize("name", WHOLE)
 def test_after_random_rounds_the_last_record_of_each_key_is_there_and_nothing_was_changed(name, seed):
     random = Random(f"{name} {seed}")
-    for one in recorded_life(Sample(name).segments).partitions.values():
-        one.live_randomly(len(one.batches), random)
+    for one in recorded_log(Sample(name).segments).partitions.values():
+        one.write_randomly(len(one.batches), random)
         before, after = surviving_records(one.batches), surviving_records(list(one.log.batches))
         assert after.items() <= before.items()
         uncleanable = one.log.first_uncleanable_offset
@@ -58,8 +58,8 @@ def test_after_random_rounds_the_last_record_of_each_key_is_there_and_nothing_wa
 @pytest.mark.parametrize("name", WHOLE)
 def test_what_is_written_is_read_back(name, seed):
     random = Random(f"{name} {seed}")
-    for one in recorded_life(Sample(name).segments).partitions.values():
-        one.live_randomly(len(one.batches), random)
+    for one in recorded_log(Sample(name).segments).partitions.values():
+        one.write_randomly(len(one.batches), random)
         back = read(one.log.files())
         assert back == list(one.log.batches)
         assert all(checked(batch.raw) for batch in back if batch.magic == 2)
@@ -94,7 +94,7 @@ def test_aborted_records_go_at_once_and_their_markers_once_none_are_left():
     one = next(one for one in written("transactions", 0) if one.log.aborted)
     assert one.log.last_stable_offset < one.log.end_offset  # one transaction was left open
     unstable = next(place for place, batch in enumerate(one.batches) if batch.base_offset == one.log.last_stable_offset)
-    life = PartitionLife(one.batches[:unstable])
+    life = RecordedPartition(one.batches[:unstable])
     life.write(unstable, Random(0), roll=0)
     life.log.roll()
     aborted = aborted_offsets(life)

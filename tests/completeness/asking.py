@@ -45,6 +45,7 @@ _ELSEWHERE = "Only log partition"
 """How a note on groups of other log partitions begins, which says nothing about those that were audited."""
 _OPEN = re.compile(
     r"on record|not complete|may have existed|is not known|audits have read no record|before the start of the log"
+    r"|range is not covered"
 )
 """What an answer that leaves something open says in its notes, or in the error it raises."""
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.cleaner.lives import Life
+from tests.cleaner.recorded_log import RecordedLog
 
 _COLUMNS = pa.schema(
     [
@@ -23,7 +23,7 @@ _COLUMNS = pa.schema(
 )
 
 
-def write_export(folder: Path, life: Life, since: Mapping[str, int] = MappingProxyType({})) -> Path:
+def write_export(folder: Path, life: RecordedLog, since: Mapping[str, int] = MappingProxyType({})) -> Path:
     """What a consumer read from start to end at once, as Spark's Kafka source has it: no control records.
 
     Args:

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from coordinator_replay.simulation.simulated_log import write_log
 from scripts.world.life import GROUP, Life
-from tests.cleaner.lives import Life as RecordedLife
-from tests.cleaner.lives import PartitionLife, recorded_life
+from tests.cleaner.recorded_log import RecordedLog, RecordedPartition, recorded_log
 from tests.simulation.coordinator.watched_life import WatchedLife
 
 GROUPS = (GROUP, "bank", "mirror")
@@ -55,7 +54,7 @@ NIGHTS = st.lists(st.floats(0.2, 0.9), max_size=2).map(lambda shares: [*sorted(s
 """Which share of the life each dump has; the last one has all of it."""
 
 
-def write_life(folder: Path, kind: str, seed: int, steps: Iterable[Step]) -> RecordedLife | None:
+def write_life(folder: Path, kind: str, seed: int, steps: Iterable[Step]) -> RecordedLog | None:
     """Live a life step by step and write its log.
 
     Args:
@@ -72,8 +71,10 @@ def write_life(folder: Path, kind: str, seed: int, steps: Iterable[Step]) -> Rec
         life.topic_created()
     for number, (name, *details) in enumerate(steps):
         if name in _ACTS:
-            _ACTS[name](life, number, *details)
             # What a group does in the millisecond in which it was deleted counts as one operation with that.
+            while life.truth and life.truth[-1].at_ms == life.now_ms:
+                life.pass_time(1)
+            _ACTS[name](life, number, *details)
             life.pass_time(1)
         else:
             getattr(life, name)()
@@ -81,10 +82,10 @@ def write_life(folder: Path, kind: str, seed: int, steps: Iterable[Step]) -> Rec
     if not life.results:
         return None
     write_log(folder, life.results, life.topics)
-    return recorded_life(folder / "segments")
+    return recorded_log(folder / "segments")
 
 
-def dumps_of(folder: Path, life: RecordedLife, nights: Sequence[float], seed: int) -> list[Path]:
+def dumps_of(folder: Path, life: RecordedLog, nights: Sequence[float], seed: int) -> list[Path]:
     """Dumps of a life, taken while the cleaner works.
 
     Args:
@@ -101,7 +102,7 @@ def dumps_of(folder: Path, life: RecordedLife, nights: Sequence[float], seed: in
     return dumps
 
 
-def _live(partition: PartitionLife, until: int, random: Random) -> None:
+def _live(partition: RecordedPartition, until: int, random: Random) -> None:
     """Write up to the ``until``-th batch: small segments, so that the cleaner has work in a short log, too."""
     roll = random.choice([0.2, 0.4, 0.6])
     for step in (random.randint(partition.at, max(partition.at, until)), until):
@@ -118,18 +119,14 @@ def _place(life: Life, place: tuple[str, int], **fields: Any) -> dict[str, Any]:
     return {"name": topic, "partitions": [{"partitionIndex": number % life.partitions()[topic], **fields}]}
 
 
-def _send(life: Life, api: str, body: dict[str, Any]) -> None:
-    life.send(None, api, body, lambda _: None)
-
-
 def _store(life: Life, number: int, group: str, place: tuple[str, int]) -> None:
-    _send(life, "OffsetCommit", {"groupId": group, "topics": [_place(life, place, committedOffset=number)]})
+    life.ask("OffsetCommit", {"groupId": group, "topics": [_place(life, place, committedOffset=number)]})
 
 
 def _wait(life: Life, number: int, group: str, producer: int, places: Sequence[tuple[str, int]]) -> None:
     topics = [_place(life, place, committedOffset=number) for place in places]
     body = {"groupId": group, "producerId": producer, "producerEpoch": 0, "topics": topics}
-    _send(life, "TxnOffsetCommit", {"transactionalId": f"t{producer}", **body})
+    life.ask("TxnOffsetCommit", {"transactionalId": f"t{producer}", **body})
 
 
 def _end(life: Life, _: int, producer: int, committed: bool) -> None:
@@ -137,11 +134,11 @@ def _end(life: Life, _: int, producer: int, committed: bool) -> None:
 
 
 def _remove(life: Life, _: int, group: str, place: tuple[str, int]) -> None:
-    _send(life, "OffsetDelete", {"groupId": group, "topics": [_place(life, place)]})
+    life.ask("OffsetDelete", {"groupId": group, "topics": [_place(life, place)]})
 
 
 def _delete(life: Life, _: int, group: str) -> None:
-    life.delete_groups([group])
+    life.ask("DeleteGroups", {"groupsNames": [group]})
 
 
 def _commit(life: WatchedLife, _: int) -> None:

@@ -25,7 +25,7 @@ from scripts.reasons.simulated import Row, judge_rows, rebalances
 from scripts.world.cluster import Cluster, clusters
 from scripts.world.life import Life
 from scripts.world.mixes import Mix
-from tests.cleaner.lives import recorded_life
+from tests.cleaner.recorded_log import recorded_log
 from tests.completeness.random_lives import dumps_of
 
 FEW = DEFAULTS.with_changes(
@@ -70,7 +70,7 @@ def _audit_nights(cluster: Cluster, folder: Path, random: Random, audit: Callabl
     """Audit one to three dumps of a cluster, taken while the cleaner works."""
     cluster.write(folder / "log")
     nights = [*sorted(random.uniform(0.2, 0.9) for _ in range(random.choice([0, 1, 1, 2]))), 1.0]
-    dumps = dumps_of(folder, recorded_life(folder / "log" / "segments"), nights, random.randrange(1 << 16))
+    dumps = dumps_of(folder, recorded_log(folder / "log" / "segments"), nights, random.randrange(1 << 16))
     expiry = ExpiryOptions(retention_ms=cluster.retention_minutes * 60_000)
     for dump in dumps:
         options = {"topics": str(folder / "log" / TOPICS), "expiry": expiry, "thresholds": FEW}

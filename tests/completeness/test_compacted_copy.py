@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from coordinator_replay import Warehouse
-from tests.cleaner.lives import dump_torn, dump_with_gaps, recorded_life
+from tests.cleaner.recorded_log import dump_torn, dump_with_gaps, recorded_log
 from tests.completeness.exports import write_export
 from tests.completeness.held import open_held
 from tests.completeness.judge import Judge
@@ -23,8 +23,8 @@ def judge_copies(judge: Judge, name: str, seeds: range, audit, folder: Path, cou
     tally = Tally()
     for seed in seeds:
         random = Random(f"{name} {seed}")
-        life = recorded_life(COMPLETE[name].segments)
-        life.live_randomly(1.0, random)
+        life = recorded_log(COMPLETE[name].segments)
+        life.write_randomly(1.0, random)
         dump = life.dump(folder / f"dump-{seed}", random)
         has_deleted = random.random() < 0.3
         audit(folder / f"copy-{seed}", dump, cluster_metadata=metadata(name), include_deleted=has_deleted)
@@ -38,11 +38,11 @@ def judge_torn(judge: Judge, name: str, seeds: range, audit, folder: Path, count
     tally = Tally()
     for seed in seeds:
         random = Random(f"torn {name} {seed}")
-        life = recorded_life(COMPLETE[name].segments)
-        life.live_randomly(1.0, random)
+        life = recorded_log(COMPLETE[name].segments)
+        life.write_randomly(1.0, random)
         # Nothing is written while the cleaner works: a copy that ends earlier tells of an earlier end.
         before = life.copy()
-        life.live_randomly(1.0, random)
+        life.write_randomly(1.0, random)
         dump = dump_torn(folder / f"dump-{seed}", before, life.files(), random)
         audit(folder / f"copy-{seed}", dump, cluster_metadata=metadata(name))
         copy = open_held(folder / f"copy-{seed}")
@@ -56,8 +56,8 @@ def judge_gaps(judge: Judge, name: str, seeds: range, audit, folder: Path, count
     tally = Tally()
     for seed in seeds:
         random = Random(f"gap {name} {seed}")
-        life = recorded_life(COMPLETE[name].segments)
-        life.live_randomly(1.0, random)
+        life = recorded_log(COMPLETE[name].segments)
+        life.write_randomly(1.0, random)
         dump = dump_with_gaps(folder / f"dump-{seed}", life, random)
         audit(folder / f"copy-{seed}", dump, cluster_metadata=metadata(name))
         copy = open_held(folder / f"copy-{seed}")
@@ -71,9 +71,9 @@ def judge_exports(judge: Judge, name: str, seeds: range, audit, folder: Path, co
     tally = Tally()
     for seed in seeds:
         random = Random(f"export {name} {seed}")
-        life = recorded_life(COMPLETE[name].segments)
+        life = recorded_log(COMPLETE[name].segments)
         for night, share in enumerate([1.0] if random.random() < 0.4 else [random.uniform(0.2, 0.9), 1.0]):
-            life.live_randomly(share, random)
+            life.write_randomly(share, random)
             dump = write_export(folder / f"dump-{seed}-{night}", life)
             audit(folder / f"copy-{seed}", dump, cluster_metadata=metadata(name))
         copy = open_held(folder / f"copy-{seed}")
@@ -96,8 +96,8 @@ def test_a_compacted_copy_answers_as_the_whole_log_or_says_that_it_is_open(judge
 
 
 def test_an_export_says_which_findings_rest_on_commits_that_may_have_been_aborted(audit, tmp_path):
-    life = recorded_life(COMPLETE["transactions"].segments)
-    life.live_randomly(1.0, Random("export transactions"))
+    life = recorded_log(COMPLETE["transactions"].segments)
+    life.write_randomly(1.0, Random("export transactions"))
     audit(tmp_path / "wh", write_export(tmp_path / "dump", life))
     found = Warehouse(str(tmp_path / "wh")).findings(rules=["offset_rewind"], group="bank-mixed")
     assert [one.is_proven for one in found] == [False] * len(found) != []

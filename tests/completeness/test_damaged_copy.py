@@ -11,7 +11,7 @@ import pytest
 
 from coordinator_replay import Warehouse
 from coordinator_replay.errors import UsageError
-from tests.cleaner.lives import Life, recorded_life
+from tests.cleaner.recorded_log import RecordedLog, recorded_log
 from tests.completeness.held import open_held
 from tests.completeness.judge import Judge
 from tests.completeness.proof import NoProof, read_proofs
@@ -27,7 +27,7 @@ EMPTY = "2026-11-21T08:32:37Z"
 """A moment at which shop-billing was empty, before the record that is lost."""
 
 
-def lose(life: Life, partition: str, offset: int) -> None:
+def lose(life: RecordedLog, partition: str, offset: int) -> None:
     """Make the value of one record unreadable."""
     for segment in life.partitions[partition].log.segments:
         for number, batch in enumerate(segment.batches):
@@ -41,10 +41,10 @@ def judge_damaged(judge: Judge, name: str, seeds: range, audit, folder: Path, co
     tally = Tally()
     for seed in seeds:
         random = Random(f"damaged {name} {seed}")
-        life = recorded_life(COMPLETE[name].segments)
+        life = recorded_log(COMPLETE[name].segments)
         has_keys, is_compacted = random.random() < 0.7, random.random() < 0.4
         if is_compacted:
-            life.live_randomly(1.0, random)
+            life.write_randomly(1.0, random)
         else:
             life.write_all()
         life.damage(random, share=random.choice([0.002, 0.02, 0.2]), has_keys=has_keys)
@@ -64,7 +64,7 @@ def test_a_record_that_cannot_be_decoded_opens_its_key_until_the_next_one(judge_
 
 
 def test_who_owned_a_partition_is_not_on_record_where_the_group_is_not(audit, tmp_path):
-    life = recorded_life(COMPLETE["group-lifecycles"].segments)
+    life = recorded_log(COMPLETE["group-lifecycles"].segments)
     life.write_all()
     # The record of shop-billing after which billing-1 is there again.
     lose(life, "__consumer_offsets-0", 11)

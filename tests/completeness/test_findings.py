@@ -13,7 +13,7 @@ import pytest
 
 from coordinator_replay import Warehouse
 from coordinator_replay.analysis.findings.thresholds import DEFAULTS
-from tests.cleaner.lives import dump_with_gaps, recorded_life
+from tests.cleaner.recorded_log import dump_with_gaps, recorded_log
 from tests.completeness.asking import ABOUT_THE_DUMP, Values, unfolded
 from tests.completeness.exports import write_export
 from tests.completeness.whole_logs import COMPLETE, metadata, whole_of
@@ -70,15 +70,15 @@ def told_by(end: datetime, claims: Values | None) -> list[Values | None]:
 
 def dumps_of(kind: str, name: str, seed: int, folder: Path) -> list[Path]:
     """Dumps of a sample's life, of which records are missing, in the order in which they are audited."""
-    random, life = Random(f"findings {kind} {name} {seed}"), recorded_life(COMPLETE[name].segments)
+    random, life = Random(f"findings {kind} {name} {seed}"), recorded_log(COMPLETE[name].segments)
     if kind == "nights":
         shares = [random.uniform(0.2, 0.9), 1.0]
         dumps = []
         for night, share in enumerate(shares):
-            life.live_randomly(share, random)
+            life.write_randomly(share, random)
             dumps.append(life.dump(folder / f"dump-{seed}-{night}"))
         return dumps
-    life.live_randomly(1.0, random)
+    life.write_randomly(1.0, random)
     into = folder / f"dump-{seed}"
     if kind == "gaps":
         return [dump_with_gaps(into, life, random)]

@@ -12,7 +12,7 @@ import pytest
 
 from coordinator_replay import Warehouse
 from coordinator_replay.pipeline.bucket_share import Action
-from tests.cleaner.lives import dump_with_gaps, recorded_life
+from tests.cleaner.recorded_log import dump_with_gaps, recorded_log
 from tests.completeness.exports import write_export
 from tests.completeness.held import open_held
 from tests.completeness.judge import Judge
@@ -49,10 +49,10 @@ def judge_nights(judge: Judge, name: str, seeds: range, audit, folder: Path, cou
     tally = Tally()
     for seed in seeds:
         random = Random(f"nights {name} {seed}")
-        life = recorded_life(COMPLETE[name].segments)
+        life = recorded_log(COMPLETE[name].segments)
         dumps = []
         for night, share in enumerate([*sorted(random.uniform(0.2, 0.9) for _ in range(random.choice([1, 1, 2]))), 1]):
-            life.live_randomly(share, random)
+            life.write_randomly(share, random)
             is_whole = night == 0 and random.random() < 0.4
             into = folder / f"dump-{seed}-{night}"
             dumps.append(life.written(into) if is_whole else life.dump(into))
@@ -78,8 +78,8 @@ def test_nights_end_as_the_newest_dump_and_keep_what_earlier_ones_prove(judge_of
 @pytest.mark.long
 @pytest.mark.parametrize("is_first_whole", [False, True])
 def test_a_dump_with_the_segments_that_another_one_lacks_leaves_no_gap(is_first_whole, judge_of, audit, tmp_path):
-    random, life = Random("gapthen transactions 0"), recorded_life(COMPLETE["transactions"].segments)
-    life.live_randomly(1.0, random)
+    random, life = Random("gapthen transactions 0"), recorded_log(COMPLETE["transactions"].segments)
+    life.write_randomly(1.0, random)
     dumps = [dump_with_gaps(tmp_path / "lacking", life, random), life.dump(tmp_path / "all", random)]
     for dump in reversed(dumps) if is_first_whole else dumps:
         audit(tmp_path / "wh", dump, cluster_metadata=metadata("transactions"))
@@ -94,13 +94,13 @@ def nights_of(kind: str, name: str, seed: int, folder: Path) -> list[Path]:
     """Four dumps of a life: the cleaner works up to the second; exports go on where the one before ended."""
     random, life, ends, dumps = (
         Random(f"{kind} {name} {seed}"),
-        recorded_life(COMPLETE[name].segments),
+        recorded_log(COMPLETE[name].segments),
         {},
         list[Path](),
     )
     for night, share in enumerate([*sorted(random.uniform(0.1, 0.9) for _ in range(3)), 1.0]):
         if night < 2:
-            life.live_randomly(share, random)
+            life.write_randomly(share, random)
         for one in life.partitions.values():
             one.write(round(share * len(one.batches)), random, roll=0.1)
         if kind == "damaged" and night in (1, 2):

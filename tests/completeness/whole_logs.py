@@ -5,7 +5,7 @@ from pathlib import Path
 
 from coordinator_replay import Warehouse
 from coordinator_replay.pipeline.audit import Summary
-from tests.cleaner.lives import recorded_life
+from tests.cleaner.recorded_log import recorded_log
 from tests.completeness.held import open_held
 from tests.samples import Sample
 
@@ -23,7 +23,7 @@ def metadata(name: str) -> str:
 
 def whole_of(name: str, audit: Callable[..., Summary], folder: Path) -> tuple[Warehouse, Path]:
     """A sample's whole log audited, and the dump of it."""
-    life = recorded_life(COMPLETE[name].segments)
+    life = recorded_log(COMPLETE[name].segments)
     for one in life.partitions.values():
         one.at = len(one.batches)
     dump = life.written(folder / "whole-dump")

@@ -19,8 +19,8 @@ from coordinator_replay.records.definition import Field, RecordDefinition
 from coordinator_replay.records.kinds import record_kinds
 from coordinator_replay.records.plain import DecodedRecord, encode_key, encode_value
 from coordinator_replay.times import EPOCH
-from tests.hostile import lives
-from tests.hostile.lives import Entry, Life, Place
+from tests.hostile import recordings
+from tests.hostile.recordings import Entry, Life, Place
 from tests.log.message_sets import write_message_set
 from tests.log.writer import LogEntry, write_batch
 
@@ -29,12 +29,12 @@ FILLER = "filler"
 SHIFT_MS = 3_333_333
 """Hostile lives lie so much earlier, so that no operation of theirs shares its time with an innocent one."""
 
-LOG_TIMES = (-1, 0, 1, -(2**61), 2**61, -lives.LATEST_MS, lives.LATEST_MS + 1)
+LOG_TIMES = (-1, 0, 1, -(2**61), 2**61, -recordings.LATEST_MS, recordings.LATEST_MS + 1)
 """Times that a record header can have and no clock gives."""
 
 NORMAL = "Amélie"
 TEXTS = (
-    *lives.TEXTS,
+    *recordings.TEXTS,
     "\x00",
     "\x1b[m=HYPERLINK(1)",
     "\u202eabc\u202c",
@@ -135,10 +135,10 @@ def _elements(type_: str, *, is_flexible: bool) -> Iterator[tuple[str, Any]]:
         case "uuid":
             for data in (bytes(16), b"\xff" * 16, bytes(15) + b"\x01"):
                 yield f"uuid {data[-1]}", base64.urlsafe_b64encode(data).decode().rstrip("=")
-        case integer if integer in lives.BITS:
-            bits = lives.BITS[integer]
+        case integer if integer in recordings.BITS:
+            bits = recordings.BITS[integer]
             low, high = (0, 2**bits - 1) if integer == "uint16" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-            for number in sorted({low, low + 1, -1, 0, 1, high - 1, high, *lives.TIMES}):
+            for number in sorted({low, low + 1, -1, 0, 1, high - 1, high, *recordings.TIMES}):
                 if low <= number <= high:
                     yield f"number {number}", number
 
@@ -161,12 +161,12 @@ class Lives:
     """Lives to choose from, by the kinds and versions of their records."""
 
     def __init__(self) -> None:
-        self.good = [life for life in lives.recorded_lives() if len(life) <= 40]
+        self.good = [life for life in recordings.recorded_lives() if len(life) <= 40]
         self.found: dict[tuple[int, int | None], list[Life]] = {}
         for life in self.good:
             for key in {(one.record.key_version, one.record.value_version) for one in life}:
                 self.found.setdefault(key, []).append(life)
-        self.made = {(one[0].record.key_version, one[0].record.value_version): one for one in lives.made_lives()}
+        self.made = {(one[0].record.key_version, one[0].record.value_version): one for one in recordings.made_lives()}
         self.topics = sorted({topic.encode() for life in self.good for topic in _topics(life)}, key=len, reverse=True)
 
     def of(self, extreme: Extreme, rng: random.Random) -> Life:
@@ -177,7 +177,7 @@ class Lives:
     def encoded(self, life: Life) -> list[LogEntry]:
         """A hostile life as records, about topics of its own names and ids."""
         found = []
-        for record, at_ms in lives.with_topics_of_its_own(life):
+        for record, at_ms in recordings.with_topics_of_its_own(life):
             key, value = encode_key(record.kind, record.key), None
             if record.value is not None and record.value_version is not None:
                 value = encode_value(record.kind, record.value_version, record.value)
@@ -340,9 +340,9 @@ def write(folder: Path, hostile: Sequence[Hostile], rng: random.Random, partitio
         shifted = tuple(
             Entry(
                 one.record,
-                one.at_ms - SHIFT_MS - number if SHIFT_MS * 100 < one.at_ms <= lives.LATEST_MS else one.at_ms,
+                one.at_ms - SHIFT_MS - number if SHIFT_MS * 100 < one.at_ms <= recordings.LATEST_MS else one.at_ms,
             )
-            for one in lives.renamed(life, group)
+            for one in recordings.renamed(life, group)
         )
         partition = partitions[number % len(partitions)]
         by_partition[partition].append(_pieces(group, known.encoded(shifted)))
@@ -351,8 +351,8 @@ def write(folder: Path, hostile: Sequence[Hostile], rng: random.Random, partitio
     for number in range(INNOCENT):
         group = f"innocent-{number:02}"
         log.innocent.append(group)
-        life = lives.renamed(known.good[number % len(known.good)], group)
-        by_partition[partitions[number % len(partitions)]].append(_pieces(group, [*lives.encoded(life)]))
+        life = recordings.renamed(known.good[number % len(known.good)], group)
+        by_partition[partitions[number % len(partitions)]].append(_pieces(group, [*recordings.encoded(life)]))
     for partition, every in by_partition.items():
         rng.shuffle(every)
         _write_partition(log, partition, _merged(every, rng), rng)
@@ -386,7 +386,7 @@ def _write_partition(log: Log, partition: int, pieces: Sequence[Piece], rng: ran
 def _logged(group: str, partition: int, entry: Entry) -> Iterator[str]:
     """What a broker logs before it writes a generation, which it calls by the number that the record has."""
     value = entry.record.value
-    if value is None or entry.record.kind != "GroupMetadata" or not 0 <= entry.at_ms <= lives.LATEST_MS:
+    if value is None or entry.record.kind != "GroupMetadata" or not 0 <= entry.at_ms <= recordings.LATEST_MS:
         return
     coordinator = f"INFO [GroupCoordinator id=1 topic=__consumer_offsets partition={partition}]"
     in_class = "(org.apache.kafka.coordinator.group.GroupMetadataManager)"

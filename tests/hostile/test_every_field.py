@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.acceptance.processes import tables
-from tests.hostile import lives
+from tests.hostile import recordings
 from tests.hostile.questions import ask, faults, one_group, what_if, whole_cluster
 from tests.pipeline.in_process import audit_here
 
@@ -19,14 +19,14 @@ RANDOM_NUMBERS = int(os.environ.get("HOSTILE_NUMBERS", "1"))
 """How many random numbers each integer field is tried with, beside its extremes."""
 ASKED = int(os.environ.get("HOSTILE_ASKED", "4"))
 """How many groups are asked about one by one at night; one by day."""
-NAMES = tuple(dict.fromkeys(text for text in lives.TEXTS if len(text) < 300))
+NAMES = tuple(dict.fromkeys(text for text in recordings.TEXTS if len(text) < 300))
 """Ids of groups that nothing else is wrong with."""
 
 
 class Tried(NamedTuple):
     """A warehouse of hostile records, and the tables of it and of one of the intact lives among them alone."""
 
-    dump: lives.Dump
+    dump: recordings.Dump
     warehouse: Path
     rows: dict[str, list[str]]
     alone: dict[str, list[str]]
@@ -38,22 +38,26 @@ _EVIDENCE = re.compile(r"'ended_(alternatives|evidence)': \[.*?\], ")
 @pytest.fixture(scope="module")
 def tried(tmp_path_factory) -> Tried:
     folder, rng = tmp_path_factory.mktemp("hostile"), random.Random(SEED)
-    changes = [*lives.integer_changes(rng, RANDOM_NUMBERS), *lives.text_changes(rng), *lives.blob_changes(rng)]
+    changes = [
+        *recordings.integer_changes(rng, RANDOM_NUMBERS),
+        *recordings.text_changes(rng),
+        *recordings.blob_changes(rng),
+    ]
     rng.shuffle(changes)
-    dump = lives.write_dump(folder / "dump", list(lives.lives_with(changes, rng)), names=NAMES)
+    dump = recordings.write_dump(folder / "dump", list(recordings.lives_with(changes, rng)), names=NAMES)
     audit_here(folder / "warehouse", folder / "dump")
-    lives.write_intact(folder / "alone", dump)
+    recordings.write_intact(folder / "alone", dump)
     audit_here(folder / "warehouse-alone", folder / "alone")
     return Tried(dump, folder / "warehouse", tables(folder / "warehouse"), tables(folder / "warehouse-alone"))
 
 
-def of_intact(rows: list[str], dump: lives.Dump) -> list[str]:
+def of_intact(rows: list[str], dump: recordings.Dump) -> list[str]:
     """Return rows of the intact groups without their positions in the log, and without the evidence of removals.
 
     That several groups lost their offsets of a topic at about the same time is evidence in the rows of each of them.
     """
     return [
-        _EVIDENCE.sub("", lives.without_positions(row))
+        _EVIDENCE.sub("", recordings.without_positions(row))
         for row in sorted(rows)
         if any(f"'{group}'" in row for group in dump.intact)
     ]
@@ -119,7 +123,7 @@ def test_other_settings_are_tried_on_every_life(tried, group):
 )
 def test_times_of_the_log_itself_may_be_any(share, tmp_path):
     """The end of the log is where they say, which may be the last millisecond that can be shown."""
-    times = lives.write_times(tmp_path / "dump")
+    times = recordings.write_times(tmp_path / "dump")
     audit_here(tmp_path / "warehouse", tmp_path / "dump")
     questions = list(whole_cluster(tmp_path))[1::share]
     questions += [one for group in times[:: 3 * share] for one in one_group(group, tmp_path)]

@@ -17,7 +17,7 @@ import pytest
 
 from coordinator_replay.errors import InputError
 from tests.acceptance.processes import tables
-from tests.hostile import lives
+from tests.hostile import recordings
 from tests.hostile.mutants import mutate, mutated_batch, mutated_pair, recorded_batches
 from tests.hostile.questions import ask, faults, whole_cluster
 from tests.pipeline import in_process
@@ -47,18 +47,20 @@ INTACT_PARTITION = 0
 COMPARED = ("group_timeline", "member_timeline", "partition_ownership", "rebalances", "offset_history", "quarantine")
 
 
-def intact_life() -> lives.Life:
+def intact_life() -> recordings.Life:
     """A group with classic members, commits and rebalances."""
-    life = max((one for one in lives.recorded_lives() if len(one) <= 60), key=len)
-    return lives.with_topics_of_its_own(lives.renamed(life, INTACT))
+    life = max((one for one in recordings.recorded_lives() if len(one) <= 60), key=len)
+    return recordings.with_topics_of_its_own(recordings.renamed(life, INTACT))
 
 
 def forged_batch(rng: random.Random, base: int) -> bytes:
     """A batch with everything right but the records in it."""
     pairs = [mutated_pair(rng) for _ in range(rng.randint(1, 20))]
-    at_ms = rng.choice((1_760_000_000_000, 0, -1, 2**62, *lives.TIMES))
-    entries = [lives.LogEntry(key=key, value=value, timestamp_ms=at_ms) for key, value in pairs]
-    return lives.write_batch(entries, base_offset=base, codec=rng.choice(("none", "gzip", "snappy", "lz4", "zstd")))
+    at_ms = rng.choice((1_760_000_000_000, 0, -1, 2**62, *recordings.TIMES))
+    entries = [recordings.LogEntry(key=key, value=value, timestamp_ms=at_ms) for key, value in pairs]
+    return recordings.write_batch(
+        entries, base_offset=base, codec=rng.choice(("none", "gzip", "snappy", "lz4", "zstd"))
+    )
 
 
 def mutated_file(rng: random.Random) -> bytes:
@@ -95,11 +97,11 @@ def write_mutated(folder: Path, rng: random.Random, night: int) -> None:
 
 def write_part_of_intact(folder: Path, night: int) -> None:
     """The part of the intact log that one night adds."""
-    entries = list(lives.encoded(intact_life()))
+    entries = list(recordings.encoded(intact_life()))
     first, end = (len(entries) * edge // NIGHTS for edge in (night, night + 1))
     place = folder / f"__consumer_offsets-{INTACT_PARTITION}"
     place.mkdir(parents=True)
-    batch = lives.write_batch(entries[first:end], base_offset=first)
+    batch = recordings.write_batch(entries[first:end], base_offset=first)
     (place / f"{first:020}.log").write_bytes(batch)
 
 

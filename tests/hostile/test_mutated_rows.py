@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from coordinator_replay.cli.main import main
 from tests.acceptance.processes import tables
-from tests.hostile import lives
+from tests.hostile import recordings
 from tests.hostile.mutants import mutate, mutated_pair, recorded_pairs
 from tests.hostile.questions import SHARES, ask, faults, whole_cluster
 from tests.hostile.test_mutated_dumps import COMPARED, INTACT, INTACT_PARTITION, intact_life, of_intact
@@ -29,7 +29,7 @@ HOSTILE_VALUES = (None, -1, 2**31 - 1, 2**31, 2**63 - 1, 2**63, -(2**63), 1.5, "
 
 def envelopes(rng: random.Random, rows: int) -> Iterator[dict[str, Any]]:
     """The intact group, then so many records: recorded ones, and some that are not of any form."""
-    for offset, entry in enumerate(lives.encoded(intact_life())):
+    for offset, entry in enumerate(recordings.encoded(intact_life())):
         yield envelope(INTACT_PARTITION, offset, entry.key, entry.value, entry.timestamp_ms)
     for offset in range(rows):
         key, value = rng.choice(recorded_pairs()) if rng.random() < 0.5 else mutated_pair(rng)
@@ -118,7 +118,9 @@ def check_neighbours(
     found, expected = of_intact(warehouse), of_intact(tmp_path / "warehouse-alone")
     assert expected["group_timeline"]
     for name in COMPARED:
-        assert sorted(map(lives.without_positions, found[name])) == sorted(map(lives.without_positions, expected[name]))
+        assert sorted(map(recordings.without_positions, found[name])) == sorted(
+            map(recordings.without_positions, expected[name])
+        )
     quarantined = tables(warehouse)["quarantine"]
     assert len(quarantined) > ROWS // 20
     asked = list(whole_cluster(tmp_path))[questions]

@@ -10,7 +10,7 @@ import pytest
 
 from coordinator_replay.records.plain import encode_key, encode_value
 from coordinator_replay.times import LATEST_MS
-from tests.hostile.lives import encoded, recorded_lives, renamed, write_log
+from tests.hostile.recordings import encoded, recorded_lives, renamed, write_log
 from tests.log.writer import LogEntry, write_batch
 from tests.nightly import rest_at_night
 from tests.pipeline.in_process import audit, content, contents

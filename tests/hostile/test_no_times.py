@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.hostile import lives
+from tests.hostile import recordings
 from tests.hostile.questions import ask, faults, one_group, whole_cluster
 from tests.pipeline.in_process import audit, contents
 
@@ -22,18 +22,18 @@ def groups(tmp_path: Path) -> dict[str, int]:
     Returns:
         how many records of each group have no time.
     """
-    chosen = [life for life in lives.recorded_lives() if 6 <= len(life) <= 40][::7]
+    chosen = [life for life in recordings.recorded_lives() if 6 <= len(life) <= 40][::7]
     counts, entries = {}, []
     for number, life in enumerate(chosen):
         for name, count in (("never", len(life)), ("late", len(life) // 2)):
             group = f"{name}-{number}"
             counts[group] = count
             timed = [
-                lives.Entry(one.record, NONE if place < count else one.at_ms)
-                for place, one in enumerate(lives.renamed(life, group))
+                recordings.Entry(one.record, NONE if place < count else one.at_ms)
+                for place, one in enumerate(recordings.renamed(life, group))
             ]
-            entries += lives.encoded(tuple(timed))
-    lives.write_log(tmp_path / "dump", entries, batch=1)
+            entries += recordings.encoded(tuple(timed))
+    recordings.write_log(tmp_path / "dump", entries, batch=1)
     return counts
 
 

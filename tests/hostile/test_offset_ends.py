@@ -8,7 +8,7 @@ import pytest
 
 from coordinator_replay import Warehouse
 from coordinator_replay.query.saved import saved_queries
-from tests.hostile import lives
+from tests.hostile import recordings
 from tests.hostile.questions import SHARES, ask, faults, one_group, whole_cluster
 from tests.pipeline.in_process import audit_here
 from tests.report.pages import Page
@@ -19,17 +19,17 @@ START_MS = 1_795_000_000_000
 RESET, LIVELY, PENDING = "reset", "lively", "pending"
 
 
-def commit(group: str, partition: int, offset: int, at_ms: int) -> lives.LogEntry:
-    kind = lives.record_kinds()[1]
-    value = lives.plain(kind.value, 3) | {"offset": offset, "commitTimestamp": at_ms}
-    return lives.LogEntry(
-        key=lives.encode_key(kind.name, {"group": group, "topic": "orders", "partition": partition}),
-        value=lives.encode_value(kind.name, 3, value),
+def commit(group: str, partition: int, offset: int, at_ms: int) -> recordings.LogEntry:
+    kind = recordings.record_kinds()[1]
+    value = recordings.plain(kind.value, 3) | {"offset": offset, "commitTimestamp": at_ms}
+    return recordings.LogEntry(
+        key=recordings.encode_key(kind.name, {"group": group, "topic": "orders", "partition": partition}),
+        value=recordings.encode_value(kind.name, 3, value),
         timestamp_ms=at_ms,
     )
 
 
-def batch(group: str) -> list[lives.LogEntry]:
+def batch(group: str) -> list[recordings.LogEntry]:
     """Every end after every other, in two partitions."""
     offsets = [OFFSETS, OFFSETS[::-1]]
     return [
@@ -43,16 +43,16 @@ def batch(group: str) -> list[lives.LogEntry]:
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Groups without members, with members, Empty ones, and one with transactions that never end."""
     folder = tmp_path_factory.mktemp("ends")
-    life = next(one for one in lives.recorded_lives() if {2, 1} <= {entry.record.key_version for entry in one})
+    life = next(one for one in recordings.recorded_lives() if {2, 1} <= {entry.record.key_version for entry in one})
     shift = START_MS - life[0].at_ms
-    own = [lives.Entry(entry.record, entry.at_ms + shift) for entry in life if entry.record.key_version != 1]
-    entries = [*lives.encoded(lives.renamed(tuple(own), LIVELY)), *batch(LIVELY), *batch(RESET)]
+    own = [recordings.Entry(entry.record, entry.at_ms + shift) for entry in life if entry.record.key_version != 1]
+    entries = [*recordings.encoded(recordings.renamed(tuple(own), LIVELY)), *batch(LIVELY), *batch(RESET)]
     place = folder / "dump" / "__consumer_offsets-0"
     place.mkdir(parents=True)
     with (place / f"{0:020}.log").open("wb") as file:
-        file.write(lives.write_batch(entries, base_offset=0))
+        file.write(recordings.write_batch(entries, base_offset=0))
         pending = {"producer_id": HIGH, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
-        file.write(lives.write_batch(batch(PENDING), base_offset=len(entries), **pending))
+        file.write(recordings.write_batch(batch(PENDING), base_offset=len(entries), **pending))
     audit_here(folder / "warehouse", folder / "dump")
     return folder / "warehouse"
 

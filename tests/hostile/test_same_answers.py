@@ -14,7 +14,7 @@ import pytest
 from coordinator_replay.cli import clock
 from coordinator_replay.query.saved import saved_queries
 from coordinator_replay.query.tables import Tables
-from tests.hostile import lives
+from tests.hostile import recordings
 from tests.hostile.questions import ask
 from tests.pipeline.in_process import audit_here
 
@@ -51,27 +51,27 @@ class Threaded:
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Lives of all samples, each lived by several groups, audited in two runs: several files to each table."""
     folder = tmp_path_factory.mktemp("twins")
-    chosen = [life for life in lives.recorded_lives() if 3 <= len(life) <= 60]
+    chosen = [life for life in recordings.recorded_lives() if 3 <= len(life) <= 60]
     for night in range(2):
         for partition in range(PARTITIONS):
-            entries: list[lives.LogEntry] = []
+            entries: list[recordings.LogEntry] = []
             for place, life in enumerate(chosen):
                 for twin in range(TWINS):
                     if (place + twin) % PARTITIONS == partition:
                         half = len(life) // 2
                         part = life[:half] if night == 0 else life[half:]
-                        entries += lives.encoded(lives.renamed(part, f"group-{place:02}-{twin}"))
+                        entries += recordings.encoded(recordings.renamed(part, f"group-{place:02}-{twin}"))
             write_night(folder / f"night-{night}", entries, partition, base=night * 100_000)
         audit_here(folder / "warehouse", folder / f"night-{night}")
     return folder / "warehouse"
 
 
-def write_night(folder: Path, entries: list[lives.LogEntry], log_partition: int, *, base: int) -> None:
+def write_night(folder: Path, entries: list[recordings.LogEntry], log_partition: int, *, base: int) -> None:
     place = folder / f"__consumer_offsets-{log_partition}"
     place.mkdir(parents=True)
     with (place / f"{base:020}.log").open("wb") as file:
         for start in range(0, len(entries), 50):
-            file.write(lives.write_batch(entries[start : start + 50], base_offset=base + start))
+            file.write(recordings.write_batch(entries[start : start + 50], base_offset=base + start))
 
 
 def questions(folder: Path, groups: Sequence[str]) -> Iterator[list[str]]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.hostile import lives
+from tests.hostile import recordings
 from tests.log.writer import write_batch, write_control
 from tests.pipeline.in_process import audit, contents
 
@@ -15,10 +15,10 @@ COMMIT = 1
 
 def parts_of_a_life():
     """Commits of a classic group, its group records, and a last commit, as log entries."""
-    life = max((one for one in lives.recorded_lives() if len(one) < 18), key=len)
-    kept = [entry for entry in lives.renamed(life, "appears-late") if entry.record.value is not None]
+    life = max((one for one in recordings.recorded_lives() if len(one) < 18), key=len)
+    kept = [entry for entry in recordings.renamed(life, "appears-late") if entry.record.value is not None]
     commits, records = (
-        list(lives.encoded(tuple(entry for entry in kept if entry.record.kind == kind)))
+        list(recordings.encoded(tuple(entry for entry in kept if entry.record.kind == kind)))
         for kind in ("OffsetCommit", "GroupMetadata")
     )
     return commits[:-1], [*records, commits[-1]]

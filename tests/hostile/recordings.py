@@ -1,6 +1,7 @@
-"""Recorded lives of groups, each with one field of its records set to what no coordinator would write.
+"""Records of recorded groups, with one field of each group's records set to what no coordinator would write.
 
-Every life is a group of its own in one log, between intact ones; so a few audits try every field of every record kind.
+Here a life is what a recording has of a group. Every life is a group of its own in one log, between intact ones; so a
+few audits try every field of every record kind.
 """
 
 import base64

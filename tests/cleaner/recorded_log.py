@@ -1,4 +1,4 @@
-"""A recorded life, lived again on a broker whose cleaner was at work: random rolls and rounds, and random copies."""
+"""A recorded log, written again on a broker whose cleaner is at work: random rolls and rounds, and random copies."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,7 @@ _DAY_MS = 86_400_000
 
 
 @dataclass(slots=True)
-class PartitionLife:
+class RecordedPartition:
     """A log partition that is written batch by batch.
 
     Attributes:
@@ -57,7 +57,7 @@ class PartitionLife:
             )
         )
 
-    def live_randomly(self, until: int, random: Random) -> None:
+    def write_randomly(self, until: int, random: Random) -> None:
         """Write up to the ``until``-th batch, with rounds of the cleaner in between and at the end."""
         roll = random.choice([0.02, 0.1, 0.3])
         for step in sorted(random.randint(self.at, until) for _ in range(random.randint(0, 3))):
@@ -71,26 +71,26 @@ class PartitionLife:
 
 
 @dataclass(slots=True)
-class Life:
-    """All log partitions of a recorded dump; see ``recorded_life``."""
+class RecordedLog:
+    """All log partitions of a recorded dump; see ``recorded_log``."""
 
-    partitions: dict[str, PartitionLife]
+    partitions: dict[str, RecordedPartition]
 
-    def live_randomly(self, share: float, random: Random) -> None:
-        """Live up to a share of what was recorded (1.0: all of it)."""
+    def write_randomly(self, share: float, random: Random) -> None:
+        """Write up to a share of what was recorded (1.0: all of it)."""
         for one in self.partitions.values():
-            one.live_randomly(round(share * len(one.batches)), random)
+            one.write_randomly(round(share * len(one.batches)), random)
 
     def write_all(self) -> None:
         """Write all that was recorded into one segment each."""
         for one in self.partitions.values():
             one.write(len(one.batches), Random(0), roll=0)
 
-    def copy(self) -> "Life":
-        """The life as it is now."""
-        return Life(
+    def copy(self) -> "RecordedLog":
+        """The log as it is now."""
+        return RecordedLog(
             {
-                name: PartitionLife(one.batches, one.log.copy(), one.at, dict(one.replaced))
+                name: RecordedPartition(one.batches, one.log.copy(), one.at, dict(one.replaced))
                 for name, one in self.partitions.items()
             }
         )
@@ -156,14 +156,14 @@ def _damaged(batch: Batch, random: Random, share: float, *, has_keys: bool) -> B
     return batch.thinned(records, batch.delete_horizon_ms)
 
 
-def recorded_life(segments: Path | str) -> Life:
-    """The life that a dump recorded in full, nothing of it lived yet."""
-    return Life({name: PartitionLife(batches) for name, batches in recorded_batches(Path(segments)).items()})
+def recorded_log(segments: Path | str) -> RecordedLog:
+    """The log that a dump recorded in full, nothing of it written yet."""
+    return RecordedLog({name: RecordedPartition(batches) for name, batches in recorded_batches(Path(segments)).items()})
 
 
-def dump_with_gaps(folder: Path, life: Life, random: Random) -> Path:
+def dump_with_gaps(folder: Path, log: RecordedLog, random: Random) -> Path:
     """A copy that lacks a segment of each log partition that has several: the first, or one whose index is there."""
-    dump = life.dump(folder)
+    dump = log.dump(folder)
     for partition in sorted(dump.iterdir()):
         files = sorted(partition.glob("*.log"))
         if len(files) > 1:
@@ -174,7 +174,7 @@ def dump_with_gaps(folder: Path, life: Life, random: Random) -> Path:
     return dump
 
 
-def dump_torn(folder: Path, life: Life, later: dict[str, dict[str, bytes]], random: Random) -> Path:
+def dump_torn(folder: Path, log: RecordedLog, later: dict[str, dict[str, bytes]], random: Random) -> Path:
     """A copy whose files were read one after the other while the cleaner swapped them.
 
     Names are listed first; up to some file the content is that of the beginning, from there on that of ``later``.
@@ -183,12 +183,12 @@ def dump_torn(folder: Path, life: Life, later: dict[str, dict[str, bytes]], rand
 
     Args:
         folder: where to.
-        life: as it was when the copy began.
-        later: ``Life.files`` of when it ended.
+        log: as it was when the copy began.
+        later: ``RecordedLog.files`` of when it ended.
         random: decides where.
     """
     torn: dict[str, dict[str, bytes]] = {}
-    for name, files in life.files().items():
+    for name, files in log.files().items():
         names = sorted(files)
         turn = random.randint(0, len(names))
         after = later[name]
