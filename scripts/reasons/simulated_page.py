@@ -27,7 +27,9 @@ for production. Both mixes were fixed before anybody looked at a rule. Nobody lo
 rules were changed. The page judges whole lives of each mix until they have {PAGE_REBALANCES} rebalances or more.
 `scripts/judge-reasons --lives N` judges N rebalances.
 
-In a few lives, the broker has a fault of an earlier release: KAFKA-8653, KAFKA-9801 or KAFKA-13636.
+In a few lives, the broker has a fault of an earlier release: KAFKA-8653, KAFKA-9801 or KAFKA-13636. Tests let Kafka's
+own coordinator run lives without such a fault. It gives the same answers and writes the same records at each step, and
+it logs the same reasons of rebalances.
 
 The true cause of a rebalance is the first request or timer that started its join phase or epoch. A row is right if it
 has the true cause or an equivalent cause. For example, a client leaves, and this begins a rebalance. The client is back

@@ -66,7 +66,9 @@ LIBRARIES = (
 """All libraries whose bytes are known."""
 
 
-def subscription(library: Library, topics: Sequence[str], owned: Partitions, generation: int) -> str:
+def subscription(
+    library: Library, topics: Sequence[str], owned: Partitions, generation: int, rack: str | None = None
+) -> str:
     """Return a subscription in base64."""
     data = struct.pack(">hi", library.version, len(topics)) + b"".join(map(_text, topics)) + _bytes(library.user_data)
     if library.is_whole and library.version >= OWNED_SINCE:
@@ -76,7 +78,7 @@ def subscription(library: Library, topics: Sequence[str], owned: Partitions, gen
     if library.is_whole and library.version >= GENERATION_SINCE:
         data += struct.pack(">i", generation)
     if library.is_whole and library.version >= RACK_SINCE:
-        data += struct.pack(">h", -1)
+        data += struct.pack(">h", -1) if rack is None else _text(rack)
     return base64.b64encode(data).decode()
 
 

@@ -41,6 +41,7 @@ class Consumer:
         session_ms: session.timeout.ms of the classic protocol.
         commit_ms: auto.commit.interval.ms; 0 if the consumer never commits.
         request_ms: request.timeout.ms for SyncGroup; 0 if the consumer waits for ever.
+        rack: client.rack.
         member_id: member id, "" for none.
         generation: generation or member epoch, -1 for none.
         is_stuck: whether the consumer does not poll.
@@ -60,6 +61,7 @@ class Consumer:
     session_ms: int = 10_000
     commit_ms: int = 5_000
     request_ms: int = 0
+    rack: str | None = None
     join_version: int = 5
     protocol_type: str = "consumer"
     member_id: str = ""
@@ -176,7 +178,7 @@ class ClassicConsumer(Consumer):
         by_topic: dict[str, list[int]] = {}
         for topic, number in self.owned:
             by_topic.setdefault(topic, []).append(number)
-        metadata = subscription(self.library, self.topics, by_topic, self.generation if self.owned else -1)
+        metadata = subscription(self.library, self.topics, by_topic, self.generation if self.owned else -1, self.rack)
         body: dict[str, Any] = {
             "memberId": self.member_id,
             "groupInstanceId": self.instance_id,
@@ -361,6 +363,8 @@ class ModernConsumer(Consumer):
             "serverAssignor": self.server_assignor,
             "subscribedTopicNames": list(self.topics),
         }
+        if self.rack is not None:
+            body["rackId"] = self.rack
         if self.regex is not None:
             return {**body, "subscribedTopicNames": [], "subscribedTopicRegex": self.regex}
         return body

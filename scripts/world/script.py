@@ -45,6 +45,16 @@ class AskedCoordinator(Coordinator):
         self.asked.append((at_ms, {"endTxn": end}))
         return super().end_transaction(producer_id, producer_epoch, committed=committed, at_ms=at_ms)
 
+    def set_group_config(self, group_id: str, settings: Mapping[str, Any]) -> None:
+        """Give a group settings of its own."""
+        self.asked.append((self.now_ms, {"groupConfig": settings, "group": group_id}))
+        super().set_group_config(group_id, settings)
+
+    def hold_jobs(self, *, hold: bool) -> list[Result]:
+        """Postpone background jobs, or let them run."""
+        self.asked.append((self.now_ms, {"async": "hold" if hold else "run"}))
+        return super().hold_jobs(hold=hold)
+
     def reload(self) -> list[Result]:
         """Load the log partition again."""
         self.asked.append((self.now_ms, {"reload": True}))
@@ -77,4 +87,9 @@ _LOOKS: tuple[Command, ...] = ({"dump": True}, {"timers": True})
 
 
 def _topics(topics: Iterable[Topic]) -> Command:
-    return {"topics": [{"name": one.name, "id": one.topic_id, "partitions": one.partitions} for one in topics]}
+    return {"topics": [_topic(one) for one in topics]}
+
+
+def _topic(topic: Topic) -> Command:
+    racks = {"racks": topic.racks} if topic.racks else {}
+    return {"name": topic.name, "id": topic.topic_id, "partitions": topic.partitions, **racks}

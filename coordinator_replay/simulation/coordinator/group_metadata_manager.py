@@ -142,8 +142,8 @@ def list_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
     states = {state.lower().strip() for state in request.body["statesFilter"]}
     types = {name.lower() for name in request.body["typesFilter"]}
     groups = []
-    for group_id in shard.group_ids():
-        group = shard.group(group_id)
+    for group_id in shard.committed_group_ids():
+        group = shard.committed_group(group_id)
         if group is None or (states and group.state.lower() not in states):
             continue
         if not types or group.group_type in types:

@@ -94,7 +94,7 @@ class Shard:
     observer: Observer = ignore
     trigger: Trigger = LOADING
     _notes: list[Event | str] = field(default_factory=list)
-    _forgotten: set[str] = field(default_factory=set)
+    _forgotten: dict[str, int] = field(default_factory=dict)
     _fired: Key | None = None
     _group_order: TimelineOrder[str, None] = field(default_factory=lambda: TimelineOrder(string_hash))
     _jobs: deque[tuple[str, Trigger, Callable[[], Operation]]] = field(default_factory=deque)
@@ -118,6 +118,20 @@ class Shard:
             return live
         return replay.group
 
+    def committed_group(self, group_id: str) -> Group | None:
+        """Return the group as requests see it that only read; None if there is no such group.
+
+        They see the state as of the last record, so they still see a group that was forgotten after this record.
+        """
+        if self._forgotten.get(group_id) == self.end_offset:
+            return self.replays[group_id].group
+        return self.group(group_id)
+
+    def committed_group_ids(self) -> list[str]:
+        """Return ids of all groups that requests see that only read."""
+        forgotten = [group_id for group_id, offset in self._forgotten.items() if offset == self.end_offset]
+        return [*self.group_ids(), *forgotten]
+
     def offsets(self, group_id: str) -> Offsets:
         """Return the committed and pending offsets of a group."""
         replay = self.replays.get(group_id)
@@ -128,7 +142,7 @@ class Shard:
 
         The group reappears with its next record, or when the log partition is loaded again.
         """
-        self._forgotten.add(group_id)
+        self._forgotten[group_id] = self.end_offset
 
     def group_ids(self) -> list[str]:
         """Return ids of all groups, in the order of Kafka's table."""
@@ -332,7 +346,7 @@ class Shard:
             replay = self.replays[group_id] = StateReplay(group_id)
         replay.apply(record)
         if record.kind != "OffsetCommit":
-            self._forgotten.discard(group_id)
+            self._forgotten.pop(group_id, None)
         if replay.group is None:
             self._group_order.pop(group_id, None)
         elif group_id not in self._group_order:

@@ -1,16 +1,16 @@
-"""Random scripts of lawful and unlawful requests, run by Kafka's coordinator and ours; shortened where these differ."""
+"""Scripts of lives with odd requests, run by Kafka's coordinator and ours; shortened where these differ."""
 
 import json
 from collections.abc import Callable
 
 from tests.simulation.coordinator import oracle
-from tests.simulation.coordinator.random_world import World
+from tests.simulation.coordinator.odd_life import OddLife
 from tests.simulation.coordinator.recorded_scripts import Difference, first_difference, run
 
 
 def random_script(seed: int, steps: int) -> list[str]:
-    """A script of about this many lines."""
-    return World(seed).run(steps)
+    """A script of about this many commands; that time passes counts as none."""
+    return OddLife(seed).script(steps)
 
 
 def difference(script: list[str]) -> Difference | None:

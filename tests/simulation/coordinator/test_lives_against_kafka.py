@@ -29,7 +29,7 @@ SHAPES = {
     "conversions": (CONVERSIONS._replace(overlap_share=0.8), 40),
 }
 """Mixes, with numbers of triggers."""
-SEEDS = [(name, seed) for name in SHAPES for seed in HELD_OUT[:60]]
+SEEDS = [(name, seed) for name in SHAPES for seed in HELD_OUT[:25]]
 
 
 def lived(name: str, seed: int) -> Life:

@@ -16,7 +16,7 @@ from coordinator_replay.simulation.coordinator import (
 )
 from coordinator_replay.simulation.coordinator.script import ScriptRun, truth_line
 from coordinator_replay.simulation.coordinator.truth import TriggerKind
-from tests.simulation.coordinator.random_world import World
+from tests.simulation.coordinator.random_scripts import random_script
 from tests.simulation.coordinator.reasons_logged import logged, reported
 from tests.simulation.coordinator.recorded_scripts import SCRIPTS, answers, commands
 
@@ -142,7 +142,7 @@ def test_expired_offsets_and_offsets_of_deleted_topics_have_their_trigger() -> N
 
 @pytest.mark.parametrize("seed", range(4))
 def test_every_batch_has_a_trigger_and_no_answer_depends_on_it(seed: int) -> None:
-    script = World(seed).run(400)
+    script = random_script(seed, 400)
     run, answered, events = observed(script)
     plain = ScriptRun()
     assert answered == [plain.run(line) for line in script]

@@ -128,7 +128,7 @@ def describe_groups(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def _describe(shard: Shard, group_id: str, request: Request) -> dict[str, Any]:
-    group = shard.group(group_id)
+    group = shard.committed_group(group_id)
     if isinstance(group, LiveClassicGroup):
         return _described(group)
     missing: dict[str, Any] = {"groupId": group_id, "groupState": GroupState.DEAD}

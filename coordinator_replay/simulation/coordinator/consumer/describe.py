@@ -34,7 +34,7 @@ def describe(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 def _described(shard: Shard, group_id: str) -> Body:
     try:
-        update = existing_group(shard, group_id)
+        update = existing_group(shard, group_id, only_reads=True)
     except RequestError as error:
         return {"groupId": group_id, "errorCode": error.code, "errorMessage": error.message}
     group = update.group

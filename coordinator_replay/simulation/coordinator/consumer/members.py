@@ -71,13 +71,18 @@ class GroupUpdate:
         return self.group.members.get(member_id) if member_id is not None else None
 
 
-def existing_group(shard: Shard, group_id: str) -> GroupUpdate:
+def existing_group(shard: Shard, group_id: str, *, only_reads: bool = False) -> GroupUpdate:
     """Return a consumer group that must exist.
+
+    Args:
+        shard: the groups.
+        group_id: the group.
+        only_reads: whether the request only reads: it sees the state as of the last record.
 
     Raises:
         RequestError: GROUP_ID_NOT_FOUND.
     """
-    group = shard.group(group_id)
+    group = shard.committed_group(group_id) if only_reads else shard.group(group_id)
     if group is None:
         raise RequestError("GROUP_ID_NOT_FOUND", f"Group {group_id} not found.")
     if not isinstance(group, ConsumerGroup):

@@ -40,7 +40,7 @@ def load(shard: Shard) -> None:
 
 
 def topics_changed(shard: Shard, change: TopicChange) -> None:
-    """Remove the offsets of topics that were deleted, in every group."""
+    """Remove the offsets of topics that were deleted, in every group, also in one that is no longer there."""
     if change.deleted_ids:
         shard.run(lambda: Outcome(_offsets_of_deleted(shard, change)), TOPICS_CHANGED)
 
@@ -121,7 +121,8 @@ def _since(shard: Shard, group: Group) -> Since | None:
 
 def _offsets_of_deleted(shard: Shard, change: TopicChange) -> list[NewRecord]:
     records = []
-    for group_id in shard.group_ids():
+    # A group that was forgotten has its offsets still.
+    for group_id in dict.fromkeys((*shard.group_ids(), *shard.replays)):
         of_group = shard.offsets(group_id)
         for offsets in (of_group.stored, *of_group.pending.values()):
             records += [

@@ -92,7 +92,7 @@ def is_subscribed(shard: Shard, group: Group, topic: str) -> bool:
 
 def _fetch_group(shard: Shard, asked: Mapping[str, Any], *, stable: bool) -> Body:
     group_id, topics = asked["groupId"], asked["topics"]
-    group = shard.group(group_id)
+    group = shard.committed_group(group_id)
     if isinstance(group, ConsumerGroup):
         try:
             _check_member(group, asked["memberId"], asked["memberEpoch"])

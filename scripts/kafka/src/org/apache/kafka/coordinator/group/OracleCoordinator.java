@@ -61,8 +61,9 @@ final class OracleCoordinator {
         GroupCoordinatorConfig.CONFIG_DEF.configKeys().values().forEach(key -> {
             if (!definitions.names().contains(key.name)) definitions.define(key);
         });
-        GroupConfigManager groups = new GroupConfigManager(
-            Map.of(), config, new ShareGroupConfig(new AbstractConfig(definitions, properties, false)));
+        ShareGroupConfig share = new ShareGroupConfig(new AbstractConfig(definitions, properties, false));
+        // As in BrokerServer: what a group does not set itself is the broker's setting.
+        GroupConfigManager groups = new GroupConfigManager(config.extractGroupConfigMap(share), config, share);
         LogContext logContext = new LogContext("[GroupCoordinator id=0] ");
         GroupCoordinatorMetrics metrics = new GroupCoordinatorMetrics();
         runtime = new CoordinatorRuntime.Builder<GroupCoordinatorShard, CoordinatorRecord>()
