@@ -23,6 +23,16 @@ _OTHER_PICTURES = (".jpg", ".jpeg", ".pdf", ".gif", ".webp")
 """File extensions that neither a page nor its picture can have."""
 
 
+def check_page_name(path: Path) -> None:
+    """Check that a page or its picture can be written under a name.
+
+    Raises:
+        UsageError: the extension is of a picture format that can't be made, such as ``.pdf``.
+    """
+    if path.suffix.lower() in _OTHER_PICTURES:
+        raise UsageError(f"{path}: give a name that ends in .html, .svg or .png")
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Page:
     """A self-contained HTML page.
@@ -54,13 +64,12 @@ class Page:
                 ``.pdf``. For a picture also: the page has no figures, or no Chromium is there to draw a PNG.
         """
         path = Path(path)
+        check_page_name(path)
         match path.suffix.lower():
             case ".svg":
                 questions.write_page(self.svg(), path)
             case ".png":
                 questions.write_png(self.svg(), path)
-            case end if end in _OTHER_PICTURES:
-                raise UsageError(f"{path}: give a name that ends in .html, .svg or .png")
             case _:
                 questions.write_page(self.html, path)
 

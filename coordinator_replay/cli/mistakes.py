@@ -4,16 +4,17 @@ They name the option or command that the user may have meant: one with a similar
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 
 import click
 
 from coordinator_replay.cli import work
 from coordinator_replay.cli.completion import GROUP_NAME
-from coordinator_replay.cli.option_types import ParsedTime
+from coordinator_replay.cli.option_types import DURATION, DURATION_MS, ParsedTime
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.similar import nearest
+from coordinator_replay.query.times import parse_duration, parse_time
 from coordinator_replay.zones import parse_zone
 
 _OPTIONS: Mapping[str, Sequence[str]] = {
@@ -94,12 +95,14 @@ def _too_many_words(ctx: click.Context, message: str, extra: str) -> str:
     command, group = ctx.command, ctx.params.get("group")
     if command.name == "sql":
         return (
-            'The statement must stand in quotes, as in sql "SELECT * FROM rebalances". Without them, the shell puts '
-            "the names of files in place of *."
+            'The statement must stand in quotes, as in sql "SELECT * FROM rebalances". Without them, the shell splits '
+            "it into words, and puts the names of files in place of *."
         )
     if not isinstance(group, str) or not any(param.name == "group" and param.nargs == 1 for param in command.params):
         return f"{message}: a name with blanks must stand in quotes."
     names, typed = GROUP_NAME.known(ctx), f"{group} {extra}"
+    if _is_time(extra) and "--at" in _options_of(command, lambda kind: isinstance(kind, ParsedTime)):
+        return f'{command.name} takes a time as --at "{extra}".'
     if group in names:
         return f"{command.name} takes one GROUP; {_SEVERAL_GROUPS}."
     near = nearest(typed, names)
@@ -112,13 +115,46 @@ _PART_OF_TIME = re.compile(r"\d{1,2}[:.]\d{2}\S*|seconds?|minutes?|hours?|days?|
 
 
 def time_in_parts(command: click.Command, words: Sequence[str]) -> str | None:
-    """Return the message for a time with blanks that does not stand in quotes; None if there is no such time."""
-    options = {name for param in command.params if isinstance(param.type, ParsedTime) for name in param.opts}
+    """Return the message for a time or a duration that has blanks and no quotes; None if there is neither."""
+    times = _options_of(command, lambda kind: isinstance(kind, ParsedTime))
+    durations = _options_of(command, lambda kind: kind in (DURATION, DURATION_MS))
     for index, option in enumerate(words[:-2]):
-        rest = list(takewhile(_is_part_of_time, words[index + 2 :])) if option in options else []
-        if rest:
-            return f'A time with blanks must stand in quotes: {option} "{" ".join([words[index + 1], *rest])}".'
+        first, after = words[index + 1], words[index + 2 :]
+        if option in times and (rest := [*takewhile(_is_part_of_time, after)]):
+            return _quoted_time(option, " ".join([first, *rest]))
+        if option in durations and (rest := [*takewhile(_PART_OF_DURATION.fullmatch, after)]):
+            return _joined_duration(option, [first, *rest])
     return None
+
+
+def _options_of(command: click.Command, is_wanted: Callable[[object], bool]) -> set[str]:
+    """Return the names of a command's options whose types are wanted."""
+    return {name for param in command.params if is_wanted(param.type) for name in param.opts}
+
+
+def _quoted_time(option: str, text: str) -> str:
+    """Return the message for a time with blanks: it names the form with quotes, if that form works."""
+    rule = "A time with blanks must stand in quotes"
+    try:
+        parse_time(text)
+    except UsageError as problem:
+        return f"{rule}: {option} takes none that is written so; {problem}."
+    return f'{rule}: {option} "{text}".'
+
+
+def _joined_duration(option: str, parts: Sequence[str]) -> str:
+    """Return the message for a duration with blanks: it names the form without blanks, if that form works."""
+    text = "".join(parts)
+    try:
+        parse_duration(text)
+    except UsageError as problem:
+        return f"{option}: {problem}."
+    return f"A duration with blanks must be written as one word: {option} {text}."
+
+
+_PART_OF_DURATION = re.compile(
+    r"\d+(?:ms|[wdhms])|and|(?:\d+)?(?:weeks?|days?|hours?|minutes?|seconds?)", re.IGNORECASE
+)
 
 
 def _is_part_of_time(word: str) -> bool:
@@ -129,6 +165,14 @@ def _is_part_of_time(word: str) -> bool:
         return True
     try:
         parse_zone(word)
+    except UsageError:
+        return False
+    return True
+
+
+def _is_time(text: str) -> bool:
+    try:
+        parse_time(text)
     except UsageError:
         return False
     return True

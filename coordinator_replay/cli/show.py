@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from coordinator_replay.cli import work
 from coordinator_replay.cli.answers import (
     any_group_argument,
     at_option,
@@ -131,6 +132,7 @@ def report(
         raise UsageError("--what-if draws one group: give GROUP and a file")
     if not is_folder:
         check_folder(path)
+        work.check_page_name(path)
     warehouse = open_warehouse(common)
     if is_folder:
         pages = warehouse.write_pages(path, **asked)

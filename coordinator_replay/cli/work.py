@@ -7,6 +7,7 @@ from coordinator_replay.lazy import loaded_when_asked
 if TYPE_CHECKING:
     from coordinator_replay.analysis.findings import thresholds
     from coordinator_replay.api import Warehouse
+    from coordinator_replay.api.page import check_page_name
     from coordinator_replay.export import follow
     from coordinator_replay.export.audit_follow import AuditFollower, audited_batches
     from coordinator_replay.export.folders import ExportedDump
@@ -40,6 +41,7 @@ else:
         {
             "coordinator_replay.analysis.findings.thresholds": [],
             "coordinator_replay.api": ["Warehouse"],
+            "coordinator_replay.api.page": ["check_page_name"],
             "coordinator_replay.export.audit_follow": ["AuditFollower", "audited_batches"],
             "coordinator_replay.export.folders": ["ExportedDump"],
             "coordinator_replay.export.follow": [],
@@ -87,6 +89,7 @@ __all__ = [
     "Warehouse",
     "Who",
     "audited_batches",
+    "check_page_name",
     "check_upkeep",
     "committed_topics",
     "decode_lines",
