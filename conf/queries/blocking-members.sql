@@ -1,4 +1,4 @@
--- KIP-848 members that took longest to revoke partitions that others were waiting for. Members that still have not revoked them come first. If is_exact is true, the row is proven.
+-- KIP-848 members that took longest to revoke partitions that others were waiting for. Members that still have not revoked these partitions come first. If is_exact is true, the row is proven.
 -- param group text: only this group
 -- param threshold number = 0: shortest wait that counts, in milliseconds
 WITH ends AS (SELECT max(log_timestamp) AS at FROM group_timeline WHERE cluster = $cluster),

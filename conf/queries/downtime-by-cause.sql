@@ -1,4 +1,4 @@
--- The cost of each cause of rebalances: pauses in commits (to compare all protocols), and times on record without an owner. If is_at_least is true, the true cost may be higher.
+-- The cost of each cause of rebalances: pauses in commits (comparable between all protocols), and times on record without an owner. If is_at_least is true, the true cost may be higher.
 -- param group text: only this group
 -- param from time: rebalances that ended at this time or later
 WITH ends AS (SELECT max(end_timestamp) AS at FROM log_partitions WHERE cluster = $cluster),

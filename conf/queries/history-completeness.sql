@@ -1,4 +1,4 @@
--- How far back can I ask? For each log partition, the time from which on its history is complete, and the records that are missing before.
+-- How far back can I ask? For each log partition, the time since which its history is complete, and the number of missing records.
 SELECT log_partition, complete_since,
        CASE WHEN missing_offsets = 0 THEN 'nothing is missing'
             WHEN len(gaps) > 0 THEN 'offsets that no dump had: what was in them is not known'

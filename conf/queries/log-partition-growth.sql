@@ -1,4 +1,4 @@
--- Which partition of __consumer_offsets grows? Records and bytes of each log partition, the average bytes per day over the time of the whole log, and the group that wrote most. If is_at_least is true, there were more, but compaction has removed them.
+-- Which partition of __consumer_offsets grows? Records and bytes of each log partition, the average bytes per day over the time of the whole log, and the group that wrote most. If is_at_least is true, there were more records, but compaction has removed them.
 WITH written AS (
     SELECT log_partition, group_id, record_bytes, log_timestamp FROM offset_commits WHERE cluster = $cluster
     UNION ALL

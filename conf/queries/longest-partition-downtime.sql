@@ -1,5 +1,5 @@
--- Partitions that had no owner for the longest time, although members of the group subscribed to the topic. A row also has how the previous ownership ended. unowned_to is null if the partition still has no owner.
--- note Not in the rows: times in which the group had no members, and times that no record shows, such as those within one rebalance of a classic group. So no rows does not mean that there was no such time. impact says "at least" if there may be more, and rebalances GROUP has how long commits paused. --param group=G shows one group, with the sums of its partitions.
+-- Partitions that had no owner for the longest time, although members of the group subscribed to the topic. A row also says how the previous ownership ended. unowned_to is null if the partition still has no owner.
+-- note Not in the rows: times in which the group had no members, and times that no record shows, such as those within one rebalance of a classic group. So an answer without rows does not prove that there was no such time. impact says "at least" if there may be more, and rebalances GROUP has how long commits paused. --param group=G shows one group, with the sums of its partitions.
 -- total unowned_ms by group_id; topic:partition
 -- param group text: only this group
 -- param threshold number = 1: shortest time without an owner that is shown, in milliseconds

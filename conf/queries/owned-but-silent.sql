@@ -1,4 +1,4 @@
--- Partitions that a member owns at the end of the log, but that nobody has committed for long, although the group commits other partitions.
+-- Partitions that a member owns at the end of the log, but for which nobody has committed an offset for long, although the group commits other partitions.
 -- param group text: only this group
 -- param threshold number = 3600000: shortest time without a commit that is shown, in milliseconds
 WITH last AS (

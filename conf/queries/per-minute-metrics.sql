@@ -1,4 +1,4 @@
--- The coordinator's metrics, computed from the log for each minute and summed over all groups, for a graph. Removed offsets are counted by their likeliest cause. If is_at_least is true, there may be more.
+-- The coordinator's metrics, computed from the log for each minute and summed over all groups, for a graph. Removed offsets are counted by their likeliest cause. If is_at_least is true, the true numbers may be higher.
 SELECT bucket, sum(group_count) AS groups, sum(rebalance_count) AS rebalances, sum(offset_commits) AS offset_commits,
        sum(expired_offsets) AS expired_offsets, sum(deleted_offsets) AS deleted_offsets,
        coalesce(bucket + INTERVAL 1 MINUTE > min(incomplete.since) AND bucket <= min(incomplete.until), false) AS is_at_least

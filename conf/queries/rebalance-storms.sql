@@ -1,4 +1,4 @@
--- Hours in which one group rebalanced again and again, with the causes and the pauses of its commits. If is_at_least is true, there may be more.
+-- Hours in which one group rebalanced again and again, with the causes and the pauses of its commits. If is_at_least is true, there may be more rebalances.
 -- param group text: only this group
 -- param from time: rebalances that ended at this time or later
 -- param threshold number = 10: fewest rebalances in an hour that is shown

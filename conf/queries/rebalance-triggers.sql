@@ -1,7 +1,7 @@
--- Clients (static members by group.instance.id) that caused most rebalances, beside the number of all rebalances of their group, with the causes and the longest pause in commits. If is_at_least is true, there may be more.
+-- Clients (static members by group.instance.id) that caused most rebalances, with the causes, the longest pause in commits, and the number of all rebalances of their group (group_total). If is_at_least is true, there may be more rebalances.
 -- param group text: only this group
 -- param from time: rebalances that ended at this time or later
--- note --param group=G shows one group. group_total also counts rebalances that no member set off.
+-- note --param group=G shows one group. group_total also counts rebalances that no member caused.
 -- then sql --query flapping-groups sums up each group, with its usual cause. why GROUP explains each rebalance.
 WITH chosen AS (
     SELECT group_id, rebalance_id, coalesce(cause, 'UNKNOWN') AS cause, trigger_members, commit_pause_ms

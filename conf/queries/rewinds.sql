@@ -1,4 +1,4 @@
--- Committed offsets that were rewound by a reset or a late commit, with the owners before and after and the group's state. If a topic was deleted and created again, its offsets begin anew. This is no rewind: such offsets come last, and the column what says so. It also says where commits without a topic id leave open which of the two topics an offset belongs to.
+-- Committed offsets that were rewound by a reset or a late commit, with the owners before and after and the group's state. If a topic was deleted and created again, its offsets begin anew. This is no rewind: such offsets come last, and the column what says so. If commits have no topic id, it may be open which of the two topics an offset belongs to: what says this, too.
 -- param group text: only this group
 -- param from time: commits from this time on
 -- param threshold number = 1: shortest rewind that is shown, in offsets

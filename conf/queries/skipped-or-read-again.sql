@@ -4,7 +4,7 @@
 -- param ahead number = 1000: shortest step ahead that counts, in offsets
 -- param threshold number = 1: shortest step back that counts, in offsets
 -- note Without --param ahead=, steps ahead of less than 1000 offsets are not in the rows.
--- then offsets GROUP --history TOPIC shows the commits around a step. sql --query jumps-ahead and sql --query rewinds show more about each.
+-- then offsets GROUP --history TOPIC shows the commits around a step. sql --query jumps-ahead and sql --query rewinds show more about each step.
 SELECT group_id, topic, partition, "at", previous_offset, committed_offset, what, owner_member_id FROM (
     SELECT group_id, topic, partition, "at", previous_offset, committed_offset, delta, what, owner_member_id FROM {rewinds}
     UNION ALL

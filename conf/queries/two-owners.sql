@@ -1,5 +1,5 @@
 -- Partitions that two members of one group owned at the same time, by the coordinator's own records (without share groups).
--- Records without a time are compared by their place in the log.
+-- Records without a time are compared by their log offsets.
 -- param group text: only this group
 SELECT a.group_id, coalesce(a.topic, a.topic_id) AS topic, a.partition, a.member_id AS member_id, b.member_id AS other_member_id,
        b.owned_from AS overlap_from, least(a.owned_to, b.owned_to) AS overlap_to, b.log_partition, b.from_offset

@@ -1,4 +1,4 @@
--- Which groups take the space in __consumer_offsets? Records and bytes of each group, and how often each key was written again. If is_at_least is true, there were more, but compaction has removed them.
+-- Which groups take the space in __consumer_offsets? Records and bytes of each group, and how often each key was written again. If is_at_least is true, there were more records, but compaction has removed them.
 WITH written AS (
     SELECT group_id, log_partition, 'offsets' AS what, record_bytes, topic || '-' || partition AS key FROM offset_commits
     WHERE cluster = $cluster

@@ -621,7 +621,7 @@ def test_an_answer_on_time_without_owner_says_what_no_record_shows(warehouse: Ta
         asked.sql(query="longest-partition-downtime", group="x"),
     ):
         [note] = [note for note in answer.notes if note.startswith("Not in the rows: ")]
-        assert "no rows does not mean that there was no such time" in note
+        assert "an answer without rows does not prove that there was no such time" in note
 
 
 def test_blocking_members(warehouse: Tables):
@@ -764,9 +764,9 @@ def test_an_answer_without_rows_names_what_was_asked_for_and_from_which_number_i
     answer = Warehouse(warehouse.uri).sql(query="owned-but-silent", group="nobody", threshold=5)
     assert list(answer) == []
     assert answer.notes[1] == (
-        "owned-but-silent: Partitions that a member owns at the end of the log, but that nobody has committed for "
-        "long, although the group commits other partitions; group=nobody: only this group; threshold=5: shortest "
-        "time without a commit that is shown, in milliseconds."
+        "owned-but-silent: Partitions that a member owns at the end of the log, but for which nobody has committed an "
+        "offset for long, although the group commits other partitions; group=nobody: only this group; threshold=5: "
+        "shortest time without a commit that is shown, in milliseconds."
     )
 
 
