@@ -79,7 +79,7 @@ _INTRODUCTION = """\
 
 How good are the predictions of [`what-if`](what-if.md)? A *life* is a list of steps: clients start, close or crash, and
 topics get partitions. On a real broker (4.3.1), six groups with different settings went through the same life, and were
-recorded. From each of the six recordings, the other five are predicted, and compared with the broker's records. A
+recorded. Each recording is used to predict the other five. The predictions are compared with the broker's records. A
 prediction is *within the bounds* if it differs from the record by no more than this:
 
 - rebalances: 1 or 10 %

@@ -1,4 +1,4 @@
--- One row for each partition with an owner at the end of the log, with the owner's client and host. In a share group, several members may own a partition: there is then a row for each owner.
+-- One row for each partition with an owner at the end of the log, with the owner's client and host. A share group may have several owners of a partition: there is then a row for each owner.
 SELECT
   ownership.cluster,
   ownership.group_id,

@@ -1,4 +1,4 @@
--- Groups with missing or undecoded records, and the time range of these records (null: from the start of the log, or to its end). In this range, sums are lower bounds.
+-- Groups with missing or undecoded records, and the time range of these records (null: from the start of the log, or to its end). Sums are lower bounds in this range.
 SELECT
   cluster,
   group_id,
