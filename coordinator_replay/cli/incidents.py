@@ -71,7 +71,9 @@ def impact(common: Common, by: str, **asked: Any) -> None:
 
     With --by rollout each line is a rollout: restarts of a group's members that follow each other within ten minutes.
     In a restart, a member leaves, and a member with the same group.instance.id or client id joins. If members come back
-    with new client ids, restarts count only if all members were replaced. The most expensive rollout comes first.
+    with new client ids, restarts count only if all members were replaced. The costs are those of rebalances in which
+    one of the restarted members left or joined, and of their cooperative follow-ups. The most expensive rollout comes
+    first.
     """
     if by == "rollout":
         _show_rollouts(common, **asked)

@@ -16,6 +16,12 @@ from coordinator_replay.times import moment_text
 
 QUERY = "rollouts"
 
+COUNTED = (
+    "Counted are rebalances in which one of the restarted members left or joined, and the cooperative follow-ups of "
+    "these rebalances."
+)
+"""What the costs of a rollout are, for people."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
@@ -26,15 +32,18 @@ class Rollout:
             the successor joined.
         last_at: the time at which the last of these members joined again.
         restarts: number of members that restarted.
-        rebalances: number of rebalances from ``first_at`` to a minute after ``last_at``.
+        rebalances: number of rebalances in which one of these members left or joined, and of the cooperative follow-ups
+            of these rebalances. The other numbers are the costs of these rebalances.
         unowned_ms_total: milliseconds without an owner, summed over partitions; None if these times are not on record.
         commit_pause_ms_total: the longest pause of commits around each of these rebalances, summed up; None if no pause
             is on record.
         clients: number of client ids of the members that joined.
         hosts: number of hosts of the members that joined.
         some_clients: the only client id, or the first and the last of several in alphabetical order.
-        is_at_least: whether the true costs may be higher, because records are missing, or because a classic join phase
-            leaves no record.
+        is_at_least: whether partitions may have been without an owner for longer, because records are missing, or
+            because a classic join phase leaves no record.
+        is_pause_at_least: whether commits may have paused for longer, because records are missing.
+        is_count_at_least: whether there may have been more rebalances, because records are missing.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)
@@ -48,17 +57,21 @@ class Rollout:
     hosts: int = column("HOSTS", 5)
     some_clients: str | None = column("CLIENT-ID", 3, 12)
     is_at_least: bool = column(rank=2, bound="AT-LEAST")
+    is_pause_at_least: bool = column(rank=2, bound="PAUSE-AT-LEAST")
+    is_count_at_least: bool = column(rank=2, bound="COUNT-AT-LEAST")
 
     @property
     def costs(self) -> str:
         """Return the costs in words."""
         least = "at least " if self.is_at_least else ""
-        parts = [counted(self.rebalances, "rebalance")]
+        parts = [f"{'at least ' * self.is_count_at_least}{counted(self.rebalances, 'rebalance')}"]
+        if not self.rebalances:
+            return "no rebalance on record" if self.is_count_at_least else "no rebalance"
         # A lower bound of 0 says nothing.
         if self.unowned_ms_total or (self.unowned_ms_total == 0 and not self.is_at_least):
             parts.append(f"{least}{self.unowned_ms_total / 1000:,.1f} partition-seconds without an owner")
         if self.commit_pause_ms_total is not None:
-            parts.append(f"commits paused for {least}{self.commit_pause_ms_total:,} ms")
+            parts.append(f"commits paused for {'at least ' * self.is_pause_at_least}{self.commit_pause_ms_total:,} ms")
         return ", ".join(parts)
 
     @property

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_replay.query.rollouts import rollouts_of
+from coordinator_replay.query.rollouts import Rollout, rollouts_of
 from coordinator_replay.query.saved import run_saved_query
 from coordinator_replay.query.tables import Tables
 from tests.pipeline.audited_once import AuditedOnce
@@ -162,24 +162,77 @@ def test_the_question_has_the_rows_of_the_saved_query(warehouse: Tables, found: 
     assert {rollout.group_id for rollout in rollouts_of(warehouse, start=at("02:12"))} == {"dynamic"}
 
 
-def test_costs_are_those_of_the_rebalances_of_that_time_and_a_classic_join_phase_makes_them_bounds(tmp_path: Path):
-    template = rebalances()[1]
-    rows = [
-        template | {"group_id": "dynamic", "rebalance_id": f"d{n}", "started_at": at(clock), "unowned_ms_total": 1500}
-        for n, clock in enumerate(("02:10:30", "02:12:50", "02:14"))
-    ] + [
-        template | {"group_id": "static", "rebalance_id": "s1", "started_at": None, "began_by": at("02:11"),
-                    "group_type": "classic", "unowned_ms_total": None}
-    ]  # fmt: skip
+def caused(rebalance_id: str, clock: str, **columns: Any) -> dict[str, Any]:
+    """Return a rebalance of the group ``dynamic``; nobody left or joined, unless ``columns`` name members."""
+    nobody: dict[str, Any] = {name: [] for name in ("members_joined", "members_left", "trigger_members")}
+    own = {"group_id": "dynamic", "rebalance_id": rebalance_id, "started_at": at(clock), "unowned_ms_total": 1500}
+    return rebalances()[1] | own | nobody | columns
+
+
+def costs(folder: Path, *rows: dict[str, Any]) -> list[Rollout]:
     members = [row for group in ("dynamic", "static") for row in stays(group, *LIVES[group])]
-    folder = write_small_warehouse(tmp_path, member_timeline=members, rebalances=rows)
-    first, second = rollouts_of(Tables(str(folder)))
+    return rollouts_of(Tables(str(write_small_warehouse(folder, member_timeline=members, rebalances=list(rows)))))
+
+
+STATIC = {"group_id": "static", "group_type": "classic", "started_at": None, "unowned_ms_total": None}
+
+
+def test_costs_are_those_of_the_rebalances_of_restarted_members_and_a_classic_join_phase_makes_them_bounds(
+    tmp_path: Path,
+):
+    first, second = costs(
+        tmp_path,
+        caused("d0", "02:10:30", members_joined=["new-0"]),
+        caused("d1", "02:12:00", members_left=["old-2"]),
+        caused("s1", "02:11", members_left=["s-old-1"], began_by=at("02:11"), **STATIC),
+    )
     assert (first.group_id, first.rebalances, first.unowned_ms_total, first.is_at_least) == ("dynamic", 2, 3000, False)
     assert first.costs == "2 rebalances, 3.0 partition-seconds without an owner, commits paused for 12,000 ms"
     assert (second.group_id, second.unowned_ms_total, second.is_at_least) == ("static", None, True)
-    assert second.costs == "1 rebalance, commits paused for at least 6,000 ms"
+    # The join phase hides times without an owner, but no commits and no rebalances.
+    assert second.costs == "1 rebalance, commits paused for 6,000 ms"
     assert replace(second, unowned_ms_total=0).costs == second.costs
+    assert replace(second, is_pause_at_least=True).costs == "1 rebalance, commits paused for at least 6,000 ms"
+    assert replace(second, is_count_at_least=True).costs.startswith("at least 1 rebalance, ")
     assert ", 0.0 partition-seconds without an owner, " in replace(first, unowned_ms_total=0).costs
+
+
+def test_other_rebalances_of_that_time_are_no_costs_of_a_rollout(tmp_path: Path):
+    found = costs(
+        tmp_path,
+        # The join phase of the first departure ended before the record that shows the departure.
+        caused("first", "02:09:59", members_left=["old-0"]),
+        caused("joined", "02:10:20", members_joined=["new-0"]),
+        caused("follow-up", "02:10:30", cause="COOPERATIVE_FOLLOW_UP"),
+        caused("next follow-up", "02:10:40", cause="COOPERATIVE_FOLLOW_UP"),
+        # Within the rollout, or within a minute after it: new partitions, another member, and what follows these.
+        caused("topic", "02:11:40", cause="TOPIC_METADATA_CHANGE"),
+        caused("other", "02:12:40", members_joined=["new-3"], trigger_members=["new-3"]),
+        caused("follow-up of another", "02:12:50", cause="COOPERATIVE_FOLLOW_UP"),
+        caused("rejoined", "02:13", cause="LEADER_REJOIN", trigger_members=["new-2"]),
+        # A static member that comes back with a new member id neither leaves nor joins.
+        caused("static", "02:10", cause="MEMBER_RESTART", trigger_members=["s-new-0"], **STATIC),
+    )
+    assert {rollout.group_id: rollout.rebalances for rollout in found} == {"dynamic": 4, "static": 1}
+    assert found[0].unowned_ms_total == 6000
+
+
+def test_a_rollout_without_a_rebalance_has_no_costs(tmp_path: Path):
+    first, second = costs(tmp_path, caused("topic", "02:11:40", cause="TOPIC_METADATA_CHANGE"))
+    assert {first.costs, second.costs} == {"no rebalance"}
+    assert replace(first, is_count_at_least=True).costs == "no rebalance on record"
+    assert (first.unowned_ms_total, first.is_at_least) == (0, False)
+
+
+def test_a_rebalance_that_stands_for_several_makes_the_number_of_rebalances_a_bound(tmp_path: Path):
+    first = costs(tmp_path, caused("d0", "02:10:30", members_joined=["new-0"], is_exact=False))[0]
+    assert first.costs.startswith("at least 1 rebalance, at least 1.5 partition-seconds without an owner, ")
+
+
+def test_rebalances_of_recorded_rollouts_are_those_of_the_restarted_members(life: Tables):
+    assert {rollout.group_id: rollout.rebalances for rollout in rollouts_of(life)} == {
+        "shop-newstatic": 2, "shop-static": 2, "shop-rolling": 4, "shop-migrate": 8
+    }  # fmt: skip
 
 
 def test_a_rollout_begins_with_the_first_member_that_left(found: dict[str, dict[str, Any]]):

@@ -6,7 +6,7 @@ from coordinator_replay.query.answers.answered import Rows, nothing_note
 from coordinator_replay.query.basis import basis_from
 from coordinator_replay.query.completeness import undecoded_note
 from coordinator_replay.query.group_partitions import unaudited_note
-from coordinator_replay.query.rollouts import Rollout, rollouts_of
+from coordinator_replay.query.rollouts import COUNTED, Rollout, rollouts_of
 from coordinator_replay.query.tables import Tables
 
 
@@ -22,5 +22,6 @@ def rollouts(warehouse: Tables, group: str | None, start: datetime | None, end: 
         end: leave out rollouts that began at this time or later; None leaves out none.
     """
     found = rollouts_of(warehouse, start, end, group)
-    notes = [nothing_note(warehouse, "rollout", found), unaudited_note(warehouse), undecoded_note(warehouse)]
+    counted = COUNTED if found else None
+    notes = [counted, nothing_note(warehouse, "rollout", found), unaudited_note(warehouse), undecoded_note(warehouse)]
     return Rows(content=found, row_type=Rollout, notes=notes, basis=basis_from(warehouse, start))
