@@ -1,7 +1,7 @@
 """Rules over a group's progress: contradictions, groups that do not become Stable, rebalance storms."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from coordinator_replay.analysis.broker_faults import KAFKA_13081, KAFKA_15106, KAFKA_16147
@@ -227,27 +227,42 @@ def rebalance_storm(step: Step, memory: Memory) -> Iterator[Observation]:
         if "storm" in notes:
             yield _storm(notes, window_ms)
         return
-    before = notes.get("members", 0)
-    notes["members"] = now.member_count
+    before = notes.get("members", 0 if EventKind.GROUP_CREATED in step.kinds else None)
+    notes["members"] = None if step.is_in_gap else now.member_count
     begun = () if step.kinds.isdisjoint(_BEGINS) else [event for event in step.events if _begins_rebalance(event)]
     if not begun:
         return
-    recent: list[list[Any]] = notes.get("recent", [])
+    recent: list[list[Any]] = notes.setdefault("recent", [])
     while recent and (not _is_within(window_ms, recent[0][0], now.at_ms) or len(recent) >= _MOST_RECENT):
-        notes["passed"] -= recent.pop(0)[3]
+        recent.pop(0)
     passed = sum(max(1, int(event.changes.get("attempts") or 1)) for event in begun)
     place = (now.partition, begun[0].offset)
     recent.append([now.at_ms, before, now.member_count, passed, *place, _who(step), *_moved_by(step)])
-    notes["recent"], notes["passed"] = recent, notes.get("passed", 0) + passed
-    churn = notes["passed"] - abs(recent[-1][2] - recent[0][1])
-    if churn >= step.limits.storm_rebalances:
-        storm = notes.setdefault("storm", [recent[0][0], recent[0][4], recent[0][5], 0, 0, {}, 0, 0, None])
-        for entry in recent if not storm[3] else recent[-1:]:
+    stormy = _unexplained(recent, step.limits.storm_rebalances)
+    if stormy:
+        storm = notes.setdefault("storm", [stormy[0][0], stormy[0][4], stormy[0][5], 0, 0, {}, 0, 0, None])
+        for entry in stormy if not storm[3] else recent[-1:]:
             _add_up(storm, entry)
         storm[4] = now.at_ms
     elif "storm" in notes:
         yield _storm(notes, window_ms)
         del notes["storm"]
+
+
+def _unexplained(recent: Sequence[list[Any]], least: int) -> Sequence[list[Any]]:
+    """Return the longest list of last rebalances of which the change of size leaves ``least`` or more unexplained.
+
+    A shorter list may leave more unexplained than all of ``recent``, because one rebalance can let many members in. A
+    list never begins with a rebalance before which the group's size is not on record. Return an empty list if no list
+    leaves so many unexplained.
+    """
+    count, first = 0, None
+    if sum(entry[3] for entry in recent) >= least:
+        for index in range(len(recent) - 1, -1, -1):
+            before, count = recent[index][1], count + recent[index][3]
+            if before is not None and count - abs(recent[-1][2] - before) >= least:
+                first = index
+    return [] if first is None else recent[first:]
 
 
 def _add_up(storm: list[Any], entry: list[Any]) -> None:

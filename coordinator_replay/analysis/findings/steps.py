@@ -50,6 +50,7 @@ class Step(NamedTuple):
         ownership: the partitions that members own, and the partitions without an owner.
         exact_from: the time since which the group is proven; None if it is proven from the beginning.
         is_beginning_known: whether the log has the group's creation.
+        is_in_gap: whether records of the group may be missing from here up to its next record.
         topic_changes: times at which topics changed, as far as sources show them.
     """
 
@@ -62,6 +63,7 @@ class Step(NamedTuple):
     limits: Thresholds
     exact_from: int | None
     is_beginning_known: bool
+    is_in_gap: bool = False
     topic_changes: TopicChanges = NO_CHANGES
 
     @property
@@ -71,6 +73,8 @@ class Step(NamedTuple):
 
     def has_all_since(self, at_ms: int) -> bool:
         """Return whether the log has all records of the group since a time."""
+        if self.is_in_gap:
+            return False
         return self.is_beginning_known if self.exact_from is None else self.exact_from <= at_ms
 
 
@@ -167,6 +171,7 @@ class StepRules:
             record has no time.
         is_beginning_known: whether the log has the group's creation.
         exact_from: the time since which the group is proven; None if it is proven from the beginning.
+        is_in_gap: whether the last step was RECORDS_MISSING: records may be missing up to the group's next record.
         states: sequence number of the group's next state row.
     """
 
@@ -184,6 +189,7 @@ class StepRules:
     members_from: int | None = None
     is_beginning_known: bool = False
     exact_from: int | None = None
+    is_in_gap: bool = False
     states: int = 1
 
     def __post_init__(self, rules: Sequence[GroupRule]) -> None:
@@ -200,8 +206,9 @@ class StepRules:
         if self.status is None:
             self.is_beginning_known = any(event.kind is EventKind.GROUP_CREATED for event in events)
         is_first_proven = not self.is_beginning_known if self.status is None else not self.status.is_exact
-        if is_first_proven or not last.is_state_exact:
+        if is_first_proven or self.is_in_gap or not last.is_state_exact:
             self.exact_from = at_ms
+        self.is_in_gap = last.kind is EventKind.RECORDS_MISSING
         before, self.status = (
             self.status,
             GroupStatus(
@@ -230,7 +237,7 @@ class StepRules:
     ) -> Iterator[Observation]:
         """Yield observations of a rule that end because the group is no longer proven."""
         if before is not None and before.is_exact:
-            yield from rule(self._step((), before), memory)
+            yield from rule(self._step((), before)._replace(is_in_gap=True), memory)
         yield from (observation._replace(is_end_open=True) for observation in memory.end_all(at_ms))
         memory.notes.clear()
 
@@ -263,7 +270,8 @@ class StepRules:
     def _step(self, events: Sequence[Event], now: GroupStatus) -> Step:
         kinds = frozenset([event.kind for event in events])
         shown = self.members.stays, self.ownership, self.topics, self.limits
-        return Step(events, kinds, now, *shown, self.exact_from, self.is_beginning_known, self.topic_changes)
+        proven = self.exact_from, self.is_beginning_known, self.is_in_gap
+        return Step(events, kinds, now, *shown, *proven, self.topic_changes)
 
     def rebalance(self, rebalance: Mapping[str, Any]) -> Row:
         """Return a rebalance as evidence.
@@ -378,6 +386,8 @@ class StepRules:
                 memory.notes, memory.open = kept.notes, kept.open
 
 
-FIELDS = Fields(StepRules, "status", "has_had_members", "members_from", "is_beginning_known", "exact_from", "states")
+FIELDS = Fields(
+    StepRules, "status", "has_had_members", "members_from", "is_beginning_known", "exact_from", "is_in_gap", "states"
+)
 MEMORIES = form(dict[str, Memory])
 """Form of the memories in a snapshot."""

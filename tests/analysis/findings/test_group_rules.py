@@ -244,6 +244,27 @@ def test_a_group_that_grows_and_shrinks_has_no_storm():
     assert "rebalance_storm" not in rules(life_findings(coordinator.log.records, end_ms=0))
 
 
+def sized(*sizes: int) -> list[Any]:
+    """A group that has these numbers of members, one generation after the other."""
+    writer = Writer()
+    for index, size in enumerate(sizes):
+        writer.now = index * 10_000
+        classic(writer, index + 1, {f"m{number}": 1 for number in range(size)})
+    return writer.records
+
+
+def test_many_members_that_join_at_once_explain_no_later_rebalances():
+    (storm,) = [
+        one for one in life_findings(sized(50, *[49, 50] * 15), end_ms=DAY_MS) if one["rule"] == "rebalance_storm"
+    ]
+    assert storm["occurrences"] == 30
+
+
+def test_a_group_that_shrinks_from_a_size_that_is_not_on_record_has_no_storm():
+    records = [record._replace(offset=record.offset + 9, missing_before=9) for record in sized(*range(49, 0, -1))]
+    assert "rebalance_storm" not in rules(life_findings(records, end_ms=DAY_MS))
+
+
 # --- static_member_flapping -------------------------------------------------------------------------------------------
 
 
