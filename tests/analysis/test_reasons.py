@@ -43,6 +43,7 @@ def test_with_the_brokers_logs_nearly_all_causes_are_named_and_none_is_wrong(wit
     assert sum(one.is_exact for one in both) >= 0.98 * len(both)
     certain = [one for one in with_log if one.row is not None and one.row["confidence"] == "certain"]
     assert [one for one in certain if not one.is_exact] == []
+    assert [one.row for one in certain if one.row["alternatives"]] == []
     assert len(certain) > 330
 
 
@@ -135,6 +136,21 @@ def test_the_removal_of_a_member_that_is_back_after_polling_too_late_has_that_ca
     evidence = rows[removal]["evidence"]
     assert "it may have exceeded max.poll.interval.ms (6 s)" in evidence[-1]
     assert not any("the log doesn't show which" in fact for fact in evidence)
+
+
+@pytest.mark.parametrize(("rebalance_ms", "limit"), [(3_000, "3 s"), (None, "not on record"), (-1, "not on record")])
+def test_a_client_that_polled_too_late_has_its_own_interval_in_the_evidence_and_not_its_session_timeout(
+    rebalance_ms: int | None, limit: str
+) -> None:
+    log = ClassicLog()
+    b = {"client": "b", "session_ms": 4_000, "rebalance_ms": rebalance_ms}
+    log.sync(1_000, member("a", [0]), member("b-1", [1], **b))
+    log.sync(10_000, member("a", [0, 1]))
+    log.sync(14_000, member("a", [0]), member("b-2", [1], **b))
+    removal, back = rebalances(log.records)[1:]
+    assert reason(removal) == reason(back) == ("POLL_TIMEOUT_REJOIN", "possible", "unknown")
+    assert f"it may have exceeded max.poll.interval.ms ({limit})" in removal["evidence"][-1]
+    assert f"was 9 s old when it was removed (max.poll.interval.ms {limit})" in back["evidence"][0]
 
 
 def test_a_rollback_to_the_classic_protocol_is_a_downgrade(verdicts: list[Verdict]) -> None:

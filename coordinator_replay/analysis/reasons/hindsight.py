@@ -73,7 +73,7 @@ def _came_back(situation: Situation, back: Return) -> Sentence:
     kind = FactKind.CAME_BACK if back.is_sure else FactKind.CLIENT_JOINED_LATER
     return (
         about(kind, back.departed, others=others, place=place, elapsed_ms=gap_ms),
-        about(FactKind.MAY_HAVE_POLLED_LATE, back.departed, limit_ms=back.departed.timeout_ms),
+        about(FactKind.MAY_HAVE_POLLED_LATE, back.departed, limit_ms=back.departed.rebalance_ms),
     )
 
 

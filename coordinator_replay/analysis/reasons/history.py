@@ -11,7 +11,7 @@ from typing import NamedTuple
 from coordinator_replay.analysis.reasons.signs import SIGNS_WITHIN_MS
 from coordinator_replay.analysis.rows import RecordTopics
 from coordinator_replay.engine.events import Event, EventKind
-from coordinator_replay.engine.model import GroupType, Member, Subscription
+from coordinator_replay.engine.model import UNKNOWN_TIMEOUT, GroupType, Member, Subscription
 from coordinator_replay.engine.plain import Fields
 from coordinator_replay.times import time_order
 
@@ -84,6 +84,8 @@ class Departed(NamedTuple):
         protocol: the chosen protocol of a classic member.
         version: version of the member's metadata for this protocol.
         timeout_ms: the larger one of the member's session timeout and rebalance timeout.
+        rebalance_ms: the member's rebalance timeout, which is the client's max.poll.interval.ms; None if the record has
+            none.
         left_ms: time of the removal.
         partition: log partition of the record that removed the member.
         offset: log offset of this record.
@@ -98,6 +100,7 @@ class Departed(NamedTuple):
     protocol: str | None
     version: int | None
     timeout_ms: int
+    rebalance_ms: int | None
     left_ms: int | None
     partition: int
     offset: int
@@ -391,6 +394,7 @@ def departed(member: Member, event: Event, at_ms: int | None, seen: Sign | None)
         subscription.uses_classic_protocol,
         *chosen(subscription),
         max(subscription.session_timeout_ms or 0, subscription.loaded_rebalance_ms),
+        None if subscription.rebalance_timeout_ms == UNKNOWN_TIMEOUT else subscription.rebalance_timeout_ms,
         at_ms,
         event.partition,
         event.offset,

@@ -298,7 +298,7 @@ def poll_timeout_rejoin(situation: Situation) -> Explanation | None:
 
 
 def _silent_when_removed(back: Return) -> Fact:
-    limit_ms = back.departed.timeout_ms
+    limit_ms = back.departed.rebalance_ms
     return back.fact(FactKind.SILENT_WHEN_REMOVED, elapsed_ms=back.silence_ms, limit_ms=limit_ms)
 
 
@@ -367,7 +367,7 @@ def member_restart(situation: Situation) -> Explanation | None:
 def _silence(back: Return) -> Sentence:
     return (
         about(FactKind.SEEN_BEFORE_REMOVAL, back.departed, elapsed_ms=back.silence_ms),
-        about(FactKind.MAY_HAVE_POLLED_LATE, back.departed, limit_ms=back.departed.timeout_ms),
+        about(FactKind.MAY_HAVE_POLLED_LATE, back.departed, limit_ms=back.departed.rebalance_ms),
     )
 
 

@@ -303,7 +303,7 @@ _VALUES: Mapping[str, Callable[[Fact], object]] = {
     "at": lambda fact: _at(fact.place),
     "since": lambda fact: _at(fact.since),
     "ago": lambda fact: lasting(fact.elapsed_ms),
-    "limit": lambda fact: lasting(fact.limit_ms),
+    "limit": lambda fact: "not on record" if fact.limit_ms is None else lasting(fact.limit_ms),
     "moment": lambda fact: time_text(fact.at_ms),
     "timeouts": _timeouts,
     "rebalance_timeout": _rebalance_timeout,
