@@ -6,7 +6,7 @@ members ask for. If no member asks for an assignor, the group uses ``DEFAULT_ASS
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -22,11 +22,12 @@ from coordinator_replay.answer_columns import (
     stored_columns,
 )
 from coordinator_replay.engine.model import GroupState, GroupType
-from coordinator_replay.listing import listed
+from coordinator_replay.listing import counted, listed
 from coordinator_replay.query.group_records import Tasks, newest_records, not_ready_note
 from coordinator_replay.query.groups import UNKNOWN, Group, group_at
 from coordinator_replay.query.partitions import TopicPartitions, target_partitions, topic_partitions
 from coordinator_replay.query.tables import END, MEMBERS_AS_OF, Tables
+from coordinator_replay.times import moment_text
 
 Topics = tuple[TopicPartitions, ...]
 
@@ -130,6 +131,9 @@ _MEMBERS = f"""
 _MOST_NAMED = 3
 """Largest number of members that a note names."""
 
+_STABLE = "STABLE"
+"""The state of a member that has its target assignment."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedGroup:
@@ -175,12 +179,12 @@ class Description:
     Attributes:
         group: the group itself.
         members: the group's members.
-        not_ready: a note on the topics that a streams group in state NotReady waits for; None for all other groups.
+        waiting: a note on what a group in state NotReady, Assigning or Reconciling waits for; None for other groups.
     """
 
     group: DescribedGroup
     members: tuple[DescribedMember, ...]
-    not_ready: str | None = None
+    waiting: str | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -283,9 +287,79 @@ def describe_at(warehouse: Tables, group: str, at: datetime | None = None) -> De
     if described.group_type == "classic" or described.state == UNKNOWN:
         return Description(group=DescribedGroup(**shared), members=members)
     records = newest_records(warehouse, group, described.log_partition, at)
-    is_ready = described.state != GroupState.NOT_READY
+    if described.state == GroupState.NOT_READY:
+        waiting: str | None = not_ready_note(warehouse, records.topology, at)
+    else:
+        waiting = _unassigned_note(warehouse, described, members, at)
     return Description(
         group=DescribedGroup(**shared, **records.group_fields()),
         members=tuple(replace(member, **records.member_fields(member.member_id)) for member in members),
-        not_ready=None if is_ready else not_ready_note(warehouse, records.topology, at),
+        waiting=waiting,
     )
+
+
+_STATE_SPAN = """
+    WITH own AS (
+        SELECT seq, to_state, log_timestamp, coalesce(is_exact, false) AS is_exact,
+               coalesce(log_timestamp <= $at, true) AS is_before
+        FROM group_timeline WHERE cluster = $cluster AND group_id = $group AND log_partition = $log_partition
+    ), began AS (
+        SELECT seq, log_timestamp, is_exact FROM own
+        WHERE is_before
+          AND seq > coalesce((SELECT max(seq) FROM own WHERE is_before AND to_state IS DISTINCT FROM $state), -1)
+        ORDER BY seq LIMIT 1
+    )
+    SELECT log_timestamp, is_exact,
+           (SELECT struct_pack(at := log_timestamp, is_exact := is_exact) FROM own
+            WHERE NOT is_before AND seq > began.seq AND to_state IS DISTINCT FROM $state ORDER BY seq LIMIT 1)
+    FROM began
+"""
+
+
+def _unassigned_note(
+    warehouse: Tables, group: Group, members: Iterable[DescribedMember], at: datetime | None
+) -> str | None:
+    """Return a note on what a group in state Assigning or Reconciling waits for; None for other groups.
+
+    The note has the time from which the group was in this state, and the time at which it left the state, as far as
+    they are on record.
+    """
+    if group.state == GroupState.ASSIGNING:
+        newest = group.assignment_epoch
+        which = "" if newest is None or newest < 0 else f"; the newest is that of epoch {newest}"
+        what = f"epoch {group.epoch} has no target assignment {'yet' if group.is_exact else 'on record'}{which}"
+    elif group.state == GroupState.RECONCILING:
+        what = _unreconciled(group, tuple(members))
+    else:
+        return None
+    asked = {"group": group.group_id, "log_partition": group.log_partition, "state": str(group.state), "at": at or END}
+    spans = warehouse.rows(_STATE_SPAN, **asked)
+    began, is_exact, left = spans[0] if spans else (None, False, None)
+    since = "" if began is None else f" since {moment_text(began)}{'' if is_exact else ' or earlier'}"
+    until = ""
+    if left is not None and left["at"] is not None:
+        until = f" The group left this state {'at' if left['is_exact'] else 'by'} {moment_text(left['at'])}."
+    return f"{group.state}{since}: {what}.{until}"
+
+
+def _unreconciled(group: Group, members: Sequence[DescribedMember]) -> str:
+    """Return a clause on the members that don't have their target assignment."""
+    behind = [
+        member
+        for member in members
+        if member.member_epoch != group.assignment_epoch or member.member_state not in (None, _STABLE)
+    ]
+    names = [f"{member.client_id or member.member_id} ({_progress(group, member)})" for member in behind]
+    whose = f": {listed(names, _MOST_NAMED)}" if names else ""
+    least = "" if group.is_exact else " on record"
+    return (
+        f"{len(behind):,} of {counted(len(members), 'member')}{least} "
+        f"{'does' if len(behind) == 1 else 'do'} not have the target assignment of epoch {group.assignment_epoch} "
+        f"yet{whose}"
+    )
+
+
+def _progress(group: Group, member: DescribedMember) -> str:
+    epoch = f"at epoch {member.member_epoch}" if member.member_epoch != group.assignment_epoch else None
+    state = member.member_state if member.member_state != _STABLE else None
+    return ", ".join(filter(None, (state, epoch)))

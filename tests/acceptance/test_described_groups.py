@@ -8,8 +8,12 @@ import pytest
 from click.testing import CliRunner
 
 from coordinator_replay.cli.main import main
+from coordinator_replay.query.answers.describe import describe
+from coordinator_replay.query.tables import Tables
+from coordinator_replay.times import moment_text
 from tests.acceptance.recorded import answered, decoded
 from tests.pipeline.audited_once import AuditedOnce
+from tests.query.small_warehouse import timeline, write_small_warehouse
 from tests.samples import Sample
 
 LIFE = "group-lifecycles"
@@ -93,6 +97,47 @@ def test_a_streams_group_that_is_not_ready_names_the_topics_that_did_not_exist(w
     assert {word.strip(".,") for word in note.split()} >= internal
     found, note = described(warehouse, "shop-streams", validated["timestamp"])
     assert (found["validated_topology_epoch"], "NotReady" in note) == (0, False)
+
+
+def test_a_group_that_is_assigning_or_reconciling_says_since_when_and_what_it_waits_for(warehouse: Path):
+    _, note = described(warehouse, "shop-streams", "2026-11-21T08:33:42Z")
+    assert (
+        "Assigning since 2026-11-21T08:33:41.603Z: epoch 3 has no target assignment yet; the newest is that of epoch "
+        "1. The group left this state at 2026-11-21T08:33:44.035Z." in note
+    )
+    _, note = described(warehouse, "shop-streams", "2026-11-21T08:33:44.1Z")
+    assert (
+        "Reconciling since 2026-11-21T08:33:44.035Z: 1 of 1 member does not have the target assignment of epoch 3 yet: "
+        "st-1-StreamThread-1-consumer (at epoch 1). The group left this state at " in note
+    )
+    for at in ("08:33:00.2Z", "08:33:00.3Z", "08:33:03.66Z"):
+        found, note = described(warehouse, "shop-new", f"2026-11-21T{at}")
+        behind = [one for one in found["members"] if one["member_state"] != "STABLE" or one["member_epoch"] != 4]
+        assert behind
+        assert f"{len(behind)} of {len(found['members'])} members " in note
+        for one in behind:
+            state = [] if one["member_state"] == "STABLE" else [one["member_state"]]
+            epoch = [] if one["member_epoch"] == 4 else [f"at epoch {one['member_epoch']}"]
+            assert f"{one['client_id']} ({', '.join([*state, *epoch])})" in note
+    _, note = described(warehouse, "shop-share", "2026-11-21T08:34:31Z")
+    assert "this state" not in note
+
+
+def test_a_group_that_is_assigning_at_the_end_of_the_log_is_not_said_to_leave_this_state(tmp_path: Path):
+    began = timeline()[0] | {"group_id": "late", "to_state": "Assigning", "epoch": 4, "assignment_epoch": 3}
+    told = {}
+    for name, proof in (("whole", True), ("cut", False)):
+        row = began | {"is_exact": proof, "is_state_exact": proof}
+        folder = write_small_warehouse(tmp_path / name, group_timeline=[row])
+        (told[name],) = [
+            note for note in describe(Tables(str(folder)), "late", None).notes if note and note.startswith("Assigning")
+        ]
+    since = moment_text(began["log_timestamp"])
+    newest = "the newest is that of epoch 3."
+    assert told == {
+        "whole": f"Assigning since {since}: epoch 4 has no target assignment yet; {newest}",
+        "cut": f"Assigning since {since} or earlier: epoch 4 has no target assignment on record; {newest}",
+    }
 
 
 def test_members_of_a_share_group_have_what_the_broker_answered(warehouse: Path):

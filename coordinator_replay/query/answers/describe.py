@@ -52,7 +52,7 @@ def describe(warehouse: Tables, group: str, at: datetime | None) -> GroupAnswer:
     share = f"{share_note(group)}." if described.group.group_type == GroupType.SHARE else None
     notes = [
         missing_records_note(described.group),
-        described.not_ready,
+        described.waiting,
         phase,
         departed,
         inherited,
