@@ -83,7 +83,8 @@ def _blocked(hold_up: "HoldUp") -> str:
 def _wait(wait: "Wait") -> str:
     names = (partition.rpartition("-") for partition in wait.partitions)
     partitions = ranges_by_topic((topic, int(number)) for topic, _, number in names)
-    return f"{wait.member_id} waited {wait.waited_ms:,} ms for {partitions}"
+    in_all = f" ({wait.waited_ms_total:,} ms in all)" if wait.waited_ms_total > wait.waited_ms else ""
+    return f"{wait.member_id} waited {wait.waited_ms:,} ms{in_all} for {partitions}"
 
 
 def _times(reasons: "Sequence[str]") -> "list[tuple[str, int]]":
@@ -235,12 +236,14 @@ def _telling(reasons: "Sequence[Rebalance]", *, is_at: bool) -> int:
     """Return the index of the rebalance that is always explained.
 
     This is the last rebalance whose evidence names a known fault of Kafka. If no evidence names a fault, this is the
-    last rebalance, or the first if ``is_at``: later rebalances may not have begun by that time.
+    last rebalance. With ``is_at`` it is the first one if there are several groups, or if the group is classic: its
+    later rebalance may not have begun by that time. All epochs of any other single group have begun.
     """
     faulty = [place for place, rebalance in enumerate(reasons) if _issues([rebalance])]
     if faulty:
         return faulty[-1]
-    return 0 if is_at else len(reasons) - 1
+    is_modern_group = len({rebalance.group_id for rebalance in reasons}) == 1 and reasons[0].group_type != "classic"
+    return 0 if is_at and not is_modern_group else len(reasons) - 1
 
 
 def _hint(reasons: "Sequence[Rebalance]", others: "Sequence[int]", named: int, telling: int, *, is_at: bool) -> str:

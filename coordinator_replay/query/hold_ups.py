@@ -53,10 +53,14 @@ _HOLD_UPS = """
                 AND targets.member_id = held_up_by AND valid_to <= owned_to AND list_contains(target, name))
                ) AS waited_from
         FROM handed
+    ), totals AS (
+        -- The wait of a later rebalance is the last part of the wait of an earlier one: both end with the same record.
+        SELECT *, max(waited_ms) OVER (PARTITION BY group_id, held_up_by, waited, name, owned_to) AS waited_ms_total
+        FROM (SELECT *, epoch_ms(owned_to) - epoch_ms(waited_from) AS waited_ms FROM waits)
     )
-    SELECT rebalance_id, held_up_by, client_id, client_host, waited,
-           epoch_ms(owned_to) - epoch_ms(waited_from) AS waited_ms, list_sort(list_distinct(list(name)))
-    FROM waits LEFT JOIN names ON names.group_id = waits.group_id AND names.member_id = held_up_by
+    SELECT rebalance_id, held_up_by, client_id, client_host, waited, waited_ms, waited_ms_total,
+           list_sort(list_distinct(list(name)))
+    FROM totals AS waits LEFT JOIN names ON names.group_id = waits.group_id AND names.member_id = held_up_by
     GROUP BY ALL ORDER BY rebalance_id, waited_ms DESC, waited
 """
 
@@ -71,6 +75,7 @@ class Wait:
             belong to an earlier process.
         member_id: the member that waited for the partitions and got them.
         waited_ms: how long the member waited within the rebalance.
+        waited_ms_total: how long the member waited in all, also within earlier rebalances that were not over.
         partitions: the partitions, as ``topic-partition``.
     """
 
@@ -80,6 +85,7 @@ class Wait:
     client_host: str | None
     member_id: str
     waited_ms: int
+    waited_ms_total: int
     partitions: list[str]
 
 

@@ -8,7 +8,7 @@ from coordinator_replay.listing import counted, listed
 from coordinator_replay.query.impact import CommonTrait, traits_of
 from coordinator_replay.query.rebalances import Rebalance
 from coordinator_replay.query.tables import Tables
-from coordinator_replay.times import moment_text
+from coordinator_replay.times import duration_within, moment_text
 
 _CLIENTS = """
     SELECT group_id, member_id,
@@ -132,20 +132,41 @@ def _in_common(traits: Sequence[CommonTrait]) -> str:
 
 
 def _longest(rebalances: Sequence[Rebalance]) -> str:
-    """Return the longest commit pause and the longest exact duration, in words.
+    """Return the longest commit pause, the longest exact duration, and the largest bound of other durations, in words.
 
-    Pauses are known for groups of all protocols, exact durations only for some.
+    Pauses are known for groups of all protocols, exact durations only for some. A bound that is below an exact duration
+    says nothing about the longest rebalance, so it is left out.
     """
     paused = max(rebalances, key=lambda rebalance: rebalance.commit_pause_ms or 0)
     exact = max(rebalances, key=lambda rebalance: rebalance.duration_ms or 0)
     least = " at least" * any(rebalance.is_pause_at_least for rebalance in rebalances)
     parts = [
-        f"{what} {number:,} ms ({trait.group_id}, epoch {trait.epoch})"
+        f"{what} {number:,} ms ({_named(trait)})"
         for what, trait, number in (
             (f"commits paused{least}", paused, paused.commit_pause_ms),
             ("exact duration", exact, exact.duration_ms),
         )
         if number
     ]
+    parts += _bounds(rebalances, exact.duration_ms or 0)
     open_ones = sum(not rebalance.is_over for rebalance in rebalances)
     return "; ".join([*(parts or ["not on record"]), *([f"{open_ones:,} not over"] if open_ones else [])])
+
+
+def _bounds(rebalances: Sequence[Rebalance], exact_ms: int) -> Iterable[str]:
+    """Yield the largest bound of a duration that is not exact, and the number of durations without ``limit_ms``.
+
+    Yield nothing if no duration has an upper bound above ``exact_ms``.
+    """
+    inexact = [rebalance for rebalance in rebalances if rebalance.is_over and rebalance.duration_ms is None]
+    limits = [(limit_ms, rebalance) for rebalance in inexact if (limit_ms := rebalance.limit_ms) is not None]
+    most_ms, longest = max(limits, key=lambda pair: pair[0], default=(0, None))
+    if longest is None or most_ms <= exact_ms:
+        return
+    unbounded = len(inexact) - len(limits)
+    rest = f", {unbounded:,} without a bound below 5 minutes" if unbounded else ""
+    yield f"duration not exact, {duration_within(None, most_ms)} ({_named(longest)}){rest}"
+
+
+def _named(rebalance: Rebalance) -> str:
+    return ", ".join(filter(None, (rebalance.group_id, rebalance.number)))

@@ -248,7 +248,9 @@ def rebalances_at(warehouse: Tables, group: str | None, at: datetime, *, causes:
         return [rebalance for rebalance in begun if rebalance.goes_on_after(at)] or begun[-1:]
     later = (rebalance for rebalance in rebalances if rebalance.began_by is not None and rebalance.began_by > at)
     perhaps = [rebalance for rebalance in later if (after := rebalance.began_after) is not None and after <= at]
-    return [*begun[-1:], *perhaps[:1]]
+    # An epoch that a later one replaced is in progress until the later one is over.
+    earlier = [rebalance for rebalance in begun[:-1] if rebalance.goes_on_after(at)]
+    return [*earlier, *begun[-1:], *perhaps[:1]]
 
 
 def cause_name(typed: str) -> str:

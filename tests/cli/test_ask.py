@@ -116,7 +116,11 @@ def test_describe_in_the_words_of_kafkas_tool(ask):
         payments  m-1          -                  /10.0.0.1  client-m-1            2              2  UNREVOKED_PARTITIONS  orders:0,1          orders:1                       3  orders:0           -                   -
         payments  m-2          two                /10.0.0.1  client-m-2            0              2  STABLE                -                   -                              3  orders:1           -                   -
         """)  # noqa: E501
-    assert told.stderr == ""
+    assert told.stderr == (
+        "Reconciling since 2026-11-20T02:10:05.000Z: 2 of 2 members do not have the target assignment of epoch 3 yet: "
+        "client-m-1 (UNREVOKED_PARTITIONS, at epoch 2), client-m-2 (at epoch 2). The group left this state by "
+        "2026-11-20T02:10:20.000Z.\n"
+    )
 
 
 def test_describe_of_a_group_that_only_holds_offsets(ask):

@@ -13,6 +13,7 @@ from coordinator_replay.api.warehouse import Warehouse
 from coordinator_replay.cli.main import main
 from coordinator_replay.errors import InputError, UsageError
 from coordinator_replay.query import offset_changes
+from coordinator_replay.query.answers.rebalances import why_at
 from coordinator_replay.query.describe import coordinator_of, describe_at, inherited_note
 from coordinator_replay.query.end_offsets import read_end_offsets
 from coordinator_replay.query.expired import expired_offsets
@@ -27,6 +28,7 @@ from coordinator_replay.query.removed import deleted_groups, removed_offsets
 from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.query.timeline import member_intervals_of, timeline_of
+from coordinator_replay.query.who import EVERYONE
 from tests.nightly import rest_at_night
 from tests.query.small_warehouse import (
     RETENTION_MS,
@@ -578,6 +580,28 @@ def test_a_time_without_a_group_has_all_rebalances_in_progress_or_the_last_befor
         "02:14": ["open"],
         "02:02:30": ["r3"],
     }
+
+
+def test_a_group_has_several_rebalances_in_progress_if_an_epoch_replaced_another_one(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    shared = {
+        "cluster": "default",
+        "group_id": "slow",
+        "group_type": "consumer",
+        "is_exact": True,
+        "is_end_open": False,
+    }
+    over = {"completed_at": at("02:14"), "completed_offset": 9, **shared}
+    write_rows(folder, "rebalances", [
+        {"rebalance_id": "third", "epoch": 3, "started_at": at("02:11"), "began_by": at("02:11"), **over},
+        {"rebalance_id": "fourth", "epoch": 4, "started_at": at("02:12"), "began_by": at("02:12"), **over},
+    ])  # fmt: skip
+    warehouse = Tables(str(folder))
+    asked = {time: [row.rebalance_id for row in rebalances_at(warehouse, "slow", at(time))] for time in
+             ("02:11:30", "02:13", "02:15")}  # fmt: skip
+    assert asked == {"02:11:30": ["third"], "02:13": ["third", "fourth"], "02:15": ["fourth"]}
+    notes = why_at(warehouse, "slow", at("02:13"), causes=(), who=EVERYONE).notes
+    assert not any(note and "may have begun" in note for note in notes)
 
 
 def expiring(folder: Path) -> list[tuple[str, str, int, str | None, object]]:

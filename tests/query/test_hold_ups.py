@@ -60,6 +60,8 @@ def test_only_who_was_to_get_a_partition_before_it_was_free_waited_and_only_sinc
     assert [(wait.member_id, wait.waited_ms) for wait in found["second"].waits] == [("early", 5000), ("late", 5000)]
     assert [(wait.member_id, wait.waited_ms) for wait in found["first"].waits] == [("early", 15_000)]
     assert (found["first"].waiting, found["first"].partitions) == (["early"], ["orders-0"])
+    # The first rebalance was in progress when the second one began: the early one had waited since then.
+    assert [wait.waited_ms_total for wait in found["second"].waits] == [15_000, 5000]
     assert (found["second"].waiting, found["second"].partitions) == (["early", "late"], ["orders-0", "orders-1"])
 
 

@@ -45,7 +45,15 @@ def test_where_records_are_missing_there_may_have_been_more(warehouse: Tables):
 
 def test_what_is_not_on_record_is_not_invented(warehouse: Tables):
     bare = [
-        replace(one, cause=None, commit_pause_ms=None, duration_ms=None, trigger_members=None, started_at=at("02:01"))
+        replace(
+            one,
+            cause=None,
+            commit_pause_ms=None,
+            duration_ms=None,
+            duration_ms_max=None,
+            trigger_members=None,
+            started_at=at("02:01"),
+        )
         for one in many(warehouse)[:2]
     ]
     assert summary_of(bare, {}, ()) == [
@@ -53,6 +61,19 @@ def test_what_is_not_on_record_is_not_invented(warehouse: Tables):
         "0 of 2 set off by 0 members.",
         "Longest: not on record.",
     ]
+
+
+def test_bounds_are_named_where_no_exact_duration_is_longer(warehouse: Tables):
+    some = [replace(one, commit_pause_ms=None, is_end_open=False) for one in many(warehouse)[:3]]
+    first, second, third = (replace(one, duration_ms=None, duration_ms_min=9) for one in some)
+    classic = replace(first, group_type="classic", duration_ms_max=14_051)
+    others = [replace(second, duration_ms_max=900), replace(third, duration_ms_max=None)]
+    assert summary_of([classic, *others], {}, ())[2] == (
+        "Longest: duration not exact, at most 14.1 s (a, generation 0), 1 without a bound below 5 minutes."
+    )
+    # An exact duration of 20 s is longer than the largest bound.
+    assert summary_of([some[0], classic, *others], {}, ())[2] == "Longest: exact duration 20,000 ms (a, epoch 0)."
+    assert "at most 21.0 s" in summary_of([some[0], replace(classic, duration_ms_max=21_000)], {}, ())[2]
 
 
 def test_who_did_it_most_and_what_the_groups_have_in_common(warehouse: Tables):

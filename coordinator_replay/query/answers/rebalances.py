@@ -103,7 +103,7 @@ def why_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequen
     found = [rebalance for name in chosen for rebalance in rebalances_at(warehouse, name, at, causes=causes)]
     found = [rebalance for rebalance in found if names is None or rebalance.group_id in names]
     perhaps = None
-    if group is not None and len(found) > 1:
+    if group is not None and found and (found[-1].began_by or at) > at:
         perhaps = (
             f"At {moment_text(at)} the rebalance to generation {found[-1].epoch} may have begun already: "
             "the join phase of a classic group leaves no record."
