@@ -246,29 +246,36 @@ def _differences(before: Measures, after: Measures) -> Iterable[str]:
         yield f"{after.name}: can't be predicted from this record: from {least:,} to {most:,} rebalances are possible."
         return
     bounds = after.ranges.get("rebalances")
-    parts = [
-        f"{_verdict(before.rebalances, after.rebalances, bounds)}: {before.rebalances:,} rebalances become "
-        f"{after.rebalances:,}{range_text(bounds)}"
-    ]
+    parts = []
+    if before.members_interrupted != after.members_interrupted:
+        times = f"{after.members_interrupted:,}{range_text(after.ranges.get('members_interrupted'))}"
+        parts.append(f"members are interrupted {times} times instead of {before.members_interrupted:,}")
+    if before.stop_the_world != after.stop_the_world:
+        stops = f"{after.stop_the_world:,}{range_text(after.ranges.get('stop_the_world'))}"
+        parts.append(f"{stops} rebalances stop all members instead of {before.stop_the_world:,}")
+    parts.append(
+        f"{_verdict(before.rebalances, after.rebalances, bounds)}: {after.rebalances:,}{range_text(bounds)} instead of "
+        f"{before.rebalances:,}"
+    )
+    moved = f"{after.partitions_reassigned:,}{range_text(after.ranges.get('partitions_reassigned'))}"
+    parts.append(f"{moved} partitions are reassigned instead of {before.partitions_reassigned:,}")
     if before.pause_ms_total is not None and after.pause_ms_total is not None:
         pauses = f"{after.pause_ms_total:,}{range_text(after.ranges.get('pause_ms_total'))}"
         parts.append(f"partitions pause for {pauses} ms in total instead of {before.pause_ms_total:,} ms")
-    moved = f"{after.partitions_reassigned:,}{range_text(after.ranges.get('partitions_reassigned'))}"
-    parts.append(f"{moved} partitions are reassigned instead of {before.partitions_reassigned:,}")
     parts += _changes_by_cause(before, after)
     yield f"{after.name}: {'; '.join(parts)}."
 
 
 def _verdict(before: int, after: int, bounds: tuple[int, int] | None) -> str:
-    """Return in a word whether an alternative has more rebalances or fewer, or only perhaps.
+    """Return in words whether an alternative has more rebalances or fewer, or only perhaps.
 
     >>> _verdict(13, 7, (4, 10)), _verdict(13, 14, (13, 16)), _verdict(13, 13, None)
-    ('fewer', 'perhaps more', 'as many')
+    ('fewer rebalances', 'perhaps more rebalances', 'as many rebalances')
     """
     if before == after:
-        return "as many"
+        return "as many rebalances"
     least, most = bounds or (after, after)
-    return f"{'perhaps ' if least <= before <= most else ''}{'fewer' if after < before else 'more'}"
+    return f"{'perhaps ' if least <= before <= most else ''}{'fewer' if after < before else 'more'} rebalances"
 
 
 def _changes_by_cause(before: Measures, after: Measures) -> Iterable[str]:

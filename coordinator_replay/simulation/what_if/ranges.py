@@ -110,16 +110,24 @@ def open_settings_sentences(alternatives: Sequence[Settings], life: Life) -> Ite
             f"Records of the {life.settings.protocol} protocol don't have the assignor of the {settings.protocol} "
             f"protocol. Unless given, it is {assignor}."
         )
-    if any(tried.protocol == "consumer" and tried.session_ms is None for tried in changed):
-        yield f"{OPEN_SESSION} neither given nor on record: 45,000 ms, Kafka's default{_recorded_sessions(life)}."
+    open_sessions = [tried for tried in changed if tried.protocol == "consumer" and tried.session_ms is None]
+    if open_sessions:
+        yield f"{OPEN_SESSION} neither given nor on record: 45,000 ms, Kafka's default{_mixed(life, open_sessions)}."
 
 
 OPEN_SESSION = "The session timeout of a consumer group is"
 """First words of the assumption that decides most about pauses: how long a client that crashed keeps its partitions."""
 
 
-def _recorded_sessions(life: Life) -> str:
-    """Return a clause with the session timeouts of the recorded members, if they differ from Kafka's default."""
+def _mixed(life: Life, alternatives: Sequence[Settings]) -> str:
+    """Return a text that says what the predicted pauses mix with the protocol, and how to keep the recorded timeout.
+
+    Return an empty text if no session timeout is on record, or if all are Kafka's default for consumer groups.
+
+    Args:
+        life: the recorded life.
+        alternatives: alternatives with the consumer protocol and without a session timeout.
+    """
     recorded = {
         subscription.session_timeout_ms
         for client in life.clients
@@ -128,8 +136,13 @@ def _recorded_sessions(life: Life) -> str:
     } - {None}
     if not recorded or recorded == {45_000}:
         return ""
-    times = " and ".join(f"{session:,}" for session in sorted(filter(None, recorded)))
-    return f", against {times} ms on record; session.timeout.ms sets it"
+    sessions = sorted(filter(None, recorded))
+    times = " and ".join(f"{session:,}" for session in sessions)
+    assumed = sorted({tried.heartbeat() for tried in alternatives if tried.heartbeat_ms is None})
+    beats = "".join(f", and with heartbeats every {interval:,} ms, also a default" for interval in assumed)
+    keep = f"--set session.timeout.ms={sessions[-1]}"
+    kept = f"{keep} keeps the recorded one" if len(sessions) == 1 else f"{keep} keeps the longest recorded one"
+    return f", against {times} ms on record. The pauses mix the protocol with this timeout{beats}. {kept}"
 
 
 MOST_STEPS = 50_000
