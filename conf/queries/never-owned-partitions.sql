@@ -2,8 +2,10 @@
 -- param group text: only this group
 -- then sql --query slow-topic-changes shows how long groups took to notice new partitions.
 WITH proven AS (
-    SELECT group_id, bool_and(coalesce(is_exact AND is_state_exact, false)) AS is_whole,
-           coalesce(arg_max(is_state_exact, seq), false) AS is_now
+    -- Before the group's first record, or in a gap, a partition may have had an owner.
+    SELECT group_id, bool_and(coalesce(is_exact AND is_state_exact, false) AND event != 'RECORDS_MISSING')
+                     AND arg_min(event, seq) = 'GROUP_CREATED' AS is_whole,
+           coalesce(arg_max(is_state_exact AND event != 'RECORDS_MISSING', seq), false) AS is_now
     FROM group_timeline WHERE cluster = $cluster GROUP BY group_id
 ),
 alive AS (

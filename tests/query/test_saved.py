@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -363,6 +364,31 @@ def test_partitions_never_owned_are_counted_beyond_those_that_are_listed(tmp_pat
     names, rows_of_one = run_saved_query(tables, "never-owned-partitions", {"group": "z-small"})
     assert [dict(zip(names, row, strict=True))["partition"] for row in rows_of_one] == [1, 2]
     assert {row[5:] for row in rows_of_one} == {(2, False)}
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "what", "now"),
+    [
+        ("GROUP_CREATED", "MEMBER_JOINED", "never owned", "not owned now"),
+        ("GROUP_DISCOVERED", "MEMBER_JOINED", "no owner on record", "not owned now"),
+        ("GROUP_CREATED", "RECORDS_MISSING", "no owner on record", "no owner on record"),
+    ],
+)
+def test_a_partition_was_never_owned_only_if_all_owners_are_on_record(
+    tmp_path: Path, first: str, last: str, what: str, now: str
+):
+    rows = consuming("g", "bills", 0)
+    owner = rows["partition_ownership"][0]
+    rows["partition_ownership"].append(owner | {"partition": 1, "owned_to": at("02:03"), "to_offset": 200})
+    rows["group_timeline"] = [
+        event("g", 0, "02:02", first, ">Stable", member_count=1, epoch=1),
+        event("g", 1, "02:03", last, "Stable>Stable", member_count=1, epoch=1),
+    ]
+    tables = Tables(str(write_small_warehouse(tmp_path, **rows, topics=[topic("bills", 3)])))
+    found = [one for one in answers(tables, "never-owned-partitions") if one["group_id"] == "g"]
+    assert {(one["partition"], one["what"]) for one in found} == {(2, what), (1, now)}
+    changes = [one["topic_change"] for one in answers(tables, "slow-topic-changes") if one["group_id"] == "g"]
+    assert changes == (["bills never owned, partitions: 1"] if what == "never owned" else [])
 
 
 def test_flapping_groups_say_how_long_it_took_who_came_and_went_and_what_failed(tmp_path: Path):
@@ -848,6 +874,14 @@ def test_slow_topic_changes_say_whether_partitions_have_no_owner(tmp_path: Path)
     )
     [note] = [one for one in notes_of(tmp_path, "slow-topic-changes", group="x") if one.startswith("Partitions ")]
     assert note.endswith(": none on record (sql --query never-owned-partitions --param group=x).")
+
+
+def test_a_command_in_a_note_can_be_pasted_whatever_the_group_is_called(tmp_path: Path):
+    group = "it's $g"
+    write_small_warehouse(tmp_path, **consuming(group, "bills", 0), topics=[topic("bills", 3)])
+    [note] = [one for one in notes_of(tmp_path, "slow-topic-changes", group=group) if one.startswith("Partitions ")]
+    command = note.removesuffix(".").partition("2 rows of ")[2]
+    assert shlex.split(command) == ["sql", "--query", "never-owned-partitions", "--param", f"group={group}"]
 
 
 def test_no_inexact_group_is_said_in_a_sentence(tmp_path: Path):
