@@ -35,6 +35,7 @@ the parameter ``threshold`` of ``jumps-ahead`` the value of ``$ahead``.
 
 import itertools
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -321,7 +322,8 @@ def extra_notes(
         asked, what = saved_query(other[0]), other[1]
         shared = {key: value for key, value in values.items() if any(key == each.name for each in asked.parameters)}
         [(count,)] = _summed(warehouse, asked, "count(*)", shared, timeout)
-        command = " ".join(["sql --query", asked.name, *(f"--param {key}={value}" for key, value in shared.items())])
+        params = [f"--param {shlex.quote(f'{key}={value}')}" for key, value in shared.items()]
+        command = " ".join(["sql --query", asked.name, *params])
         if count:
             first = _first_row(warehouse, asked, shared, timeout) if is_only_instead and asked.row else ""
             where = (", the first: " if count > 1 else ": ") if first else ""
