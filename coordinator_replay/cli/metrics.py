@@ -1,7 +1,8 @@
 """The command that writes metrics for Prometheus. It starts no JVM."""
 
-import sys
 import tempfile
+from bisect import bisect_right
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from coordinator_replay.cli.answers import say, who_options
 from coordinator_replay.cli.clock import now
 from coordinator_replay.cli.option_types import NEW_FILE
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
+from coordinator_replay.cli.output import terminal_width
 from coordinator_replay.cli.waiting import end_waiting
 from coordinator_replay.errors import PrerequisiteError, writing
 from coordinator_replay.listing import counted
@@ -25,6 +27,11 @@ DEFAULT_LIMIT = 1000
 PUSH_JOB = "coordinator-replay"
 """Job label of pushed metrics. Job and cluster are the grouping key: the next push replaces all metrics with this
 key."""
+
+_MOST_ROWS = 18
+"""Largest number of rows of a terminal for metrics without --wide. The notes below them also fit on the screen."""
+
+_ALERT_RULES = "Alert rules for these metrics are in conf/monitoring/alerts.yml of the sources."
 
 _READABLE = 0o644
 """Mode of the written file: the collector runs as another user."""
@@ -84,7 +91,8 @@ def metrics(common: Common, path: Path | None, gateway: str | None, **asked: Any
     Metrics are states, epochs, members, rebalances by cause, removed members, time without owner, expiring offsets,
     findings by rule, completeness, and the age of the log. Run it after each audit, into the folder of node_exporter's
     textfile collector or to a Pushgateway. Alert rules for these metrics are in conf/monitoring/alerts.yml of the
-    sources, a dashboard for Grafana is beside them; docs/nights.md explains both.
+    sources, a dashboard for Grafana is beside them; docs/nights.md explains both. A terminal shows the first lines
+    without --wide; --out and a pipe get all.
     """
     warehouse = open_warehouse(common)
     written = warehouse.metrics(now=now(), **asked)
@@ -99,6 +107,16 @@ def metrics(common: Common, path: Path | None, gateway: str | None, **asked: Any
     if path is not None or gateway is not None:
         return
     end_waiting()
-    is_seen = sys.stdout.isatty()
-    for line in written.text.split("\n")[:-1]:
-        click.echo(neutral(line) if is_seen else line, color=True)
+    lines = written.text.split("\n")[:-1]
+    width = terminal_width()
+    if width is None:
+        for line in lines:
+            click.echo(line, color=True)
+        return
+    rows = accumulate(-(-len(line) // width) or 1 for line in lines)
+    shown = len(lines) if common.wide else max(bisect_right(list(rows), _MOST_ROWS), 1)
+    for line in lines[:shown]:
+        click.echo(neutral(line), color=True)
+    if shown < len(lines):
+        say(f"{counted(len(lines) - shown, 'more line')}: --wide, --out FILE and a pipe have all.")
+    say(_ALERT_RULES)

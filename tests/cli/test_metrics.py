@@ -13,6 +13,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 
 from coordinator_replay import Warehouse
+from coordinator_replay.cli import metrics, output
 from coordinator_replay.cli.main import main
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.query.groups import UNKNOWN
@@ -71,6 +72,30 @@ def test_metrics_are_what_the_commands_answer(folder):
     assert samples(text, "group_offsets_expire_timestamp_seconds") == {("simple",): at("04:00").timestamp()}
     assert samples(text, "coordinator_changes") == {("7",): 1}
     assert samples(text, "log_age_seconds") == {(): (at("02:30") - warehouse.coverage.last).total_seconds()}
+
+
+def test_a_terminal_shows_a_screen_and_a_pipe_gets_all(folder, monkeypatch, tmp_path):
+    asked = ["metrics", "--warehouse", str(folder)]
+
+    def run(*more: str) -> tuple[list[str], str]:
+        result = CliRunner().invoke(main, [*asked, *more])
+        assert result.exit_code == 0, result.output
+        return result.stdout.splitlines(), " ".join(result.stderr.split())
+
+    whole, beside = run()
+    assert "Alert rules" not in beside
+    for module in (metrics, output):
+        monkeypatch.setattr(module, "terminal_width", lambda *, err=False: 80)
+    shown, beside = run()
+    names = [line.split()[0] for line in shown]
+    assert names == [line.split()[0] for line in whole[: len(shown)]]
+    assert 10 < sum(-(-len(line) // 80) for line in shown) <= 18
+    assert f"{len(whole) - len(shown)} more lines: --wide, --out FILE and a pipe have all." in beside
+    assert "Alert rules for these metrics are in conf/monitoring/alerts.yml" in beside
+    assert RULES.is_file()
+    assert len(run("--wide")[0]) == len(whole)
+    run("--out", str(tmp_path / "all.prom"))
+    assert len((tmp_path / "all.prom").read_text().splitlines()) == len(whole)
 
 
 def test_findings_are_new_open_or_ended(tmp_path):
