@@ -1,5 +1,6 @@
 """The commands that compute: audit and demo, which run on Spark, and decode, which runs without it."""
 
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -417,8 +418,9 @@ def demo(common: Common) -> None:
     _audit(options, common, "demo")
     if common.output == "table":
         click.echo("\nNow ask, for example:")
+        path = shlex.quote(_shown(warehouse))
         for question in QUESTIONS:
-            click.echo(f"  coordinator-replay {question} --warehouse {_shown(warehouse)}")
+            click.echo(f"  coordinator-replay {question} --warehouse {path}")
 
 
 QUESTIONS = (

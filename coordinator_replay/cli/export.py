@@ -1,6 +1,7 @@
 """The command that takes a dump from a running cluster."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import timedelta
@@ -69,7 +70,7 @@ def _print_exported(exported: "Exported", out: str, output: str) -> None:
             "the last export: compaction has removed records since, or transaction markers stand there. --again "
             "reads the topic from its start, which shows what is still alive."
         )
-    click.echo(f"Next: coordinator-replay audit {' '.join(exported.folders)} --warehouse …")
+    click.echo(f"Next: coordinator-replay audit {shlex.join(exported.folders)} --warehouse …")
 
 
 @command(
