@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator_replay.answer_columns import AnswerColumn
 from coordinator_replay.cli import work
-from coordinator_replay.cli.layout import cut
+from coordinator_replay.cli.layout import cut, width_of
 from coordinator_replay.cli.output import print_table, to_json
 from coordinator_replay.cli.waiting import begin_waiting, end_waiting
 from coordinator_replay.listing import counted, partition_ranges
+from coordinator_replay.safe_text import neutral
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,10 +35,13 @@ _MOST_LINES = 16
 """Largest number of lines of records on a terminal."""
 
 _LONGEST = 180
-"""Largest number of characters of a record's content on a terminal: less than three lines of 80."""
+"""Largest width of a record's content on a terminal, in cells: less than three lines of 80."""
 
 _SHORT = 32
-"""Largest number of characters of a content that stands in the line of its record. A longer one is below the line."""
+"""Largest width, in cells, of a content in the column RECORD. A wider one is in the column VALUE, or below the line."""
+
+_ELSEWHERE = " "
+"""The cell of a record whose content is in the other of the two columns. The sign for null would deny the content."""
 
 _LEFT_OUT = re.compile(r"metadataHash|rackId|processId|.*[tT]imestamp")
 """Names of fields that few readers look for. The record has a time of its own."""
@@ -87,8 +91,10 @@ def _print(lines: Sequence[str]) -> int:
 def _value(record: Mapping[str, Any], name: str) -> object:
     value = record.get(name)
     if name in ("record", "value"):
-        text = cut(record_text(record), _LONGEST)
-        return text if text and (len(text) <= _SHORT) is (name == "record") else None
+        text = cut(neutral(record_text(record)), _LONGEST)
+        if not text:
+            return None
+        return text if (width_of(text) <= _SHORT) is (name == "record") else _ELSEWHERE
     if name == "kind":
         return value or record.get("error_class")
     return datetime.fromisoformat(value) if name == "log_timestamp" and value else value
@@ -113,7 +119,9 @@ def record_text(record: Mapping[str, Any]) -> str:
         return f"{record['topic']}-{record['partition']}: {tombstone or record['committed_offset']}"
     text = tombstone or _fields_text(record.get("value_json"))
     about = [f"member {record['member_id']}"] if record.get("member_id") else []
-    about += [value for name, value in (record.get("key_json") or {}).items() if name not in _SHOWN_KEYS and value]
+    key = record.get("key_json")
+    key = key if isinstance(key, dict) else {"key": key}
+    about += [value for name, value in key.items() if name not in _SHOWN_KEYS and value]
     return ": ".join(filter(None, [" ".join(map(str, about)), text]))
 
 
@@ -121,7 +129,7 @@ _SHOWN_KEYS = ("group", "groupId", "memberId")
 """Fields of keys that other parts of the line have."""
 
 
-def _fields_text(value: Mapping[str, Any] | None) -> str:
+def _fields_text(value: object) -> str:
     """Return the fields that are not empty, in the order of the record, without hashes and times.
 
     >>> _fields_text({"protocolType": "consumer", "metadataHash": 7, "epoch": 4, "leader": None, "members": []})
@@ -130,14 +138,18 @@ def _fields_text(value: Mapping[str, Any] | None) -> str:
     'topicPartitions=A:0-2 topics=x,y'
     >>> _fields_text({"leader": "a-2", "members": [{"memberId": "a-1"}, {"memberId": "a-2"}]})
     '2 members (a-1, leader a-2)'
+    >>> _fields_text({"leader": "a-2", "members": None}), _fields_text(None), _fields_text([1])
+    ('leader=a-2 members=null', '', '[1]')
     """
+    if not isinstance(value, dict):
+        return "" if value is None else to_json(value)
     fields = [
         (name, field)
-        for name, field in (value or {}).items()
+        for name, field in value.items()
         if name == "members" or (field not in (None, "", []) and not _LEFT_OUT.fullmatch(name))
     ]
-    leader = (value or {}).get("leader")
-    if any(member.get("memberId") == leader for member in (value or {}).get("members", ())):
+    leader, members = value.get("leader"), value.get("members")
+    if isinstance(members, list) and any(isinstance(each, dict) and each.get("memberId") == leader for each in members):
         fields = [(name, field) for name, field in fields if name != "leader"]
     return " ".join(_field_text(name, field, leader) for name, field in fields)
 
@@ -149,7 +161,7 @@ def _field_text(name: str, field: Any, leader: str | None) -> str:
         return f"{name}={','.join(field)}"
     if field and all(isinstance(item, dict) and "partitions" in item for item in field):
         return f"{name}={','.join(map(_partitions_text, field))}"
-    members = [item["memberId"] for item in field if isinstance(item, dict) and "memberId" in item]
+    members = [str(item["memberId"]) for item in field if isinstance(item, dict) and "memberId" in item]
     members = [f"leader {member}" if member == leader else member for member in members]
     names = f" ({', '.join(members)})" if members else ""
     return f"{counted(len(field), name.removesuffix('s'))}{names}"

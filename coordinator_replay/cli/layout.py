@@ -88,7 +88,8 @@ class TextTable:
     is_folded: bool
 
 
-def _cells(text: str) -> int:
+def width_of(text: str) -> int:
+    """Return the number of cells that a text takes on a terminal."""
     from rich.cells import cell_len
 
     return cell_len(text)
@@ -104,7 +105,7 @@ def cut(text: str, width: int) -> str:
     """
     from rich.cells import set_cell_size
 
-    return text if _cells(text) <= width else set_cell_size(text, max(width - 1, 0)).rstrip() + CUT[:width]
+    return text if width_of(text) <= width else set_cell_size(text, max(width - 1, 0)).rstrip() + CUT[:width]
 
 
 def _folded(text: str, width: int) -> list[str]:
@@ -112,7 +113,7 @@ def _folded(text: str, width: int) -> list[str]:
 
     Break lines between words if possible.
     """
-    if _cells(text) <= width:
+    if width_of(text) <= width:
         return [text]
     from rich.console import Console
     from rich.text import Text
@@ -130,16 +131,16 @@ def _in_two_lines(heading: str) -> tuple[str, str]:
     """
     ends = [match.end() for match in _PART_END.finditer(heading)]
     parts = [(heading[:end].rstrip(), heading[end:]) for end in ends if heading[end:]]
-    return min(parts, key=lambda part: max(map(_cells, part)), default=("", heading))
+    return min(parts, key=lambda part: max(map(width_of, part)), default=("", heading))
 
 
 def _name_and_uuid(text: str, width: int) -> str:
     """Return a client's name, shortened if necessary, and the first digits of its uuid, as in ``client-0f3c…``."""
     match = _UUID.search(text)
-    if match is None or _cells(text) <= width:
+    if match is None or width_of(text) <= width:
         return cut(text, width)
     name, uuid = text[: match.start()], match[0]
-    if _cells(name) + _UUID_START < width:
+    if width_of(name) + _UUID_START < width:
         return cut(text, width)
     return cut(name, max(width - _UUID_START - 1, 1)) + uuid[:_UUID_START] + CUT
 
@@ -149,7 +150,7 @@ def _end(text: str, width: int) -> str:
 
     An id with a uuid is cut at its end instead.
     """
-    if _cells(text) <= width or _UUID.search(text):
+    if width_of(text) <= width or _UUID.search(text):
         return cut(text, width)
     return cut(CUT + text[len(text) + 1 - width :], width)
 
@@ -164,11 +165,11 @@ def shortened_ids(texts: Iterable[str], width: int) -> dict[str, str]:
     {'worker-1-8d05801b': 'worker-1-8d…', 'worker-2-9a03038e': 'worker-2-9a…'}
     """
     whole = sorted(set(texts))
-    widest = max(map(_cells, whole), default=0)
+    widest = max(map(width_of, whole), default=0)
     for tried in range(max(width, 1), widest):
         for style in _STYLES:
             short = {text: style(text, tried) for text in whole}
-            if len(set(short.values())) == len(whole) and max(map(_cells, short.values())) <= tried:
+            if len(set(short.values())) == len(whole) and max(map(width_of, short.values())) <= tried:
                 return short
     return {text: text for text in whole}
 
@@ -242,18 +243,22 @@ class _Fitted:
         self.is_number = is_number
         self.nothing = nothing
         self.texts = texts
-        self.longest = max(map(_cells, texts), default=0)
+        self.longest = max(map(width_of, texts), default=0)
         self.rank = self._rank()
-        is_narrower = is_heading_folded and self.longest < _cells(column.heading)
+        is_narrower = is_heading_folded and self.longest < width_of(column.heading)
         self.heading = _in_two_lines(column.heading) if is_narrower else ("", column.heading)
-        self.widest = max(self.longest, *map(_cells, self.heading))
+        self.widest = max(self.longest, *map(width_of, self.heading))
         self.width = self.widest
 
     def _rank(self) -> int:
-        if all(text == self.nothing for text in self.texts):
+        if all(map(self.is_empty, self.texts)):
             return LAST
         is_said_once = len(self.texts) > 1 and self.column.rank > 1 and self.is_same_everywhere
         return max(self.column.rank, _SAID_ONCE) if is_said_once else self.column.rank
+
+    def is_empty(self, text: str) -> bool:
+        """Return whether a text is the sign for null, or blank because another column has the value."""
+        return text == self.nothing or not text.strip()
 
     @property
     def is_missed(self) -> bool:
@@ -281,7 +286,7 @@ class _Fitted:
         least = min(self.column.least, self.widest)
         if not self.column.is_id:
             return least
-        return max([least, *map(_cells, shortened_ids(self.texts, least).values())])
+        return max([least, *map(width_of, shortened_ids(self.texts, least).values())])
 
     @cached_property
     def readable(self) -> int:
@@ -292,7 +297,7 @@ class _Fitted:
         if not self.column.is_id:
             return self.widest if self.least == self.widest else max(self.least, min(self.widest, self.column.good))
         names = (
-            match.start() + _UUID_START + 1 if (match := _UUID.search(text)) else _cells(text) for text in self.texts
+            match.start() + _UUID_START + 1 if (match := _UUID.search(text)) else width_of(text) for text in self.texts
         )
         return max(self.least, min(max(names, default=0), _READABLE_ID, self.widest))
 
@@ -326,8 +331,8 @@ class _Fitted:
         """Return whether the texts take fewer lines below their rows (lines of ``width``) than in the column."""
         if not (self.is_text and self.is_tight):
             return False
-        heading = _cells(self.column.heading) + len(": ")
-        lengths = [_cells(text) for text in self.texts if text != self.nothing]
+        heading = width_of(self.column.heading) + len(": ")
+        lengths = [width_of(text) for text in self.texts if not self.is_empty(text)]
         in_column = sum(ceil(length / self.width) for length in lengths)
         return sum(1 + ceil((heading + length) / width) for length in lengths) < in_column
 
@@ -346,7 +351,7 @@ class _Fitted:
 
     def aligned(self, text: str) -> str:
         """Return a text that is not wider than the column, padded to the column's width."""
-        space = " " * (self.width - _cells(text))
+        space = " " * (self.width - width_of(text))
         style = style_of(self.column.name, text) if self.has_styles else None
         shown = text if style is None else click.style(text, **style)  # type: ignore[arg-type]  # as click names them
         return space + shown if self.is_number else shown + space
@@ -546,7 +551,7 @@ def _cut_line(line: str, width: int) -> str:
     A cut line loses its colours.
     """
     plain = click.unstyle(line)
-    return line if _cells(plain) <= width else cut(plain, width)
+    return line if width_of(plain) <= width else cut(plain, width)
 
 
 def _joined(columns: Sequence[Sequence[str]], chosen: Sequence[_Fitted], indent: str) -> list[str]:
@@ -567,7 +572,7 @@ def _with_neighbours(
         is_first = bool(ids) and (not place or ids[place] != ids[place - 1])
         shown = [ids[place], *lines] if is_first else [*lines]
         for column in below:
-            if column.texts[place] != column.nothing:
+            if not column.is_empty(column.texts[place]):
                 first, *more = _folded(f"{column.column.heading}: {column.texts[place]}", max(width - len(_BELOW), 1))
                 shown += [_BELOW[: -len(_INDENT)] + first, *(_BELOW + line for line in more)]
         every.append(shown)

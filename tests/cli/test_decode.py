@@ -2,6 +2,7 @@
 
 import base64
 import json
+import struct
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 from rich.cells import cell_len
 
 from coordinator_replay.cli import compute, output
+from coordinator_replay.cli.decoded import record_text
 from coordinator_replay.cli.main import main
 from coordinator_replay.records.kinds import kinds_by_name
 from tests.samples import EXPORTED, NAMES, Sample
@@ -163,6 +165,54 @@ def test_a_terminal_shows_what_a_record_is_about(monkeypatch, tmp_path: Path):
     assert "clientId=" in shown["ConsumerGroupMemberMetadata"]
     assert "memberEpoch=" in shown["ConsumerGroupCurrentMemberAssignment"]
     assert "topics=shop.rx" in shown["ConsumerGroupRegularExpression"]
+
+
+def commits_of(path: Path, *topics: str) -> Path:
+    """Write commits of offset 7 in partition 0 of each topic as JSON lines."""
+
+    def string(text: str) -> bytes:
+        return struct.pack(">h", len(text.encode())) + text.encode()
+
+    value = base64.b64encode(struct.pack(">hqi", 3, 7, -1) + string("") + struct.pack(">q", 1_700_000_000_000)).decode()
+    keys = [struct.pack(">h", 1) + string("g") + string(topic) + struct.pack(">i", 0) for topic in topics]
+    lines = [
+        {"topic": "__consumer_offsets", "partition": 0, "offset": offset, "ts": 1_700_000_000_000 + offset,
+         "key": base64.b64encode(key).decode(), "payload": value}
+        for offset, key in enumerate(keys)
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_no_record_with_a_content_has_the_sign_for_null(monkeypatch, tmp_path: Path, width: int):
+    path = commits_of(tmp_path / "r.jsonl", "orders", "a-topic-whose-name-is-too-long-for-the-line")
+    shown, _ = on_terminal(monkeypatch, path, width)
+    text = "\n".join(shown)
+    assert "orders-0: 7" in text
+    assert "a-topic-whose-name-is-too-long-for-the-line-0: 7" in text
+    assert "-" not in text.split()
+    assert not any(line.strip().endswith(":") for line in shown)
+
+
+def test_a_terminal_counts_the_cells_of_a_content(monkeypatch, tmp_path: Path):
+    """Each of these 28 characters takes two cells, so the text is wider than a line of its record has room for."""
+    shown, _ = on_terminal(monkeypatch, commits_of(tmp_path / "r.jsonl", "orders", "漢字" * 14), 80)
+    [below] = [line for line in shown if "漢字" in line]
+    assert below.strip().startswith("VALUE: ")
+
+
+@pytest.mark.parametrize(
+    ("record", "text"),
+    [
+        ({"value_json": {"leader": "a", "members": None}}, "leader=a members=null"),
+        ({"value_json": {"leader": "a", "members": ["b", {"memberId": 3}]}}, "leader=a 2 members (3)"),
+        ({"value_json": [1, 2]}, "[1,2]"),
+        ({"value_json": "text", "key_json": "k"}, 'k: "text"'),
+    ],
+)
+def test_a_content_in_a_form_that_kafka_does_not_write_is_shown_as_it_is(record: dict[str, object], text: str):
+    assert record_text(record) == text
 
 
 def test_wide_prints_every_record_in_full_on_a_terminal(monkeypatch):
