@@ -25,17 +25,23 @@ said AS (
 changes AS (
     SELECT rebalance_id, string_agg(DISTINCT CASE WHEN is_change THEN words END, '; ' ORDER BY CASE WHEN is_change THEN words END) AS changes,
            string_agg(DISTINCT words, '; ' ORDER BY words) AS words,
-           TIMESTAMPTZ '1970-01-01 00:00:00+00' + to_milliseconds(min(CASE WHEN is_change THEN at_ms END)) AS changed_at
+           min(CASE WHEN is_change THEN at_ms END) AS changed_ms
     FROM said GROUP BY rebalance_id
+),
+dated AS (
+    -- A record may hold any number; only times up to the year 9999 can be shown.
+    SELECT *, TIMESTAMPTZ '1970-01-01 00:00:00+00'
+              + to_milliseconds(CASE WHEN changed_ms BETWEEN 0 AND 253402300799999 THEN changed_ms END) AS changed_at
+    FROM changes
 ),
 never AS (
     SELECT DISTINCT group_id, topic, never_owned, is_at_least FROM {never-owned-partitions} WHERE what = 'never owned'
 )
 SELECT group_id, topic_change, changed_at, noticed_at, metadata_delay_ms, partitions_added, duration_ms, duration_ms_max, confidence, evidence, is_exact, duration_ms_min, "at"
 FROM (
-    SELECT group_id, coalesce(changes, words) AS topic_change, coalesce(changed_at, noticed_at - to_milliseconds(metadata_delay_ms)) AS changed_at, noticed_at,
+    SELECT group_id, coalesce(changes, words) AS topic_change, coalesce(changed_at, noticed_at - to_milliseconds(CASE WHEN metadata_delay_ms BETWEEN 0 AND epoch_ms(noticed_at) THEN metadata_delay_ms END)) AS changed_at, noticed_at,
            metadata_delay_ms, partitions_added, duration_ms, duration_ms_max, confidence, evidence, is_exact, duration_ms_min, "at", false AS is_never
-    FROM wanted LEFT JOIN changes USING (rebalance_id)
+    FROM wanted LEFT JOIN dated USING (rebalance_id)
     UNION ALL
     SELECT group_id, topic || ' never owned, partitions: ' || CASE WHEN is_at_least THEN 'at least ' ELSE '' END || never_owned, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, true, NULL, NULL, true FROM never
 )

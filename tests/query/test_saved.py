@@ -298,6 +298,24 @@ def test_a_group_has_noticed_a_change_when_its_members_had_rejoined_not_when_the
     ]
 
 
+@pytest.mark.parametrize("at_ms", [-1, -(2**63), 2**63 - 1, 2**62, 253_402_300_800_000])
+def test_a_time_of_change_that_cannot_be_shown_is_empty(tmp_path: Path, at_ms: int):
+    def noticed(group: str, at_ms: int, delay_ms: int | None) -> dict[str, Any]:
+        return {
+            "rebalance_id": group, "cluster": "default", "group_id": group, "group_type": "consumer", "is_exact": True,
+            "completed_at": at("02:10"), "join_reason": "topic_metadata_change", "metadata_delay_ms": delay_ms,
+            "facts": [fact("TOPIC_CREATED", "acts", count=1, at_ms=at_ms)], "evidence": [],
+        }  # fmt: skip
+
+    known_ms = round(at("02:03").timestamp() * 1000)
+    rebalances = [noticed("strange", at_ms, None), noticed("late", at_ms, at_ms), noticed("known", known_ms, None)]
+    write_small_warehouse(tmp_path, rebalances=rebalances)
+    found = {row["group_id"]: row["changed_at"] for row in answers(Tables(str(tmp_path)), "slow-topic-changes")}
+    assert {name: found[name] for name in ("strange", "late", "known")} == {
+        "strange": None, "late": None, "known": at("02:03")
+    }  # fmt: skip
+
+
 def test_a_time_of_change_that_is_not_known_is_explained(tmp_path: Path):
     write_small_warehouse(tmp_path)
     notes = notes_of(tmp_path, "slow-topic-changes")
