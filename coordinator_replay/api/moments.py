@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from coordinator_replay.api import questions
+from coordinator_replay.errors import UsageError
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.query.times import LogTime, end_of_day, is_run_id, parse_end_time
 from coordinator_replay.times import in_utc
@@ -14,8 +16,9 @@ if TYPE_CHECKING:
     from coordinator_replay.query.diff import Side
 
 Time = datetime | date | LogTime | str | int
-"""A point in time: a datetime or a date (UTC if it has no zone), epoch milliseconds, or a text as on the command line,
-such as ``2026-11-20T02:13``, ``-6h`` or ``yesterday 08:34``. A ``LogTime`` is the parsed form of a text like
+"""A point in time: a datetime (in UTC if it has no zone), a date, epoch milliseconds, or a text as on the command line,
+such as ``2026-11-20T02:13``, ``-6h`` or ``yesterday 08:34``. A date means the start of the day in the zone of the
+warehouse, and as the end of a time range the end of the day. A ``LogTime`` is the parsed form of a text like
 ``-6h``."""
 
 Duration = timedelta | str
@@ -33,14 +36,19 @@ class Moments:
         self._tables = tables
 
     def at(self, moment: Time | None) -> datetime | None:
-        """Convert a point in time to a datetime in UTC. None stays None."""
+        """Convert a point in time to a datetime in UTC. None stays None.
+
+        Raises:
+            UsageError: the text is no time, or the time lies outside the years 1 to 9999.
+        """
         match moment:
             case None:
                 return None
             case datetime():
-                return in_utc(moment)
+                return _within_calendar(moment, lambda: in_utc(moment))
             case date():
-                return datetime.combine(moment, time(), self._tables.zone).astimezone(UTC)
+                start = datetime.combine(moment, time(), self._tables.zone)
+                return _within_calendar(moment, lambda: start.astimezone(UTC))
         return self._tables.resolve(moment if isinstance(moment, LogTime) else self._tables.read_time(str(moment)))
 
     def side(self, moment: Time | None) -> Side:
@@ -79,5 +87,17 @@ class Moments:
         if isinstance(moment, str):
             return parse_end_time(moment, zone=self._tables.zone)
         if isinstance(moment, date) and not isinstance(moment, datetime):
-            return end_of_day(moment, self._tables.zone)
+            return _within_calendar(moment, lambda: end_of_day(moment, self._tables.zone))
         return moment
+
+
+def _within_calendar(moment: date, convert: Callable[[], datetime]) -> datetime:
+    """Return what a function makes of a date or datetime.
+
+    Raises:
+        UsageError: the result lies outside the years 1 to 9999 in UTC.
+    """
+    try:
+        return convert()
+    except OverflowError:
+        raise UsageError(f"invalid time {str(moment)!r}: in UTC, it lies outside the years 1 to 9999") from None

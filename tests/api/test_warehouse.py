@@ -12,6 +12,7 @@ import coordinator_replay
 from coordinator_replay import Warehouse
 from coordinator_replay.answer_columns import row_with
 from coordinator_replay.api.answer import Answer
+from coordinator_replay.api.moments import Moments
 from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.describe import DescribedGroup, DescribedMember
 from coordinator_replay.query.groups import Group, groups_at
@@ -67,6 +68,29 @@ def test_a_date_is_its_start_or_its_end_where_a_range_ends(warehouse):
         warehouse.timeline("payments", end=day - timedelta(days=1))
     with pytest.raises(UsageError, match="not covered"):
         warehouse.timeline("payments", end="2026-11-20T00:00")
+
+
+def test_a_date_is_a_day_in_the_zone_of_the_warehouse(warehouse):
+    day = date(2026, 11, 20)
+    moments = Moments(Warehouse(warehouse._tables.uri, "default", zone="Pacific/Auckland")._tables)
+    assert moments.at(day) == datetime(2026, 11, 19, 11, tzinfo=UTC)
+    assert moments.end(day) == datetime(2026, 11, 20, 11, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("zone", "name", "given"),
+    [
+        ("UTC", "end", date.max),
+        ("America/Los_Angeles", "end", date.max),
+        ("Pacific/Auckland", "at", date.min),
+        ("UTC", "at", datetime.max.replace(tzinfo=timezone(-timedelta(hours=1)))),
+        ("UTC", "up_to", datetime.min.replace(tzinfo=timezone(timedelta(hours=1)))),
+    ],
+)
+def test_a_time_beyond_the_calendar_is_a_wrong_argument(warehouse, zone: str, name: str, given: date):
+    moments = Moments(Warehouse(warehouse._tables.uri, "default", zone=zone)._tables)
+    with pytest.raises(UsageError, match="outside the years 1 to 9999"):
+        getattr(moments, name)(given)
 
 
 def test_what_is_said_beside_an_answer_goes_with_it(warehouse):
