@@ -42,6 +42,7 @@ class Described(Answer["DescribedMember"]):
         assignor: the assignor or protocol that distributes the partitions; None if the group has none.
         kinds: the kinds of additional columns to show for this group, as values of ``AnswerColumn.only_with``.
         group_notes: the notes that are not about single members.
+        alone_notes: the notes that a terminal leaves out if it shows several groups.
     """
 
     def __init__(
@@ -50,9 +51,11 @@ class Described(Answer["DescribedMember"]):
         notes: Iterable[str | None] = (),
         basis: Basis | None = None,
         of_members: Collection[str] = (),
+        of_alone: Collection[str] = (),
     ) -> None:
         super().__init__(description.members, questions.DescribedMember, notes=notes, basis=basis)
         self.group_notes = tuple(note for note in self.notes if note not in of_members)
+        self.alone_notes = tuple(of_alone)
         self.group = description.group
         self.assignor = description.group.assignor
         self.kinds = description.kinds

@@ -134,7 +134,7 @@ class Warehouse:
             at: the point in time; the end of the log if None.
         """
         answer = questions.describe(self._tables, group, self._times.at(at))
-        return Described(answer.content, answer.notes, answer.basis, answer.of_members)
+        return Described(answer.content, answer.notes, answer.basis, answer.of_members, answer.of_alone)
 
     def offsets(
         self,

@@ -164,6 +164,7 @@ def _notes_of(descriptions: "Sequence[Described]", shown: Collection[str]) -> li
         note if len(descriptions) == 1 else f"{description.group.group_id}: {note}"
         for description in descriptions
         for note in (description.notes if description.group.group_id in shown else description.group_notes)
+        if len(descriptions) == 1 or note not in description.alone_notes
     ]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from coordinator_replay.engine.model import GroupType
+from coordinator_replay.engine.model import GroupState, GroupType
 from coordinator_replay.query.answers.answered import Answered
 from coordinator_replay.query.basis import basis_at
 from coordinator_replay.query.broker_logs.events import last_departures_note
@@ -30,9 +30,11 @@ class GroupAnswer(Answered[Description]):
 
     Attributes:
         of_members: notes about the members, not about the group itself; they are among ``notes``, too.
+        of_alone: notes that are left out if several groups are described; they are among ``notes``, too.
     """
 
     of_members: Sequence[str]
+    of_alone: Sequence[str]
 
 
 def describe(warehouse: Tables, group: str, at: datetime | None) -> GroupAnswer:
@@ -62,7 +64,9 @@ def describe(warehouse: Tables, group: str, at: datetime | None) -> GroupAnswer:
     ]
     of_members = [about for about in (departed, inherited, share) if about is not None]
     basis = basis_at(warehouse, at or END, group=group)
-    return GroupAnswer(content=described, notes=notes, basis=basis, of_members=of_members)
+    # A rollout has many groups in these states, and their notes would take the room of the groups.
+    of_alone = [described.waiting] if described.waiting and described.group.state != GroupState.NOT_READY else []
+    return GroupAnswer(content=described, notes=notes, basis=basis, of_members=of_members, of_alone=of_alone)
 
 
 def join_phase_note(warehouse: Tables, group: str, at: datetime | None) -> str | None:
