@@ -236,12 +236,14 @@ def _case(ended_by: str, confidence: str, evidence: Sequence[str], alternatives:
     return _cause(ended_by, confidence, _texts(*evidence), alternatives)
 
 
-_SURE = "CASE WHEN $is_known THEN 'certain' ELSE 'likely' END"
-_OTHERWISE_DELETED = "CASE WHEN has_group_tombstone THEN ['GROUP_DELETED', 'DELETED'] ELSE ['DELETED'] END"
-_MAY_BE_RETENTION = "(all_by_fault OR NOT is_sure)"
-_NOT_TOPIC = f"""CASE WHEN {_MAY_BE_RETENTION} AND has_group_tombstone THEN ['EXPIRED', 'GROUP_DELETED']
-    WHEN {_MAY_BE_RETENTION} THEN ['EXPIRED'] ELSE [] END"""
-_NOT_GROUP = "CASE WHEN all_by_fault THEN ['DELETED', 'EXPIRED'] ELSE ['DELETED'] END"
+_SURE = "CASE WHEN $is_known AND all_proven THEN 'certain' ELSE 'likely' END"
+_MAY_BE_GROUP = "coalesce(has_group_tombstone, true)"
+_MAY_BE_RETENTION = "(all_maybe OR NOT is_sure)"
+_OTHERWISE_DELETED = f"CASE WHEN {_MAY_BE_GROUP} THEN ['GROUP_DELETED', 'DELETED'] ELSE ['DELETED'] END"
+_NOT_DELETED = f"""list_concat(CASE WHEN {_MAY_BE_RETENTION} THEN ['EXPIRED'] ELSE [] END,
+    CASE WHEN {_MAY_BE_GROUP} THEN ['GROUP_DELETED'] ELSE [] END)"""
+_DELETED_SURE = f"CASE WHEN {_MAY_BE_RETENTION} OR {_MAY_BE_GROUP} THEN 'likely' ELSE 'certain' END"
+_NOT_GROUP = "CASE WHEN all_maybe THEN ['DELETED', 'EXPIRED'] ELSE ['DELETED'] END"
 _EXPIRED_TOO = f"list_concat(['EXPIRED'], {_OTHERWISE_DELETED})"
 _ALL_PAST = "every offset removed in the same write was past offsets.retention.minutes"
 _GROUP_TOMBSTONE = "the group's tombstone was written with it"
@@ -273,6 +275,9 @@ _REMOVED_HELD = (
 _ALL_OTHERS = "past {retention}; another offset of the same write was not, or was kept from expiring"
 _WITH_OTHERS = "removed in the same write as an offset that retention did not remove, while the group existed"
 _UNREADABLE = "a commit that the same write removed can't be read, and with it whether it was past retention"
+_STATE_UNKNOWN = (
+    "whether it was past {retention} is not proven: the log lacks the time of the commit, or the group's state then"
+)
 _TOPIC_DELETED = "offsets of the topic were removed from several groups at about the same time: the topic was deleted"
 
 _WHY_EARLY = f"""CASE
@@ -284,6 +289,13 @@ _WHY_EARLY = f"""CASE
     ELSE {_texts(_REMOVED_YOUNGER)}
 END"""
 """SQL for the evidence against retention, if some offset of the same operation was not past its retention."""
+
+_PERHAPS_REBALANCING, _UNDETERMINED = "PERHAPS_REBALANCING", "UNDETERMINED"
+"""Reasons why retention may have removed an offset although it seems to have spared it:
+
+- PERHAPS_REBALANCING: the log does not show whether a classic group was rebalancing, as REBALANCING and JOINING need.
+- UNDETERMINED: the commit has no time, or is past retention while the log does not prove the group's state.
+"""
 
 _REBALANCING, _JOINING, _HELD, _UPGRADED, _LOADING = "REBALANCING", "JOINING", "HELD", "UPGRADED", "LOADING"
 """Bugs of brokers that remove offsets which should not expire. Each was verified in the classes of Kafka's releases:
@@ -303,7 +315,7 @@ _WAS_REBALANCING = (
     "the group was rebalancing: a rebalance of at most {rebalance_ms} ms was over {until_rebalanced_ms} ms later"
 )
 _CHANGED = "the coordinator had changed: {election} of leader epoch {elected_epoch} was {elected_ms} ms earlier"
-_FAULT_EVIDENCE = f"""CASE fault
+_FAULT_EVIDENCE = f"""CASE doubt
     WHEN '{_REBALANCING}' THEN {
     _texts(
         "past {retention}, but a member subscribed to its topic: the broker refuses DeleteOffsets, and retention "
@@ -342,16 +354,30 @@ _FAULT_EVIDENCE = f"""CASE fault
         "the newest one",
     )
 }
+    WHEN '{_PERHAPS_REBALANCING}' THEN {
+    _texts(
+        "whether the group was rebalancing then is not on record: Kafka 2.4.0 to 2.8.1, 3.0.0 and 3.1.0 expire other "
+        "offsets while a group rebalances (KAFKA-13636)",
+    )
+}
+    WHEN '{_UNDETERMINED}' THEN {_texts(_STATE_UNKNOWN)}
     ELSE {_texts(_ALL_OTHERS)}
 END"""
 
 _RETENTION_UNKNOWN = "the cluster's own retention is not known, and may have removed it"
+_GROUP_UNKNOWN = "records are missing after it, and a tombstone of the group may be among them"
 
 
-def _with_doubt(*texts: str) -> str:
-    """Return SQL for a list of sentences, followed by those that speak for retention as an alternative."""
-    doubt = f"CASE WHEN NOT is_sure THEN {_texts(_RETENTION_UNKNOWN)} WHEN all_old THEN [] ELSE {_FAULT_EVIDENCE} END"
-    return f"list_concat({_texts(*texts)}, CASE WHEN {_MAY_BE_RETENTION} THEN {doubt} ELSE [] END)"
+def _with_doubts(evidence: str, retention: str) -> str:
+    """Return SQL for evidence, followed by the sentences that speak for retention and for a deleted group.
+
+    Args:
+        evidence: SQL for a list of sentences.
+        retention: SQL for a list of sentences about a retention that is not known.
+    """
+    doubt = f"CASE WHEN NOT is_sure THEN {retention} WHEN all_old THEN {_texts(_ALL_PAST)} ELSE {_FAULT_EVIDENCE} END"
+    return f"""list_concat(list_concat({evidence}, CASE WHEN {_MAY_BE_RETENTION} THEN {doubt} ELSE [] END),
+        CASE WHEN has_group_tombstone IS NULL THEN {_texts(_GROUP_UNKNOWN)} ELSE [] END)"""
 
 
 _DECISION = f"""CASE
@@ -373,7 +399,7 @@ _DECISION = f"""CASE
     _cause("EXPIRED", "'possible'", _FAULT_EVIDENCE, _OTHERWISE_DELETED)
 }
     WHEN NOT all_old AND has_group_tombstone AND is_sure THEN {
-    _cause("GROUP_DELETED", "'likely'", _with_doubt(_GROUP_TOMBSTONE, _SOME_YOUNG), _NOT_GROUP)
+    _cause("GROUP_DELETED", "'likely'", _with_doubts(_texts(_GROUP_TOMBSTONE, _SOME_YOUNG), "[]"), _NOT_GROUP)
 }
     WHEN NOT all_old AND has_group_tombstone THEN {
     _case("GROUP_DELETED", "'likely'", [_GROUP_TOMBSTONE, _SOME_YOUNGER], "['DELETED', 'EXPIRED']")
@@ -381,21 +407,24 @@ _DECISION = f"""CASE
     WHEN deleted_ms IS NOT NULL THEN {
     _cause(
         "DELETED",
-        f"CASE WHEN {_MAY_BE_RETENTION} THEN 'likely' ELSE 'certain' END",
-        _with_doubt(f"{TOPIC_DELETED} {{deleted_ms}} ms earlier (cluster metadata)"),
-        _NOT_TOPIC,
+        _DELETED_SURE,
+        _with_doubts(
+            _texts(f"{TOPIC_DELETED} {{deleted_ms}} ms earlier (cluster metadata)"), _texts(_RETENTION_UNKNOWN)
+        ),
+        _NOT_DELETED,
     )
 }
     WHEN topic_went THEN {
     _cause(
         "DELETED",
         "'likely'",
-        _with_doubt(_TOPIC_DELETED),
-        _NOT_TOPIC,
+        _with_doubts(_texts(_TOPIC_DELETED), _texts(_RETENTION_UNKNOWN)),
+        _NOT_DELETED,
     )
 }
-    WHEN NOT all_old AND is_sure THEN {_cause("DELETED", "'certain'", _WHY_EARLY, "[]")}
-    WHEN NOT all_old THEN {_cause("DELETED", "'likely'", _WHY_EARLY, "['EXPIRED']")}
+    WHEN NOT all_old AND all_maybe AND any_undetermined
+        THEN {_case("TOMBSTONE", "'possible'", [_STATE_UNKNOWN], _EXPIRED_TOO)}
+    WHEN NOT all_old THEN {_cause("DELETED", _DELETED_SURE, _with_doubts(_WHY_EARLY, "[]"), _NOT_DELETED)}
     WHEN with_others AND coalesce(is_prompt, false) THEN {
     _case(
         "EXPIRED",
@@ -431,10 +460,14 @@ _SPARED_UNTIL = f"""CASE WHEN rule = '{ExpiryRule.NEVER_WHILE_ACTIVE}' THEN {_CO
 
 _CAUSES = f"""
 WITH timed AS (
-    SELECT * EXCLUDE (ended_by), to_offset AS tombstone_offset, valid_to AS tombstone_at,
+    SELECT * EXCLUDE (ended_by, has_group_tombstone), to_offset AS tombstone_offset, valid_to AS tombstone_at,
+        CASE WHEN has_group_tombstone OR NOT bool_or(has_group_tombstone IS NULL)
+                OVER (PARTITION BY log_partition, group_id, valid_to)
+            THEN has_group_tombstone END AS has_group_tombstone,
         {expire_at("$retention")} AS expire_at, {_ms_between("deleted_at", "valid_to")} AS since_deleted_ms,
         CASE WHEN since_deleted_ms <= $spread THEN since_deleted_ms END AS deleted_ms,
         coalesce({expire_at("$retention")}, {_SPARED_UNTIL}) AS due_at,
+        earlier_at IS NOT NULL OR rebalanced_at IS NOT NULL AS was_classic,
         {_ms_between("elected_at", "valid_to")} AS elected_ms, {_ms_between("valid_to", "rebalanced_at")}
         AS until_rebalanced_ms,
         CASE WHEN $is_known THEN 'offsets.retention.minutes'
@@ -445,6 +478,8 @@ WITH timed AS (
             ON coordinators.of_partition = removed.log_partition AND removed.valid_to >= coordinators.elected_at
         ASOF LEFT JOIN rebalanced
             ON rebalanced.of_group = removed.group_id AND removed.valid_to <= rebalanced.rebalanced_at
+        ASOF LEFT JOIN (FROM rebalanced SELECT of_group AS earlier_of, rebalanced_at AS earlier_at) AS earlier
+            ON earlier.earlier_of = removed.group_id AND removed.valid_to >= earlier.earlier_at
         LEFT JOIN logged ON logged.at_partition = removed.log_partition AND logged.at_ms = epoch_ms(removed.valid_to)
 ), dated AS (
     SELECT *, coalesce(expire_at <= tombstone_at, false) AND NOT is_protected AS is_old,
@@ -457,13 +492,23 @@ WITH timed AS (
         CASE WHEN rule = '{ExpiryRule.NEVER_WHILE_ACTIVE}' AND is_due AND until_rebalanced_ms <= rebalance_ms
             THEN '{_REBALANCING}'
             WHEN rule = '{ExpiryRule.EMPTY_SINCE}' AND NOT is_due AND is_commit_due
-                AND until_rebalanced_ms <= rebalance_ms AND NOT has_group_tombstone
+                AND until_rebalanced_ms <= rebalance_ms AND has_group_tombstone IS NOT TRUE
             THEN '{_JOINING}'
             WHEN is_protected AND is_due AND {_ms_between("greatest(due_at, rule_since)", "tombstone_at")} <= $check
             THEN '{_HELD}'
             WHEN is_loaded AND NOT is_due AND value_version = 1 AND expire_timestamp IS NULL THEN '{_UPGRADED}'
             WHEN is_loaded AND NOT is_due AND rule = '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}' THEN '{_LOADING}'
         END AS fault,
+        CASE WHEN fault IS NOT NULL THEN fault
+            WHEN NOT is_old AND rule IS DISTINCT FROM '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}'
+                AND (commit_timestamp IS NULL OR is_commit_due AND NOT {PROVEN})
+            THEN '{_UNDETERMINED}'
+            WHEN (until_rebalanced_ms IS NULL OR rebalance_ms IS NULL) AND was_classic
+                AND (rule = '{ExpiryRule.NEVER_WHILE_ACTIVE}' AND is_due
+                    OR rule = '{ExpiryRule.EMPTY_SINCE}' AND NOT is_due AND is_commit_due
+                        AND has_group_tombstone IS NOT TRUE)
+            THEN '{_PERHAPS_REBALANCING}'
+        END AS doubt,
         {_ms_between("greatest(expire_at, rule_since)", "tombstone_at")} AS late_ms,
         committed_offset IS NULL AS is_unreadable,
         CASE WHEN tombstone_at IS NOT NULL
@@ -477,6 +522,9 @@ WITH timed AS (
     SELECT *, bool_or(is_unreadable) OVER operation AS any_unreadable,
         bool_and(is_old) OVER operation AS all_old,
         bool_and(is_old OR fault IS NOT NULL) OVER operation AS all_by_fault,
+        bool_and(is_old OR doubt IS NOT NULL) OVER operation AS all_maybe,
+        bool_or(doubt = '{_UNDETERMINED}') OVER operation AS any_undetermined,
+        bool_and({PROVEN}) OVER operation AS all_proven,
         $is_known OR bool_or(NOT is_due AND rule = '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}') OVER operation AS is_sure,
         max(late_ms) OVER operation <= $check AS is_prompt,
         sum(starts_session) OVER (
@@ -487,7 +535,8 @@ WITH timed AS (
     FROM aged
     WINDOW operation AS (PARTITION BY log_partition, group_id, tombstone_at)
 ), sessions AS (
-    SELECT topic, session, count(DISTINCT group_id) FILTER (NOT all_old AND NOT has_group_tombstone) AS young_groups,
+    SELECT topic, session,
+        count(DISTINCT group_id) FILTER (NOT all_old AND has_group_tombstone IS NOT TRUE) AS young_groups,
         young_groups >= $several AND young_groups > count(DISTINCT group_id) FILTER (all_old) AS topic_went
     FROM compared GROUP BY topic, session
 ), shared AS (

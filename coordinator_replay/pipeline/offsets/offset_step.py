@@ -198,7 +198,7 @@ class OffsetStep:
             opened.append(_readable(current))
         removed = some(rows, kinds == Staged.REMOVED)
         if removed.num_rows:
-            writer.stage(REMOVED_ROWS, conform(_with_group_tombstones(removed, tombstones), STAGED))
+            writer.stage(REMOVED_ROWS, conform(_with_group_tombstones(removed, tombstones, self.proofs), STAGED))
 
     def _stage_interval_sums(self, rows: pa.RecordBatch, writer: TableWriter) -> None:
         """Add up the intervals that began in this run, and stage the sums that are ready.
@@ -233,7 +233,7 @@ class OffsetStep:
         for batch in read_paths([file.uri for file in files], names):
             if batch.num_rows:
                 kept = conform(batch, STAGED, kind=int(Staged.REMOVED))
-                writer.stage(REMOVED_ROWS, conform(_with_group_tombstones(kept, tombstones), STAGED))
+                writer.stage(REMOVED_ROWS, conform(_with_group_tombstones(kept, tombstones, self.proofs), STAGED))
 
     def _stage_open(self, opened: Sequence[pa.RecordBatch], writer: TableWriter) -> None:
         if self.context.end is not None:
@@ -324,10 +324,11 @@ def _at_least(rows: pa.RecordBatch, ends: Mapping[int, int], column: str) -> Boo
     return is_after
 
 
-def _with_group_tombstones(removed: pa.RecordBatch, tombstones: pa.Table) -> pa.RecordBatch:
+def _with_group_tombstones(removed: pa.RecordBatch, tombstones: pa.Table, proofs: OffsetProofs) -> pa.RecordBatch:
     """Return removed offsets with ``has_group_tombstone``: whether the group's tombstone follows in the same operation.
 
-    Records with the same time belong to one operation, even if different runs have read them.
+    Records with the same time belong to one operation, even if different runs have read them. The value is null if the
+    tombstone may be among missing records: the cleaner removes it if the group was created again.
     """
     rows = pa.table(
         {
@@ -343,8 +344,10 @@ def _with_group_tombstones(removed: pa.RecordBatch, tombstones: pa.Table) -> pa.
     follows = joined.filter(pc.greater(joined.column("deleted_at"), joined.column("at"))).column("row")
     has = np.zeros(removed.num_rows, np.bool_)
     has[follows.to_numpy()] = True
+    partitions, offsets = (numbers_of(removed.column(name), -1) for name in ("log_partition", "to_offset"))
+    is_unknown = ~has & proofs.are_unproven(partitions, offsets + 1)
     place = removed.schema.get_field_index("has_group_tombstone")
-    return removed.set_column(place, "has_group_tombstone", pa.array(has))
+    return removed.set_column(place, "has_group_tombstone", pa.array(has, mask=is_unknown))
 
 
 def _survivors(rows: pa.RecordBatch, end: datetime) -> pa.RecordBatch:

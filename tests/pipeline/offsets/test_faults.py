@@ -276,3 +276,42 @@ def test_a_change_of_coordinator_is_evidence_for_what_it_removed(audit, tmp_path
     assert (row["ended_by"], row["ended_confidence"], row["ended_alternatives"]) == ("EXPIRED", "possible", ["DELETED"])
     assert "the coordinator had changed" in row["ended_evidence"][1]
     assert row["valid_to"] - row["valid_from"] == timedelta(minutes=2)
+
+
+BEFORE = ("g", moment(8 * DAY), 60_000)
+
+
+@pytest.mark.parametrize("columns", [SUBSCRIBED, EMPTY])
+@pytest.mark.parametrize("after", [[BEFORE], [BEFORE, ("g", moment(9 * DAY + 20), None)]])
+@pytest.mark.parametrize("deletions", [(), [("t", ms(9 * DAY - 5))]])
+def test_nothing_is_certain_if_the_end_of_a_rebalance_is_not_on_record(columns, after, deletions):
+    [(ended_by, confidence, alternatives, said)] = causes(removed(**columns), rebalanced=after, deletions=deletions)
+    assert (ended_by, confidence, alternatives) == ("DELETED", "likely", ["EXPIRED"])
+    assert "whether the group was rebalancing then is not on record" in said
+
+
+@pytest.mark.parametrize("columns", [YOUNG, NAMED, SUBSCRIBED])
+def test_a_group_may_have_been_deleted_if_its_tombstone_may_be_missing(columns):
+    [(ended_by, confidence, alternatives, said)] = causes(removed(**columns, has_group_tombstone=None))
+    assert (ended_by, confidence, alternatives) == ("DELETED", "likely", ["GROUP_DELETED"])
+    assert "a tombstone of the group may be among them" in said
+
+
+def test_a_missing_tombstone_is_open_for_all_offsets_of_the_operation():
+    first, last = removed(**YOUNG), removed(**YOUNG, partition=1, to_offset=10, has_group_tombstone=None)
+    assert [one[1:3] for one in causes(first, last)] == [("likely", ["GROUP_DELETED"])] * 2
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        EMPTY | {"is_exact": False},
+        EMPTY | {"last_state": "Unknown"},
+        {"commit_timestamp": None, "base_timestamp": None},
+        {"rule": None, "base_timestamp": None, "is_proven": False},
+    ],
+)
+def test_an_offset_whose_age_is_not_proven_may_have_expired(columns):
+    [(ended_by, confidence, alternatives, said)] = causes(removed(**columns))
+    assert (ended_by, confidence, alternatives) == ("TOMBSTONE", "possible", ["EXPIRED", "DELETED"])
+    assert said.startswith("whether it was past offsets.retention.minutes is not proven")
