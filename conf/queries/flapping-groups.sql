@@ -1,7 +1,7 @@
 -- Groups that rebalance most often: how often, with the most frequent cause, how long the longest rebalance took (longest_ms_min and longest_ms_max: at least and at most), and which clients joined and left. Also how many attempts of classic groups left no record, the busiest hour, and the longest pause in commits. If is_at_least is true, there may be more rebalances.
 -- param from time: rebalances that ended at this time or later
 -- param threshold number = 2: fewest rebalances of a group that is shown
--- note longest: the bounds of the longest rebalance. A bound is unknown if the log has no upper bound of a rebalance, such as the first one of a classic group. JSON and CSV have numbers: longest_ms_max is empty if a bound is unknown, and longest_ms_bound is the largest known upper bound.
+-- note longest: the bounds of the longest rebalance. "all but 1" means that the log has no upper bound of 1 rebalance, such as the first one of a classic group. JSON and CSV have numbers: longest_ms_max is empty if a rebalance has no upper bound, and longest_ms_bound is the largest upper bound of the others.
 -- then rebalances GROUP shows how long each took. sql --query rebalance-triggers names the clients that caused most rebalances. why GROUP explains each rebalance.
 WITH chosen AS (
     SELECT * FROM rebalances WHERE cluster = $cluster AND coalesce(CASE WHEN is_end_open THEN began_by ELSE completed_at END >= $from, completed_offset IS NULL OR $from IS NULL)

@@ -475,8 +475,11 @@ def _length(row: Mapping[str, Any], base: str) -> str | None:
     exact, least, most, bound, unbounded = (row.get(f"{base}{suffix}") for suffix in _OF_DURATIONS)
     if exact is not None:
         return duration(exact)
-    text = duration_within(least, bound if most is None else most)
-    return f"{text}, {unbounded} unknown" if text and most is None and bound is not None else text
+    if most is not None or bound is None:
+        return duration_within(least, most)
+    # The longest of these durations may be one without an upper bound, so the bound is only one of the others.
+    others = f"all but {unbounded:,} {duration_within(None, bound)}"
+    return f"{text}; {others}" if (text := duration_within(least, None)) else others
 
 
 _NEXT_ARGUMENTS = ("group_id", "topic", "run_id")

@@ -205,14 +205,23 @@ def test_the_bounds_of_a_duration_are_one_column_in_words(screen, tmp_path: Path
         rebalance("exact", 1, 1500, 1500), rebalance("exact", 2, 1400, 1400),
         rebalance("bounds", 1, 9, 14_050), rebalance("bounds", 2, 4, 800),
         rebalance("partly", 1, 9, None), rebalance("partly", 2, 4, 800),
+        rebalance("later", 1, 3000, None), rebalance("later", 2, 0, 1000),
+        rebalance("never", 1, 0, None), rebalance("never", 2, 0, 60_000),
         rebalance("open", 1, 9, None), rebalance("open", 2, 0, None),
         rebalance("unknown", 1, None, None), rebalance("unknown", 2, None, None),
     ])  # fmt: skip
     asked = ("sql", "--query", "flapping-groups", "--warehouse", str(tmp_path))
     shown = {words[0]: words[2:] for line in screen(80, *asked) if (words := re.split("  +", line))}
-    assert [shown[group][0] for group in ("exact", "bounds", "partly", "open", "unknown")] == [
-        "1.5 s", "9 ms to 14.1 s", "9 ms to 800 ms, 1 unknown", "at least 9 ms", "-"
+    assert [shown[group][0] for group in ("exact", "bounds", "open", "unknown")] == [
+        "1.5 s", "9 ms to 14.1 s", "at least 9 ms", "-"
     ]  # fmt: skip
+    wide = " ".join(screen(300, *asked))
+    for words in (
+        "at least 9 ms; all but 1 at most 800 ms",
+        "at least 3.0 s; all but 1 at most 1.0 s",
+        "  all but 1 at most 60.0 s",
+    ):
+        assert f"{words}  " in wide
     assert "longest_ms_min" in screen(80, *asked, "--wide")[0]
     old = ("sql", "--query", "slow-topic-changes", "--warehouse", str(tmp_path))
     assert " at " not in f"{screen(300, *old)[0]} "
