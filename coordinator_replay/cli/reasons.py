@@ -235,21 +235,26 @@ def _others(explained: range, count: int) -> list[int]:
 def _telling(reasons: "Sequence[Rebalance]", *, is_at: bool) -> int:
     """Return the index of the rebalance that is always explained.
 
-    This is the last rebalance whose evidence names a known fault of Kafka. If no evidence names a fault, this is the
-    last rebalance. With ``is_at`` it is the first one if there are several groups, or if the group is classic: its
-    later rebalance may not have begun by that time. All epochs of any other single group have begun.
+    With ``is_at`` this is the first rebalance if there are several groups, or if the group is classic: its later
+    rebalance may not have begun by that time. All epochs of any other single group have begun. Else this is the last
+    rebalance whose evidence names a known fault of Kafka. If no evidence names a fault, this is the last rebalance.
     """
-    faulty = [place for place, rebalance in enumerate(reasons) if _issues([rebalance])]
-    if faulty:
-        return faulty[-1]
     is_modern_group = len({rebalance.group_id for rebalance in reasons}) == 1 and reasons[0].group_type != "classic"
-    return 0 if is_at and not is_modern_group else len(reasons) - 1
+    if is_at and not is_modern_group:
+        return 0
+    faulty = [place for place, rebalance in enumerate(reasons) if _issues([rebalance])]
+    return faulty[-1] if faulty else len(reasons) - 1
 
 
 def _hint(reasons: "Sequence[Rebalance]", others: "Sequence[int]", named: int, telling: int, *, is_at: bool) -> str:
     """Return a sentence on the evidence that an excerpt leaves out, and on the rebalance that the excerpt explains."""
     earlier = len(others) - named
-    what = f"{counted(earlier, 'earlier rebalance')}, and the evidence of all" if earlier else "Evidence"
+    if not is_at:
+        what = f"{counted(earlier, 'earlier rebalance')}, and the evidence of all" if earlier else "Evidence"
+    elif earlier:
+        what = f"{counted(earlier, 'other rebalance')}, and the evidence of all others"
+    else:
+        what = f"Evidence of {reasons[others[0]].number if len(others) == 1 else 'the others'}"
     faults = [
         f"{issue} in that of {reasons[place].group_id} {reasons[place].number}"
         for place in others

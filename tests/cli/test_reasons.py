@@ -111,9 +111,26 @@ def test_the_rebalance_of_a_time_is_explained_before_one_that_may_have_begun(
     assert lines[0].endswith("generation 4  MEMBER_LEAVE, likely")
     later, hint = lines[lines.index("") + 1 :]
     assert "  generation 5  " in later
-    assert hint == "Evidence: --wide."
+    assert hint == "Evidence of generation 5: --wide."
     assert told.count("could also be") == 1
     assert "--at TIME for one." in CliRunner().invoke(main, asked).stdout
+
+
+@pytest.mark.parametrize("count", [2, 3, 40])
+def test_the_rebalance_of_a_time_is_explained_even_if_a_later_one_names_a_known_fault(
+    classic: Rebalance, count: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(module, "terminal_width", lambda: 80)
+    first, *rows, last = several(classic, count)
+    first = replace(first, evidence=[f"fact {number}" for number in range(30)])
+    last = replace(last, evidence=["possibly KAFKA-1: x"])
+    print_reasons(Reasons([first, *rows, last], {}), is_wide=False, is_at=True)
+    told = " ".join(capsys.readouterr().out.split())
+    assert "generation 0" in told.partition("fact 0")[0]
+    assert "possibly KAFKA-1" not in told
+    others = {2: "Evidence of generation 1", 3: "Evidence of the others"}
+    what = others.get(count, " other rebalances, and the evidence of all others")
+    assert f"{what} (KAFKA-1 in that of {last.group_id} {last.number}): --wide." in told
 
 
 def test_a_known_fault_in_evidence_without_room_is_named(
