@@ -21,6 +21,7 @@ from coordinator_replay.engine.model import GroupState
 from coordinator_replay.errors import UsageError
 from coordinator_replay.listing import counted
 from coordinator_replay.query.broker_logs.join_phases import JoinPhase, join_phases
+from coordinator_replay.query.completeness import log_partitions_of
 from coordinator_replay.query.group_partitions import unaudited_reason
 from coordinator_replay.query.group_rows import GROUP_ROWS
 from coordinator_replay.query.removed import deleted_groups
@@ -278,19 +279,40 @@ def unknown_states_note(groups: Sequence[Group], states: Sequence[str]) -> str |
 def end_state_note(warehouse: Tables, group: str) -> str | None:
     """Return a note on a group at the end of the log: its state, its members, and when something last happened.
 
+    If the group's log partition ends before the log, the note names this end.
+
     Return None if the tables don't say whether the group is there.
     """
     groups = _read_groups(warehouse, None, group, only_own=True) or groups_at(warehouse, group=group)
     if not groups:
         deletions = [gone.deletion for gone in deleted_groups(warehouse, group=group) if gone.deletion]
-        return f"At the log's end: {deletions[0]}." if deletions else None
+        return f"{_end_of_log(warehouse, group)}: {deletions[0]}." if deletions else None
     [found] = groups
+    when = _end_of_log(warehouse, group, found.log_partition)
     if found.state == UNKNOWN:
-        return "At the log's end: the state is not on record."
+        return f"{when}: the state is not on record."
     members = "" if found.member_count is None else f", {counted(found.member_count, 'member')}"
     since = "" if found.since is None else f"; last event at {moment_text(found.since)}"
     doubt = "" if found.is_exact else ", as far as records show"
-    return f"At the log's end: {found.state}{members}{doubt}{since}."
+    return f"{when}: {found.state}{members}{doubt}{since}."
+
+
+def _end_of_log(warehouse: Tables, group: str, log_partition: int | None = None) -> str:
+    """Return the words for the end of the log, or for the end of a group's log partition if this is earlier.
+
+    Args:
+        warehouse: the tables to read.
+        group: id of the group.
+        log_partition: the group's log partition; None for the only log partition in which the group has records.
+    """
+    if log_partition is None:
+        numbers = log_partitions_of(warehouse, group)
+        log_partition = numbers[0] if len(numbers) == 1 else None
+    partition = None if log_partition is None else warehouse.completeness.partitions.get(log_partition)
+    if partition is None or partition.end_timestamp == warehouse.coverage.last:
+        return "At the log's end"
+    at = "" if partition.end_timestamp is None else f", {moment_text(partition.end_timestamp)}"
+    return f"At the end of __consumer_offsets-{log_partition}{at}"
 
 
 def groups_at(

@@ -63,6 +63,18 @@ class Who:
         """Return whether no condition is given."""
         return not (self.hosts or self.clients or self.topics or self.names or self.excluded)
 
+    @property
+    def options(self) -> list[str]:
+        """Return the options of commands that have these conditions."""
+        values = {
+            "--host": self.hosts,
+            "--client": self.clients,
+            "--topic": self.topics,
+            "--name": self.names,
+            "--exclude": self.excluded,
+        }
+        return [text for option, patterns in values.items() for pattern in patterns for text in (option, pattern)]
+
     def has_name(self, group: str) -> bool:
         """Return whether a group meets the conditions on names."""
         return (not self.names or _matches(group, self.names)) and not _matches(group, self.excluded)

@@ -360,16 +360,29 @@ def test_expired(ask):
 
 def test_that_none_expires_up_to_a_time_is_not_said_of_those_that_expired_before(ask, tmp_path: Path):
     gone = {"cluster": "default", "topic": "logs", "partition": 0, "status": "EXPIRED", "expire_at": at("02:05")}
-    expired = [gone | {"group_id": group, "is_exact": True} for group in ("simple", "simple", "payments")]
+    sure = {"simple": "certain", "payments": "likely"}
+    expired = [gone | {"group_id": group, "confidence": sure[group]} for group in ("simple", "simple", "payments")]
     write_small_warehouse(tmp_path, expired_offsets=expired)
     asked = ("--within", "1m", "--warehouse", str(tmp_path))
-    none = "No offset expires from the end of the log up to 2026-11-20T02:21:00.000Z, or is due."
-    assert f"{none} 3 offsets expired before: expired --status EXPIRED.\n" in ask("expired", *asked).stderr
+    when = "is due, or expires by 2026-11-20T02:21:00.000Z if groups stay as they are at the end of the log."
+    perhaps = "expired, or may have expired, before"
+    assert f"No offset {when} 3 offsets {perhaps}: expired --status EXPIRED.\n" in ask("expired", *asked).stderr
     told = ask("expired", "payments", *asked).stderr
-    assert f"{none} 1 offset expired before: expired payments --status EXPIRED.\n" in told
+    assert f"No offset of payments {when} 1 offset {perhaps}: expired payments --status EXPIRED.\n" in told
     assert "matches" not in told
     assert "were looked for" not in told
-    assert f"{none}\n" in ask("expired", "legacy", *asked).stderr
+    assert f"No offset of legacy {when}\n" in ask("expired", "legacy", *asked).stderr
+    told = ask("expired", *asked, "--name", "s*", "--exclude", "payments").stderr
+    command = "expired --name 's*' --exclude payments --status EXPIRED"
+    assert f"No offset of these groups {when} 2 offsets expired before: {command}.\n" in told
+
+
+def test_that_none_expires_is_said_of_the_records_if_one_could_not_be_decoded(ask, tmp_path: Path):
+    unread = {"cluster": "default", "error_class": "DecodeError", "group_id": "legacy", "log_partition": 1}
+    write_small_warehouse(tmp_path, quarantine=[unread])
+    asked = ("--within", "1m", "--warehouse", str(tmp_path))
+    assert "No offset of legacy on record is due, or expires by " in ask("expired", "legacy", *asked).stderr
+    assert "No offset of payments is due, or expires by " in ask("expired", "payments", *asked).stderr
 
 
 def test_offsets_that_expired_come_before_what_may_happen_later(ask, tmp_path: Path):
@@ -663,6 +676,18 @@ def test_why_ends_with_the_state_of_the_group_at_the_end_of_the_log(ask, group: 
     assert "At the log's end" not in ask("why", group, "--to", "2026-11-20T02:11").stderr
     assert "At the log's end" not in ask("why", group, "--at", "2026-11-20T02:11").stderr
     assert "At the log's end" not in ask("why").stderr
+
+
+def test_why_names_the_end_of_the_log_partition_if_this_is_before_the_end_of_the_log(ask, tmp_path: Path):
+    partition = {"cluster": "default", "first_offset": 0, "records": 1}
+    write_small_warehouse(tmp_path, log_partitions=[
+        partition | {"log_partition": 3, "end_timestamp": at("02:15")},
+        partition | {"log_partition": 1, "end_timestamp": at("02:20")},
+    ])  # fmt: skip
+    told = ask("why", "payments", "--warehouse", str(tmp_path)).stderr
+    assert "At the end of __consumer_offsets-3, 2026-11-20T02:15:00.000Z: Stable, 2 members" in told
+    told = ask("why", "legacy", "--warehouse", str(tmp_path)).stderr
+    assert "At the end of __consumer_offsets-3, 2026-11-20T02:15:00.000Z: deleted at" in told
 
 
 def test_why_says_what_else_would_leave_the_same_records(ask):

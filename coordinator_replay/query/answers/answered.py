@@ -48,5 +48,15 @@ def nothing_note(warehouse: Tables, what: str, rows: Sequence[object], group: st
     """
     if rows:
         return None
+    return f"No {what}{on_record(warehouse, group)} matches; the tables cover {warehouse.coverage}."
+
+
+def on_record(warehouse: Tables, group: str | None = None) -> str:
+    """Return " on record" if records may be missing or could not be decoded; else an empty text.
+
+    Args:
+        warehouse: the tables to read.
+        group: the group that the answer is about; None if it is about all groups.
+    """
     is_whole = warehouse.completeness.is_whole and undecoded_note(warehouse, group) is None
-    return f"No {what}{'' if is_whole else ' on record'} matches; the tables cover {warehouse.coverage}."
+    return "" if is_whole else " on record"

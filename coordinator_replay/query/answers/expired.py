@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from coordinator_replay.errors import UsageError
 from coordinator_replay.listing import counted
-from coordinator_replay.query.answers.answered import Answered, nothing_note
+from coordinator_replay.query.answers.answered import Answered, nothing_note, on_record
 from coordinator_replay.query.basis import basis_from
 from coordinator_replay.query.choices import STATUSES, chosen
 from coordinator_replay.query.expired import (
@@ -71,7 +71,7 @@ def expired(
     has_none = bool(shown) and _has_none(shown, wanted)
     none_expires = None
     if within is not None and not shown and not wanted:
-        none_expires = _none_expires_note(warehouse, group, limit, names)
+        none_expires = _none_expires_note(warehouse, group, limit, who, names)
     looked = looked_note(limit, is_chosen=within is not None, has_none=has_none)
     notes = [
         _retention_note(warehouse, shown, is_past=is_past),
@@ -87,9 +87,9 @@ def _what(wanted: Sequence[str]) -> str:
 
 
 def _none_expires_note(
-    warehouse: Tables, group: str | None, limit: datetime | None, names: Collection[str] | None
+    warehouse: Tables, group: str | None, limit: datetime | None, who: Who, names: Collection[str] | None
 ) -> str | None:
-    """Return a note that no offset expires up to a time, and how many had expired before the end of the log.
+    """Return a note that no offset expires up to a time, and how many expired before the end of the log.
 
     Return None if it is not known up to which time offsets were looked for.
 
@@ -97,16 +97,21 @@ def _none_expires_note(
         warehouse: the tables to read.
         group: the group of the question; None for all groups.
         limit: the time up to which offsets were looked for.
-        names: the groups that meet the conditions of the question; None if it has no conditions.
+        who: the conditions of the question.
+        names: the groups that meet these conditions; None if there are none.
     """
     if limit is None:
         return None
-    gone = expired_offsets(warehouse, group, statuses=["EXPIRED"])
-    count = sum(names is None or offset.group_id in names for offset in gone)
-    asked = "expired" if group is None else f"expired {shlex.quote(group)}"
-    earlier = f" {counted(count, 'offset')} expired before: {asked} --status EXPIRED." if count else ""
-    on_record = "" if warehouse.completeness.is_whole else " on record"
-    return f"No offset{on_record} expires from the end of the log up to {moment_text(limit)}, or is due.{earlier}"
+    offsets = expired_offsets(warehouse, group, statuses=["EXPIRED"])
+    gone = [offset for offset in offsets if names is None or offset.group_id in names]
+    verb = "expired" if all(offset.confidence == "certain" for offset in gone) else "expired, or may have expired,"
+    asked = shlex.join(["expired", *filter(None, [group]), *who.options, "--status", "EXPIRED"])
+    earlier = f" {counted(len(gone), 'offset')} {verb} before: {asked}." if gone else ""
+    of_groups = " of these groups" if names is not None else "" if group is None else f" of {group}"
+    return (
+        f"No offset{of_groups}{on_record(warehouse, group)} is due, or expires by {moment_text(limit)} if groups stay "
+        f"as they are at the end of the log.{earlier}"
+    )
 
 
 def _has_none(shown: Sequence[ExpiredOffset], wanted: Sequence[str]) -> bool:
