@@ -75,7 +75,7 @@ class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer clic
             return ()
         # After an option without a value, click has not parsed the group yet: it is among the remaining arguments.
         group = str(ctx.params.get("group") or next(iter(ctx.args), ""))
-        return self.candidates(work.Tables(ctx.params["warehouse"], ctx.params["cluster"]), group)
+        return self.candidates(work.Tables(ctx.params["warehouse"], ctx.params.get("cluster")), group)
 
 
 class _QueryName(click.ParamType):  # type: ignore[type-arg]  # as above

@@ -4,8 +4,10 @@ They name the option or command that the user may have meant: one with a similar
 """
 
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
+from pathlib import Path
 
 import click
 
@@ -101,30 +103,60 @@ def _too_many_words(ctx: click.Context, message: str, extra: str) -> str:
     if not isinstance(group, str) or not any(param.name == "group" and param.nargs == 1 for param in command.params):
         return f"{message}: a name with blanks must stand in quotes."
     names, typed = GROUP_NAME.known(ctx), f"{group} {extra}"
-    if _is_time(extra) and "--at" in _options_of(command, lambda kind: isinstance(kind, ParsedTime)):
+    in_quotes = f"A name with blanks must stand in quotes: {command.name} {_in_quotes(typed)}."
+    if typed in names:
+        return in_quotes
+    is_other_group = not {extra, *extra.split()}.isdisjoint(names)
+    times = _options_of(command, lambda kind: isinstance(kind, ParsedTime))
+    if "--at" in times and not is_other_group and _is_time(extra):
         return f'{command.name} takes a time as --at "{extra}".'
     if group in names:
         return f"{command.name} takes one GROUP; {_SEVERAL_GROUPS}."
     near = nearest(typed, names)
     if near is not None:
         return f"{command.name} takes one GROUP, and no group is called {typed!r}: did you mean {near!r}?"
-    return f'{command.name} takes one GROUP. A name with blanks must stand in quotes: {command.name} "{typed}".'
+    return f"{command.name} takes one GROUP. {in_quotes}"
+
+
+def _in_quotes(text: str) -> str:
+    """Return a text in quotes, as a shell reads it."""
+    return shlex.quote(text) if re.search(r'[$`"\\!]', text) else f'"{text}"'
 
 
 _PART_OF_TIME = re.compile(r"\d{1,2}[:.]\d{2}\S*|seconds?|minutes?|hours?|days?|weeks?|ago|am|pm", re.IGNORECASE)
 
 
-def time_in_parts(command: click.Command, words: Sequence[str]) -> str | None:
-    """Return the message for a time or a duration that has blanks and no quotes; None if there is neither."""
-    times = _options_of(command, lambda kind: isinstance(kind, ParsedTime))
-    durations = _options_of(command, lambda kind: kind in (DURATION, DURATION_MS))
+def time_in_parts(ctx: click.Context, words: Sequence[str]) -> str | None:
+    """Return the message for a time or a duration that has blanks and no quotes; None if there is neither.
+
+    If all words after the first are names of groups, or of files for a command that takes files, they belong to
+    neither.
+
+    Args:
+        ctx: the command's context, after the words were parsed.
+        words: the words of the command line.
+    """
+    times = _options_of(ctx.command, lambda kind: isinstance(kind, ParsedTime))
+    durations = _options_of(ctx.command, lambda kind: kind in (DURATION, DURATION_MS))
+    hint: str | None
     for index, option in enumerate(words[:-2]):
         first, after = words[index + 1], words[index + 2 :]
         if option in times and (rest := [*takewhile(_is_part_of_time, after)]):
-            return _quoted_time(option, " ".join([first, *rest]))
-        if option in durations and (rest := [*takewhile(_PART_OF_DURATION.fullmatch, after)]):
-            return _joined_duration(option, [first, *rest])
+            hint = _quoted_time(option, " ".join([first, *rest]))
+        elif option in durations and (rest := _rest_of_duration(after)):
+            hint = _quoted_duration(option, first, rest)
+        else:
+            continue
+        if hint is not None and not _are_arguments(ctx, rest):
+            return hint
     return None
+
+
+def _are_arguments(ctx: click.Context, words: Sequence[str]) -> bool:
+    """Return whether all words are names of groups, or of files if the command takes no group."""
+    if any(param.type is GROUP_NAME for param in ctx.command.params):
+        return set(words) <= set(GROUP_NAME.known(ctx))
+    return all(Path(word).exists() for word in words)
 
 
 def _options_of(command: click.Command, is_wanted: Callable[[object], bool]) -> set[str]:
@@ -134,27 +166,49 @@ def _options_of(command: click.Command, is_wanted: Callable[[object], bool]) -> 
 
 def _quoted_time(option: str, text: str) -> str:
     """Return the message for a time with blanks: it names the form with quotes, if that form works."""
-    rule = "A time with blanks must stand in quotes"
     try:
         parse_time(text)
     except UsageError as problem:
-        return f"{rule}: {option} takes none that is written so; {problem}."
-    return f'{rule}: {option} "{text}".'
+        return f"Invalid value for '{option}': {problem}."
+    return f'A time with blanks must stand in quotes: {option} "{text}".'
 
 
-def _joined_duration(option: str, parts: Sequence[str]) -> str:
-    """Return the message for a duration with blanks: it names the form without blanks, if that form works."""
-    text = "".join(parts)
+def _quoted_duration(option: str, first: str, rest: Sequence[str]) -> str | None:
+    """Return the message for a duration with blanks: it names the form with quotes, if that form works.
+
+    Return None if only the first word is a duration: the others may be anything.
+    """
+    text = " ".join([first, *rest])
+    if _is_duration(text):
+        return f'A duration with blanks must stand in quotes: {option} "{text}".'
+    return None if _is_duration(first) else f"Invalid value for '{option}': {_refusal_of_duration(text)}."
+
+
+def _is_duration(text: str) -> bool:
+    return _refusal_of_duration(text) is None
+
+
+def _refusal_of_duration(text: str) -> str | None:
+    """Return why a text is no duration; None if it is one."""
     try:
         parse_duration(text)
     except UsageError as problem:
-        return f"{option}: {problem}."
-    return f"A duration with blanks must be written as one word: {option} {text}."
+        return str(problem)
+    return None
 
 
 _PART_OF_DURATION = re.compile(
-    r"\d+(?:ms|[wdhms])|and|(?:\d+)?(?:weeks?|days?|hours?|minutes?|seconds?)", re.IGNORECASE
+    r"(?:\d+(?:ms|[wdhms])|(?:\d+)?(?:weeks?|days?|hours?|hrs?|minutes?|mins?|seconds?|secs?)|\d+|and),?", re.IGNORECASE
 )
+_UNFINISHED = re.compile(r"\d+|and", re.IGNORECASE)
+
+
+def _rest_of_duration(words: Sequence[str]) -> list[str]:
+    """Return the words after a duration that may be the rest of it. The last of them has a unit."""
+    rest = [*takewhile(_PART_OF_DURATION.fullmatch, words)]
+    while rest and _UNFINISHED.fullmatch(rest[-1]):
+        rest.pop()
+    return rest
 
 
 def _is_part_of_time(word: str) -> bool:

@@ -190,10 +190,18 @@ class Command(GuardedCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments, and refuse a time with blanks that is not in quotes."""
-        in_parts = None if ctx.resilient_parsing else time_in_parts(self, args)
-        if in_parts is not None:
+        words = list(args)
+        try:
+            rest = super().parse_args(ctx, args)
+        except click.NoSuchOption:
+            raise
+        except click.UsageError:
+            if ctx.resilient_parsing or (in_parts := time_in_parts(ctx, words)) is None:
+                raise
+            raise click.UsageError(in_parts, ctx) from None
+        if not ctx.resilient_parsing and (in_parts := time_in_parts(ctx, words)) is not None:
             raise click.UsageError(in_parts, ctx)
-        return super().parse_args(ctx, args)
+        return rest
 
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
         """Read the arguments."""

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from coordinator_replay.cli.main import main
-from tests.query.small_warehouse import write_small_warehouse
+from tests.query.small_warehouse import event, write_small_warehouse
 
 W, X = "{warehouse}", "{folder}"
 
@@ -64,11 +64,18 @@ REFUSED: dict[tuple[str, ...], str] = {
     ("why", "zz", "qq"): 'why takes one GROUP. A name with blanks must stand in quotes: why "zz qq"',
     ("why", "payments", "legacy"): "takes one GROUP; describe and offsets take several, and --name takes a pattern",
     ("why", "payments", "--at", "2026-11-20", "02:12:20"): '"2026-11-20 02:12:20"',
-    ("why", "payments", "--at", "11/20/2026", "02:12"): 'takes none .*: write "2026-11-20 02:12"\\.$',
+    ("why", "payments", "--at", "11/20/2026", "02:12"): (
+        "'--at': invalid time '11/20/2026 02:12': write \"2026-11-20 02:12\"\\.$"
+    ),
     ("why", "payments", "2026-11-20", "02:12:20"): 'why takes a time as --at "2026-11-20 02:12:20"\\.$',
     ("why", "payments", "2026-11-20T02:12:20"): 'why takes a time as --at "2026-11-20T02:12:20"\\.$',
-    ("expired", "--within", "2d", "12h"): "must be written as one word: --within 2d12h\\.$",
-    ("expired", "--within", "7", "days"): "must be written as one word: --within 7days\\.$",
+    ("expired", "--within", "2d", "12h"): 'must stand in quotes: --within "2d 12h"\\.$',
+    ("expired", "--within", "1", "week", "and", "2", "days"): 'in quotes: --within "1 week and 2 days"\\.$',
+    ("expired", "--within", "3", "fortnights"): "Invalid value for '--within': invalid duration '3'",
+    ("expired", "--within", "3", "3h", "30"): "Invalid value for '--within': invalid duration '3 3h': write a number",
+    ("expired", "--within", "3d", "30"): "group '30' ",
+    ("groups", "--at", "2026-11-21", "8:33pm"): "'--at': invalid time '2026-11-21 8:33pm': write 2026-11-20T02:13",
+    ("expired", "--within", "7", "days"): 'must stand in quotes: --within "7 days"\\.$',
     ("why", "payments", "--at", "20.11.2026", "02:12"): 'must stand in quotes: --at "20.11.2026 02:12"',
     ("why", "payments", "--at", "2026-11-20T03:12:20", "CET"): 'quotes: --at "2026-11-20T03:12:20 CET"',
     (
@@ -195,6 +202,36 @@ def test_a_mistake_ends_in_one_or_two_sentences(folder: Path, tmp_path: Path, mo
     assert len(re.findall(r"[.?] (?=[A-Z])", message)) <= 1, message
     wanted = REFUSED[words].replace(W, re.escape(str(folder)))
     assert re.search(wanted, message), message
+
+
+@pytest.fixture(scope="module")
+def oddly_named(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    names = ("30m", "02:12", "02:13 CET", "day $1")
+    rows = [event(name, 0, "02:05", "GROUP_CREATED", ">Stable", epoch=1, member_count=1) for name in names]
+    return write_small_warehouse(tmp_path_factory.mktemp("odd"), group_timeline=rows)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("expired", "--within", "3d", "30m"), ("timeline", "--to", "02:20", "02:12"), ("why", "--at", "02:10", "02:12")],
+    ids=" ".join,
+)
+def test_a_group_whose_name_reads_like_a_time_can_be_asked_for(oddly_named: Path, words: tuple[str, ...]):
+    result = typed(oddly_named, oddly_named, words)
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("why", "payments", "02:12"), "why takes one GROUP; describe"),
+        (("why", "payments", "02:14"), 'why takes a time as --at "02:14".'),
+        (("why", "02:13", "CET"), 'A name with blanks must stand in quotes: why "02:13 CET".'),
+        (("why", "day", "$1"), "A name with blanks must stand in quotes: why 'day $1'."),
+    ],
+)
+def test_names_of_groups_come_before_times(oddly_named: Path, words: tuple[str, ...], message: str):
+    assert f"Error: {message}" in typed(oddly_named, oddly_named, words).stderr
 
 
 def test_without_a_warehouse_the_message_says_how_to_name_one():
