@@ -308,7 +308,10 @@ def owner(common: Common, group: str, topic: str, partition: int | None, **asked
         # One note is about all partitions, in place of one for each.
         together = work.handovers_note(rows, is_shared=False)
         notes = [note for note in (together, *notes) if note is not None and note not in single]
-    show_screen(common, columns_for(answers[0].row_type), rows, "owner", notes)
+    shown = columns_for(answers[0].row_type)
+    if common.output == "table" and output.terminal_width() is not None:
+        shown = [replace(column, name="unowned_text") if column.name == "unowned_ms" else column for column in shown]
+    show_screen(common, shown, rows, "owner", notes)
     say_basis(answers[0])
     say(*notes)
 

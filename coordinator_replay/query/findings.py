@@ -160,6 +160,23 @@ def runs_since(warehouse: Tables, *, is_new: bool, since: datetime | None = None
     if not is_new and since is None:
         return None
     runs = warehouse.rows(_RUNS)
-    reading = [run_id for run_id, _, *counts in runs if has_new_records(*counts)]
-    first = max(reading, default="") if is_new else ""
+    first = max(_reading(runs), default="") if is_new else ""
     return {run_id for run_id, started_at, *_ in runs if run_id >= first and (since is None or started_at >= since)}
+
+
+def _reading(runs: Sequence[tuple[Any, ...]]) -> list[str]:
+    """Return the ids of the runs that read new records."""
+    return [run_id for run_id, _, *counts in runs if has_new_records(*counts)]
+
+
+def new_note(warehouse: Tables) -> str | None:
+    """Return a note that says since which audit findings are new; None if no finished audit has read a record."""
+    reading = _reading(warehouse.rows(_RUNS))
+    if not reading:
+        return None
+    if len(reading) == 1:
+        return (
+            f"Run {reading[0]} is the only audit of cluster {warehouse.cluster} that read records: all its findings "
+            "are new."
+        )
+    return f"New in run {reading[-1]}, or later. The audit before it that read records is run {reading[-2]}."

@@ -89,6 +89,15 @@ class Ownership:
         """
         return EPOCH if self.owned_to is None and self.to_offset is not None else self.owned_to
 
+    @property
+    def unowned_text(self) -> int | str | None:
+        """Return ``unowned_ms`` as people read it.
+
+        If the group had no members when the ownership ended, ``unowned_ms`` does not count that time. So 0 would look
+        as if another member took over at once.
+        """
+        return "no members" if self.released_by == "GROUP_EMPTIED" and self.unowned_ms == 0 else self.unowned_ms
+
 
 _INTERVALS = """
     WITH owned AS (

@@ -1,5 +1,6 @@
 """What people see: help, tables and reasons on terminals of 80, 120 and 200 cells, over a warehouse with long names."""
 
+import json
 import re
 import shutil
 from collections.abc import Callable
@@ -226,6 +227,15 @@ def test_the_bounds_of_a_duration_are_one_column_in_words(screen, tmp_path: Path
     old = ("sql", "--query", "slow-topic-changes", "--warehouse", str(tmp_path))
     assert " at " not in f"{screen(300, *old)[0]} "
     assert " at " in f"{screen(300, *old, '--wide')[0]} "
+
+
+def test_a_time_without_members_is_no_handover_at_once(screen, tmp_path: Path):
+    """The number 0 in JSON counts only times in which the group had members."""
+    idle = owned(0, "m-1", "02:01", "02:02", released_by="GROUP_EMPTIED", unowned_ms=0, group_id="idle")
+    write_small_warehouse(tmp_path, partition_ownership=[idle])
+    asked = ("owner", "idle", "orders", "0", "--at", "2026-11-20T02:01:30Z", "--warehouse", str(tmp_path))
+    assert screen(80, *asked)[2].endswith("GROUP_EMPTIED  no members")
+    assert json.loads(screen(80, *asked, "--output", "json")[0])["unowned_ms"] == 0
 
 
 def test_ids_in_a_statement_that_the_next_command_takes_are_never_cut(screen):

@@ -333,6 +333,16 @@ def test_history_in_a_sentence(warehouse: Warehouse):
     names, rows = (found := warehouse.sql(query="history-completeness")).columns, list(found)
     assert dict(zip(names, rows[0], strict=True))["what"] == "compacted before complete_since"
     assert dict(zip(names, rows[1], strict=True))["what"] == "nothing is missing"
+    assert found.notes[0] == known.history_line()
+    assert found.notes[1].startswith("Only log partitions 1, 3 were audited")
+
+
+def test_a_whole_history_is_said_with_its_first_record(tmp_path: Path):
+    notes = Warehouse(write_small_warehouse(tmp_path), "default").sql(query="history-completeness").notes
+    assert notes[0] == (
+        "History is complete in all 2 log partitions; no offset is missing. The first record is of "
+        "2026-11-20T02:00:00.000Z."
+    )
 
 
 def test_saved_queries_say_what_is_at_least(warehouse: Warehouse):

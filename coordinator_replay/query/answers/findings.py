@@ -6,7 +6,7 @@ from datetime import datetime
 from coordinator_replay.query.answers.answered import Rows, nothing_note
 from coordinator_replay.query.basis import basis_from
 from coordinator_replay.query.choices import SEVERITIES, chosen
-from coordinator_replay.query.findings import Finding, findings_of, terms_of
+from coordinator_replay.query.findings import Finding, findings_of, new_note, terms_of
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.query.who import Who, groups_in_range
 
@@ -54,6 +54,7 @@ def findings(
     )
     absent = [rule for rule in rules if all(finding.rule != rule for finding in shown)]
     notes = [
+        new_note(warehouse) if is_new else None,
         nothing_note(warehouse, "finding", shown, group),
         *terms_of(warehouse, absent),
         note if unproven else None,

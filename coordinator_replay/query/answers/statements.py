@@ -9,6 +9,7 @@ from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.answers.answered import Answered
 from coordinator_replay.query.basis import Basis, basis_from
 from coordinator_replay.query.completeness import undecoded_note
+from coordinator_replay.query.conclusions import conclusions
 from coordinator_replay.query.saved import extra_notes, run_saved_query, saved_query, saved_terms
 from coordinator_replay.query.sql import catalog_answer, run_sql
 from coordinator_replay.query.tables import Tables
@@ -93,5 +94,6 @@ def saved(warehouse: Tables, query: str, values: Mapping[str, str], *, timeout: 
         saved_terms(query, values),
     ]
     named = None if asked.name == query else f"Saved query {asked.name}."
-    notes = [named, *(extra if rows else nothing), asked.note or None, undecoded_note(warehouse), asked.then or None]
+    found = [*conclusions(warehouse, asked.name), *(extra if rows else nothing)]
+    notes = [named, *found, asked.note or None, undecoded_note(warehouse), asked.then or None]
     return Answered(content=Table(columns, rows), notes=notes, basis=basis_from(warehouse))

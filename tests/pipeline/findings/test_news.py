@@ -18,6 +18,11 @@ def ids(warehouse: Path, **asked: object) -> set[str]:
     return {one.finding_id for one in Warehouse(warehouse).findings(**asked)}  # type: ignore[arg-type]
 
 
+def notes(warehouse: Path) -> list[str]:
+    """Return the notes that say what new findings are new against."""
+    return [note for note in Warehouse(warehouse).findings(is_new=True).notes if "that read records" in note]
+
+
 def test_a_later_night_has_as_new_what_it_found_first_however_often_it_is_tried(tmp_path: Path):
     nights, warehouse = [tmp_path / "first", tmp_path / "second"], tmp_path / "warehouse"
     cut(Sample("java-clients").segments, nights, lambda batches: [0, batches // 2])
@@ -26,6 +31,8 @@ def test_a_later_night_has_as_new_what_it_found_first_however_often_it_is_tried(
     assert before
     assert first.new_findings == first.findings
     assert ids(warehouse, is_new=True) == before
+    [note] = notes(warehouse)
+    assert note.startswith(f"Run {first.run.run_id} is the only audit of cluster default that read records: all its")
 
     second = audit_here(warehouse, nights[1], thresholds=QUICK)
     after = ids(warehouse)
@@ -39,6 +46,9 @@ def test_a_later_night_has_as_new_what_it_found_first_however_often_it_is_tried(
     assert retried.run.run_id != second.run.run_id
     assert (retried.findings, retried.new_findings) == (second.findings, second.new_findings)
     assert ids(warehouse, is_new=True) == new
+    assert notes(warehouse) == [
+        f"New in run {second.run.run_id}, or later. The audit before it that read records is run {first.run.run_id}."
+    ]
     again = audit_here(warehouse, nights[1], thresholds=QUICK, full=True)
     assert again.new_findings.total() == len(ids(warehouse, is_new=True))
     runs = {one.finding_id: one.found_in_run for one in Warehouse(warehouse).findings()}

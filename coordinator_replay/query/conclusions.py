@@ -1,0 +1,29 @@
+"""Sentences that sum up the answer of a saved query, if its rows alone don't say enough."""
+
+from collections.abc import Callable, Mapping
+
+from coordinator_replay.query.group_partitions import unaudited_note
+from coordinator_replay.query.tables import Tables
+from coordinator_replay.times import moment_text
+
+
+def _history(warehouse: Tables) -> list[str | None]:
+    """Return since when all log partitions are complete, and which log partitions audits have not read."""
+    history = warehouse.completeness
+    if not history.partitions:
+        return []
+    first = f" The first record is of {moment_text(warehouse.coverage.first)}." if history.is_whole else ""
+    return [f"{history.history_line()}{first}", unaudited_note(warehouse)]
+
+
+_CONCLUSIONS: Mapping[str, Callable[[Tables], list[str | None]]] = {"history-completeness": _history}
+
+
+def conclusions(warehouse: Tables, query: str) -> list[str | None]:
+    """Return the sentences that sum up a saved query's answer; empty for most queries.
+
+    Args:
+        warehouse: the tables to read.
+        query: full name of the saved query.
+    """
+    return _CONCLUSIONS[query](warehouse) if query in _CONCLUSIONS else []
