@@ -4,7 +4,7 @@
 -- param threshold number = 1: shortest rewind that is shown, in offsets
 -- note delta: by how many offsets a partition went back. offsets GROUP --history TOPIC shows the same step as a negative number.
 -- row {group_id} {topic}:{partition} from {previous_offset} to {committed_offset} at {at} (group: {group_state}; owner of the partition: {owner_member_id})
--- instead manual-offset-changes: Offsets that were set while the group had no members, also forward
+-- instead manual-offset-changes: Offsets that were set or moved back, also forward if the group had no members
 -- then offsets GROUP --history TOPIC shows the commits around a rewind. sql --query jumps-ahead shows offsets that went far ahead.
 WITH compared AS (
     -- No previous_offset: it is not on record, one of the two is negative, or the topic may have been created again.

@@ -499,6 +499,7 @@ _BELOW = (
         "error_message",
         "what",
         "obstacle",
+        "committer",
         "who",
         "holders",
         "examples",

@@ -855,7 +855,7 @@ def notes_of(folder: Path, query: str, **values: Any) -> list[str]:
 
 
 def test_an_answer_without_rows_points_to_the_query_that_has_them(tmp_path: Path):
-    """A group with members is rewound in one, a group without members is set forward in the other."""
+    """A group without members is set forward in one, an offset of an unknown state is rewound in the other."""
     folder = write_small_warehouse(tmp_path)
     write_rows(folder, "group_timeline", [
         event("kept", 0, "02:01", "MEMBER_JOINED", ">Stable", member_count=1),
@@ -863,24 +863,40 @@ def test_an_answer_without_rows_points_to_the_query_that_has_them(tmp_path: Path
         event("left", 1, "02:02", "GROUP_EMPTIED", "Stable>Empty", member_count=0),
     ])  # fmt: skip
     write_rows(folder, "offset_history", [
-        offset("t", 0, 7, "02:03", group_id="kept", from_offset=9, previous_offset=20, group_state="Stable"),
+        offset("t", 0, 7, "02:03", group_id="kept", from_offset=9, previous_offset=20),
         offset("t", 0, 50, "02:03", group_id="left", from_offset=9, previous_offset=20, group_state="Empty"),
     ])  # fmt: skip
-    assert notes_of(folder, "manual-offset-changes", group="kept")[1] == (
-        "No commit of a group without members was found. A commit of a group with members is the commit of a member, "
-        "or was made by a tool at that time: the log does not tell them apart."
-    )
-    assert notes_of(folder, "manual-offset-changes", group="kept")[2] == (
-        "Offsets that went back, also while the group had members: 1 row of sql --query rewinds --param group=kept: "
-        "kept t:0 from 20 to 7 at 2026-11-20T02:03:00.000Z (group: Stable; owner of the partition: -)."
-    )
+    assert notes_of(folder, "manual-offset-changes", group="kept")[1:3] == [
+        "No commit of a group without members was found, and no commit that moved an offset back while the group had "
+        "members.",
+        "Offsets that went back, also if the group's state or the topic is not known: 1 row of sql --query rewinds "
+        "--param group=kept: kept t:0 from 20 to 7 at 2026-11-20T02:03:00.000Z (group: -; owner of the partition: -).",
+    ]
     assert notes_of(folder, "rewinds", group="left", threshold=5)[1] == (
-        "Offsets that were set while the group had no members, also forward: 1 row of sql --query "
+        "Offsets that were set or moved back, also forward if the group had no members: 1 row of sql --query "
         "manual-offset-changes --param group=left: left t at 2026-11-20T02:03:00.000Z (the group was "
         "Empty; committer: not known)."
     )
     for query, group in (("rewinds", "kept"), ("manual-offset-changes", "left"), ("rewinds", "nobody")):
         assert not any(" row of " in note for note in notes_of(folder, query, group=group))
+
+
+def test_an_offset_that_went_back_while_the_group_had_members_was_set_by_a_member(tmp_path: Path):
+    """Brokers refuse a commit without the id of a member then, unless the commit is transactional."""
+    write_small_warehouse(tmp_path)
+    back = {"from_offset": 9, "previous_offset": 20, "group_state": "Stable"}
+    write_rows(tmp_path, "offset_history", [
+        offset("t", 0, 7, "02:03", group_id="kept", owner_member_id="m-9", leader_epoch=4, metadata="by hand", **back),
+        offset("t", 1, 8, "02:04", group_id="kept", is_transactional=True, **back),
+        offset("t", 2, 30, "02:04", group_id="kept", **back),
+    ])  # fmt: skip
+    shown = ("partition", "committer", "replaced_offset", "lowest", "leader_epoch", "metadata")
+    found = [one for one in answers(Tables(str(tmp_path)), "manual-offset-changes") if one["group_id"] == "kept"]
+    assert [tuple(one[name] for name in shown) for one in found] == [
+        (1, "a transactional producer", 20, 8, None, ""),
+        (0, "a member of the group; owner of the partition: m-9", 20, 7, 4, "by hand"),
+    ]
+    assert {one["what"] for one in found} == {"moved back; the group had members"}
 
 
 def test_slow_topic_changes_say_whether_partitions_have_no_owner(tmp_path: Path):
