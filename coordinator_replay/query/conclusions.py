@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from coordinator_replay.listing import counted
 from coordinator_replay.query.group_partitions import unaudited_note
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.times import moment_text
@@ -16,7 +17,27 @@ def _history(warehouse: Tables) -> list[str | None]:
     return [f"{history.history_line()}{first}", unaudited_note(warehouse)]
 
 
-_CONCLUSIONS: Mapping[str, Callable[[Tables], list[str | None]]] = {"history-completeness": _history}
+_LOADINGS = """
+    SELECT count(*), max(loading_ms) FROM coordinator_changes WHERE cluster = $cluster AND loading_ms IS NOT NULL
+"""
+
+
+def _loading(warehouse: Tables) -> list[str | None]:
+    """Return what brokers' logs show about loading, and which log partitions audits have not read."""
+    if not warehouse.has_rows("broker_log"):
+        return [
+            "Brokers' logs were not audited: slow and failed loadings are not on record.",
+            unaudited_note(warehouse),
+        ]
+    [(count, longest)] = warehouse.rows(_LOADINGS)
+    shown = f"{counted(count, 'loading')}, the longest of {longest:,} ms" if count else "no loading that was finished"
+    return [f"The brokers' logs that were audited show {shown}.", unaudited_note(warehouse)]
+
+
+_CONCLUSIONS: Mapping[str, Callable[[Tables], list[str | None]]] = {
+    "history-completeness": _history,
+    "loading-risks": _loading,
+}
 
 
 def conclusions(warehouse: Tables, query: str) -> list[str | None]:

@@ -45,7 +45,7 @@ QUESTIONS = {
     22: (LIFE, "sql --query undecoded-records", "No rows"),
     23: (LIFE, "sql --query deleted-and-back", "No rows"),
     24: (LIFE, "groups", r"shop-billing\b"),
-    25: (LIFE, "sql --query inexact-groups", "No rows"),
+    25: (LIFE, "sql --query loading-risks", r"No reason is on record[\s\S]*Brokers' logs were not audited"),
     27: (LIFE, "consumers shop.orders", r"billing-1 .* 08:32:36[\s\S]*billing-1 .* 08:32:39 +-"),
     28: (LIFE, "impact --from 08:33:20 --to 08:33:40", r"3 of 9 groups concerned"),
     29: (LIFE, "diff --from 2026-11-21T08:33 --to 2026-11-21T08:33:40", r"shop-eos +group +added +1 +Stable"),

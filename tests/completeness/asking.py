@@ -593,6 +593,7 @@ def saved_query_names() -> list[str]:
         "audit-runs",
         "history-completeness",
         "inexact-groups",
+        "loading-risks",
         "log-partition-growth",
         "log-partitions",
         "record-kinds",

@@ -926,6 +926,58 @@ def test_no_inexact_group_is_said_in_a_sentence(tmp_path: Path):
     assert conclusion not in notes_of(tmp_path, "inexact-groups")
 
 
+MODERN = ("Metadata", "MemberMetadata", "TargetAssignmentMember", "CurrentMemberAssignment")
+
+
+def test_records_at_which_some_brokers_stop_loading_are_listed(tmp_path: Path):
+    """The records of ``sound`` are those of a member that joins and leaves, and of a group that is deleted."""
+    whole = "M G T C c t m g"
+    lives = {"sound": whole, "again": f"{whole} {whole}", "no-group": "g M G", "no-member": "M1 G m2",
+             "early": "C M G T", "kept": "M G T C c m", "after": f"{whole} C"}  # fmt: skip
+    kinds = dict(zip("GMTC", MODERN, strict=True))
+    write_small_warehouse(tmp_path, group_records=[
+        {"cluster": "default", "group_id": group, "kind": f"ConsumerGroup{kinds[word[0].upper()]}", "log_partition": 3,
+         "member_id": None if word[0] in "Gg" else f"m{word[1:]}", "is_tombstone": word.islower(), "log_offset": place,
+         "log_timestamp": at("02:03")}
+        for group, words in lives.items()
+        for place, word in enumerate(words.split())
+    ])  # fmt: skip
+    write_rows(tmp_path, "quarantine", [
+        {"cluster": "default", "log_partition": 3, "log_offset": 70, "error_class": kind, "error_message": "x"}
+        for kind in ("DecodeError", "UnknownRecordType")
+    ])  # fmt: skip
+    found = {
+        (row["group_id"], row["log_offset"]): row["risk"] for row in answers(Tables(str(tmp_path)), "loading-risks")
+    }
+    assert found == {
+        ("no-group", 0): "tombstone of a group that is not on record",
+        ("no-member", 2): "tombstone of a member that is not on record",
+        ("early", 0): "record of a member before the record of its group",
+        ("after", 8): "record of a member before the record of its group",
+        ("kept", 5): "tombstone of a member that still has an assignment",
+        (None, 70): "record that can't be decoded",
+    }
+    assert "Brokers' logs were not audited: slow and failed loadings are not on record." in notes_of(
+        tmp_path, "loading-risks"
+    )
+
+
+def test_slow_and_failed_loadings_of_brokers_logs_are_listed(tmp_path: Path):
+    change = {"cluster": "default", "log_partition": 3, "is_exact": True, "loaded_at": at("02:03")}
+    write_small_warehouse(tmp_path, group_records=[], coordinator_changes=[
+        {**change, "leader_epoch": 1, "broker": 2, "loading_ms": 12_000},
+        {**change, "leader_epoch": 2, "loading_ms": 9},
+    ], broker_log=[
+        {"cluster": "default", "log_partition": 3, "logged_at": at("02:04"), "event": "LOADING_FAILED", "reason": "x"},
+    ])  # fmt: skip
+    assert {row["risk"] for row in answers(Tables(str(tmp_path)), "loading-risks")} == {
+        "slow loading: 12000 ms by broker 2", "failed loading: x"
+    }  # fmt: skip
+    assert "The brokers' logs that were audited show 2 loadings, the longest of 12,000 ms." in notes_of(
+        tmp_path, "loading-risks"
+    )
+
+
 def test_times_without_an_owner_are_summed_up_over_more_rows_than_are_shown(tmp_path: Path):
     gone = [owned(place, "m-1", "02:01", "02:02", unowned_ms=2000, released_by="REVOKED") for place in range(60)]
     write_small_warehouse(tmp_path, partition_ownership=gone)

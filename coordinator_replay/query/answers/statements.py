@@ -86,7 +86,8 @@ def saved(warehouse: Tables, query: str, values: Mapping[str, str], *, timeout: 
     """
     columns, rows = run_saved_query(warehouse, query, values, timeout)
     asked = saved_query(query)
-    extra = extra_notes(warehouse, query, values, has_rows=bool(rows), timeout=timeout)
+    summed = extra_notes(warehouse, query, values, has_rows=bool(rows), timeout=timeout)
+    extra = [*conclusions(warehouse, asked.name), *summed]
     nothing = [
         f"No rows; cluster {warehouse.cluster!r} is covered from {warehouse.coverage}.",
         asked.none or None,
@@ -94,6 +95,5 @@ def saved(warehouse: Tables, query: str, values: Mapping[str, str], *, timeout: 
         saved_terms(query, values),
     ]
     named = None if asked.name == query else f"Saved query {asked.name}."
-    found = [*conclusions(warehouse, asked.name), *(extra if rows else nothing)]
-    notes = [named, *found, asked.note or None, undecoded_note(warehouse), asked.then or None]
+    notes = [named, *(extra if rows else nothing), asked.note or None, undecoded_note(warehouse), asked.then or None]
     return Answered(content=Table(columns, rows), notes=notes, basis=basis_from(warehouse))
