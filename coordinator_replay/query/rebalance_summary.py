@@ -18,6 +18,11 @@ _CLIENTS = """
     FROM member_timeline WHERE cluster = $cluster {of_groups} GROUP BY group_id, member_id
 """
 
+_NAMES = """
+    SELECT member_id, coalesce(min(instance_id), min(client_id), member_id) FROM member_timeline
+    WHERE cluster = $cluster AND group_id = $group GROUP BY member_id
+"""
+
 MOST_UNSUMMED = 5
 """Largest number of rebalances without a summary: people can read these one by one."""
 
@@ -56,6 +61,58 @@ def summary_of(
         second[0].upper() + second[1:],
         f"Longest: {_longest(rebalances)}.",
     ]
+
+
+def group_note(tables: Tables, group: str, rebalances: Sequence[Rebalance], *, is_complete: bool) -> str | None:
+    """Return a note on all rebalances of a group: their number, failed attempts, the longest, and who joined and left.
+
+    Return None if there are no rebalances.
+
+    Args:
+        tables: the tables to read.
+        group: id of the group.
+        rebalances: the group's rebalances, in the order in which they began.
+        is_complete: whether no record of the time range is missing; if not, there may have been other rebalances.
+    """
+    if not rebalances:
+        return None
+    least = "" if is_complete and not any(rebalance.lacks_records for rebalance in rebalances) else "At least "
+    parts = [f"{least}{counted(len(rebalances), 'rebalance')}", *_failed(rebalances), *_longest_took(rebalances)]
+    names = dict(tables.rows(_NAMES, group=group))
+    moved = [
+        f"{what} {_most((names.get(member, member) for member in members), 'other clients')}"
+        for what, members in (
+            ("joined", [member for rebalance in rebalances for member in rebalance.members_joined or ()]),
+            ("left", [member for rebalance in rebalances for member in rebalance.members_left or ()]),
+        )
+        if members
+    ]
+    return f"{'; '.join([*parts, *moved])}."
+
+
+def _failed(rebalances: Sequence[Rebalance]) -> list[str]:
+    """Return in words how many attempts of a classic group left no record; empty if no rebalance shows this number."""
+    known = [
+        rebalance
+        for rebalance in rebalances
+        if rebalance.group_type == "classic" and rebalance.attempts is not None and not rebalance.lacks_records
+    ]
+    failed = {rebalance.epoch: rebalance.attempts - 1 for rebalance in known if (rebalance.attempts or 0) > 1}
+    if not failed:
+        return ["no failed attempt on record"] if known and len(known) == len(rebalances) else []
+    before = f"before generation {listed(list(failed), _MOST_NAMED)}"
+    return [f"{counted(sum(failed.values()), 'failed attempt')} ({before})"]
+
+
+def _longest_took(rebalances: Sequence[Rebalance]) -> list[str]:
+    """Return in words how long the longest rebalance took; empty if no rebalance has a bound."""
+    over = [rebalance for rebalance in rebalances if rebalance.is_over]
+    least = max((ms for rebalance in over if (ms := rebalance.duration_ms_min) is not None), default=None)
+    most = max((ms for rebalance in over if (ms := rebalance.limit_ms) is not None), default=None)
+    text = duration_within(least, most)
+    unknown = sum(rebalance.limit_ms is None for rebalance in over)
+    open_ones = f" ({unknown:,} without an upper bound)" if unknown and most is not None else ""
+    return [f"the longest took {text}{open_ones}"] if text else []
 
 
 def clients_of(tables: Tables, groups: Sequence[str]) -> dict[tuple[str, str], str]:

@@ -962,6 +962,23 @@ def test_records_at_which_some_brokers_stop_loading_are_listed(tmp_path: Path):
     )
 
 
+def test_the_rebalances_of_a_group_are_summed_up(tmp_path: Path):
+    """Attempts count generations since the last one on record, so two of three left no record."""
+    one = {"cluster": "default", "group_id": "g", "group_type": "classic", "is_exact": True}
+    write_small_warehouse(tmp_path, group_timeline=[event("g", 0, "02:01", "GROUP_CREATED", ">Stable")], rebalances=[
+        {**one, "rebalance_id": "a", "epoch": 1, "attempts": 1, "completed_at": at("02:01"), "duration_ms_min": 9,
+         "members_joined": ["m", "n"]},
+        {**one, "rebalance_id": "b", "epoch": 4, "attempts": 3, "completed_at": at("02:02"), "duration_ms_min": 4,
+         "duration_ms_max": 800, "members_joined": ["m"], "members_left": ["n"]},
+    ])  # fmt: skip
+    warehouse = Warehouse(tmp_path, "default")
+    assert warehouse.rebalances("g").notes[0] == (
+        "2 rebalances; 2 failed attempts (before generation 4); the longest took 9 ms to 800 ms (1 without an upper "
+        "bound); joined m 2, n 1; left n 1."
+    )
+    assert not any("failed attempt" in note for note in warehouse.rebalances("g", last=1).notes)
+
+
 def test_slow_and_failed_loadings_of_brokers_logs_are_listed(tmp_path: Path):
     change = {"cluster": "default", "log_partition": 3, "is_exact": True, "loaded_at": at("02:03")}
     write_small_warehouse(tmp_path, group_records=[], coordinator_changes=[

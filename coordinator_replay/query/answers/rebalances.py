@@ -10,7 +10,7 @@ from coordinator_replay.query.basis import basis_from
 from coordinator_replay.query.coordinators import nearby_note
 from coordinator_replay.query.groups import end_state_note
 from coordinator_replay.query.hold_ups import HoldUp, hold_ups
-from coordinator_replay.query.rebalance_summary import summary_between
+from coordinator_replay.query.rebalance_summary import group_note, summary_between
 from coordinator_replay.query.rebalances import Rebalance, cause_name, rebalances_at, rebalances_of
 from coordinator_replay.query.resubscriptions import resubscription_note
 from coordinator_replay.query.tables import Tables
@@ -40,11 +40,17 @@ def rebalances(
         who: conditions on groups.
     """
     found = _in_range(warehouse, group, start, end, causes, last, who)
+    basis = basis_from(warehouse, start, group=group)
+    summed = (
+        group_note(warehouse, group, found, is_complete=basis.is_complete)
+        if group and not causes and last is None
+        else None
+    )
     return Rows(
         content=found,
         row_type=Rebalance,
-        notes=[_alternatives_note(found, causes), nothing_note(warehouse, "rebalance", found, group)],
-        basis=basis_from(warehouse, start, group=group),
+        notes=[summed, _alternatives_note(found, causes), nothing_note(warehouse, "rebalance", found, group)],
+        basis=basis,
     )
 
 
