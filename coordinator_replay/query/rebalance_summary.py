@@ -97,7 +97,7 @@ def _failed(rebalances: Sequence[Rebalance]) -> list[str]:
         for rebalance in rebalances
         if rebalance.group_type == "classic" and rebalance.attempts is not None and not rebalance.lacks_records
     ]
-    failed = {rebalance.epoch: rebalance.attempts - 1 for rebalance in known if (rebalance.attempts or 0) > 1}
+    failed = {rebalance.epoch: attempts - 1 for rebalance in known if (attempts := rebalance.attempts or 1) > 1}
     if not failed:
         return ["no failed attempt on record"] if known and len(known) == len(rebalances) else []
     before = f"before generation {listed(list(failed), _MOST_NAMED)}"
