@@ -1,7 +1,7 @@
 -- Who or what set offsets, or moved them back? Commits while the log proves that the group had no members: a reset with a tool, a restore, or a consumer that uses assign(). Then commits that moved an offset back while the group had members. If is_at_least is true, there may be more partitions.
 -- param group text: only this group
 -- note While a group has members, brokers refuse a commit without the id of a member and its generation or epoch, unless the commit is transactional. So a commit of that time came from a member, not from a tool. No record names the member.
--- none No commit of a group without members was found, and no commit that moved an offset back while the group had members.
+-- none No offset on record was set or moved back in this way. Not in the rows: commits that went forward in groups without any member on record, and commits of groups whose state is not known.
 -- row {group_id} {topic} at {at} ({what}; committer: {committer})
 -- instead rewinds: Offsets that went back, also if the group's state or the topic is not known
 -- then offsets GROUP --history TOPIC:PARTITION shows each commit of a partition, with the member that owned it. timeline GROUP shows who was in the group at that time.

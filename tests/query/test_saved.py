@@ -867,8 +867,8 @@ def test_an_answer_without_rows_points_to_the_query_that_has_them(tmp_path: Path
         offset("t", 0, 50, "02:03", group_id="left", from_offset=9, previous_offset=20, group_state="Empty"),
     ])  # fmt: skip
     assert notes_of(folder, "manual-offset-changes", group="kept")[1:3] == [
-        "No commit of a group without members was found, and no commit that moved an offset back while the group had "
-        "members.",
+        "No offset on record was set or moved back in this way. Not in the rows: commits that went forward in groups "
+        "without any member on record, and commits of groups whose state is not known.",
         "Offsets that went back, also if the group's state or the topic is not known: 1 row of sql --query rewinds "
         "--param group=kept: kept t:0 from 20 to 7 at 2026-11-20T02:03:00.000Z (group: -; owner of the partition: -).",
     ]
