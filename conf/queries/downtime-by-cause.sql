@@ -16,7 +16,8 @@ SELECT coalesce(cause, 'UNKNOWN') AS cause, count(*) AS rebalances, max(commit_p
        coalesce(max(longest_ms), max(unowned_ms_max)) AS longest_unowned_ms, count(DISTINCT group_id) AS groups,
        count(*) FILTER (confidence = 'certain') AS certain, count(duration_ms) AS exact_durations,
        count(unowned_ms_total) AS exact_unowned_times,
-       EXISTS (FROM incomplete_groups WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
+       count(*) > count(unowned_ms_total)
+       OR EXISTS (FROM incomplete_groups WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
                AND coalesce($from <= until, true))
        OR EXISTS (FROM incomplete_log_partitions WHERE cluster = $cluster AND $group IS NULL
                   AND coalesce($from <= until, true)) AS is_at_least

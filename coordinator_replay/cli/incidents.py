@@ -91,7 +91,11 @@ def impact(common: Common, by: str, **asked: Any) -> None:
 def _show_rollouts(common: Common, **asked: Any) -> None:
     answer = open_warehouse(common).rollouts(**asked)
     if common.output == "table" and answer:
-        print_text(f"The most expensive of {counted(len(answer), 'rollout')}: {answer[0].sentence}")
+        unseen = sum(rollout.unowned_ms_total is None for rollout in answer)
+        doubt = (
+            f" For {unseen} of them, no time without an owner is on record (-): that is no cost of 0." if unseen else ""
+        )
+        print_text(f"The highest cost on record of {counted(len(answer), 'rollout')}: {answer[0].sentence}{doubt}")
         click.echo()
         show_part(common, answer, _MOST_GROUPS, "rollout")
     else:

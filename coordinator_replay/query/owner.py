@@ -353,13 +353,16 @@ def handovers_note(owners: Sequence[Ownership], *, is_shared: bool) -> str | Non
         if any(gaps)
         else "How long partitions had no owner between two owners is not on record."
         if unknown
-        else "While the group had members, no partition was without an owner between two owners."
+        else "No time without an owner between two owners is on record while the group had members."
         if idle_ms
-        else "No partition was without an owner between two owners."
+        else "No time without an owner between two owners is on record."
     ]
+    if not any(gaps) and not unknown:
+        sentences.append("Pauses within a rebalance are not in it: rebalances shows how long each took.")
     if idle_ms:
         sentences.append(
-            f"Without members, the group owned nothing for {idle_ms:,} ms, which UNOWNED-MS does not count."
+            f"After its last member had left, the group owned nothing for {idle_ms:,} ms, which UNOWNED-MS does not "
+            "count."
         )
     if unknown and any(gaps):
         sentences.append(f"For {counted(unknown, 'handover')} (no UNOWNED-MS) the log does not show how long.")

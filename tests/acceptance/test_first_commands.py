@@ -56,7 +56,7 @@ QUESTIONS = {
     34: (LIFE, "sql --query log-partition-growth", r"shop-wide\b"),
     35: (f"{JAVA},{PREVIEW}", "diff", r"bakery-holders\b"),
     36: (LIFE, "impact --from 08:33:20 --to 08:33:40", r"3 of 9 groups concerned, 6\s+rebalances"),
-    37: (LIFE, "impact --by rollout", r"shop-migrate\b"),
+    37: (LIFE, "impact --by rollout", r"The highest cost on record of [\s\S]*shop-migrate\b"),
     38: (LIFE, "groups --client new-*", r"shop-new\b"),
     39: (JAVA, "sql --query last-to-rejoin", r"hold-1\b"),
     40: (LIFE, "sql --query skipped-or-read-again", r"shop-trim +shop\.kept +0 +08:33:42 +4 +1\b"),

@@ -420,8 +420,9 @@ def test_owners_of_a_range_say_how_long_nobody_owned_a_partition_and_whether_two
     ])  # fmt: skip
     write_rows(folder, "group_timeline", [event("idle", 0, "02:01", "GROUP_CREATED", ">Stable", member_count=1)])
     idle = told(group="idle")
-    assert "While the group had members, no partition was without an owner between two owners." in idle
-    assert "Without members, the group owned nothing for 60,000 ms, which UNOWNED-MS does not count." in idle
+    assert "No time without an owner between two owners is on record while the group had members." in idle
+    assert "Pauses within a rebalance are not in it: rebalances shows how long each took." in idle
+    assert "After its last member had left, the group owned nothing for 60,000 ms, which UNOWNED-MS does not" in idle
 
 
 def test_describe_says_where_the_positions_of_a_share_group_are(tmp_path: Path):
