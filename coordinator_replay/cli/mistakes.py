@@ -189,7 +189,7 @@ def _is_duration(text: str) -> bool:
 
 
 def _refusal_of_duration(text: str) -> str | None:
-    """Return why a text is no duration; None if it is one."""
+    """Return why a text can't be read as a duration; None if it can."""
     try:
         parse_duration(text)
     except UsageError as problem:
