@@ -166,7 +166,7 @@ def _converted(detail: Detail) -> list[str]:
     within the millisecond.
     """
     is_same = bool(detail.get("assigned")) or bool(detail.get("has_no_tombstone"))
-    doubt = "" if is_same else "converted, or deleted and created again within the millisecond"
+    doubt = "" if is_same else "or deleted and created again within the millisecond"
     return [_changed(detail, "group_type", "group type"), doubt]
 
 

@@ -23,7 +23,7 @@ REMOVED = {"topic": "orders", "partitions": [0], "lowest": 9, "highest": 9, "con
     ("event", "detail", "words"),
     [
         ("GROUP_CONVERTED", {"group_type": ["classic", "consumer"]},
-         "group type consumer (before: classic); converted, or deleted and created again within the millisecond"),
+         "group type consumer (before: classic), or deleted and created again within the millisecond"),
         ("GROUP_CONVERTED", {"group_type": ["classic", "consumer"], "assigned": {"m": []}},
          "group type consumer (before: classic)"),
         ("MEMBER_JOINED",
