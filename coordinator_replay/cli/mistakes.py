@@ -108,7 +108,7 @@ def _too_many_words(ctx: click.Context, message: str, extra: str) -> str:
         return in_quotes
     is_other_group = not {extra, *extra.split()}.isdisjoint(names)
     times = _options_of(command, lambda kind: isinstance(kind, ParsedTime))
-    if "--at" in times and not is_other_group and _is_time(extra):
+    if "--at" in times and not is_other_group and _refusal(parse_time, extra) is None:
         return f'{command.name} takes a time as --at "{extra}".'
     if group in names:
         return f"{command.name} takes one GROUP; {_SEVERAL_GROUPS}."
@@ -166,10 +166,9 @@ def _options_of(command: click.Command, is_wanted: Callable[[object], bool]) -> 
 
 def _quoted_time(option: str, text: str) -> str:
     """Return the message for a time with blanks: it names the form with quotes, if that form works."""
-    try:
-        parse_time(text)
-    except UsageError as problem:
-        return f"Invalid value for '{option}': {problem}."
+    refusal = _refusal(parse_time, text)
+    if refusal is not None:
+        return f"Invalid value for '{option}': {refusal}."
     return f'A time with blanks must stand in quotes: {option} "{text}".'
 
 
@@ -179,19 +178,16 @@ def _quoted_duration(option: str, first: str, rest: Sequence[str]) -> str | None
     Return None if only the first word is a duration: the others may be anything.
     """
     text = " ".join([first, *rest])
-    if _is_duration(text):
+    refusal = _refusal(parse_duration, text)
+    if refusal is None:
         return f'A duration with blanks must stand in quotes: {option} "{text}".'
-    return None if _is_duration(first) else f"Invalid value for '{option}': {_refusal_of_duration(text)}."
+    return None if _refusal(parse_duration, first) is None else f"Invalid value for '{option}': {refusal}."
 
 
-def _is_duration(text: str) -> bool:
-    return _refusal_of_duration(text) is None
-
-
-def _refusal_of_duration(text: str) -> str | None:
-    """Return why a text can't be read as a duration; None if it can."""
+def _refusal(parse: Callable[[str], object], text: str) -> str | None:
+    """Return why a parser refuses a text; None if the parser reads it."""
     try:
-        parse_duration(text)
+        parse(text)
     except UsageError as problem:
         return str(problem)
     return None
@@ -215,21 +211,7 @@ def _is_part_of_time(word: str) -> bool:
     """Return whether a word after a time is the rest of the time: a time of day, a unit or a zone."""
     if word.startswith("-"):
         return False
-    if _PART_OF_TIME.fullmatch(word):
-        return True
-    try:
-        parse_zone(word)
-    except UsageError:
-        return False
-    return True
-
-
-def _is_time(text: str) -> bool:
-    try:
-        parse_time(text)
-    except UsageError:
-        return False
-    return True
+    return _PART_OF_TIME.fullmatch(word) is not None or _refusal(parse_zone, word) is None
 
 
 def _first_sentence(text: str) -> str:
