@@ -21,7 +21,7 @@ class Asked(NamedTuple):
     """The topics that one member subscribes to.
 
     Attributes:
-        topics: names of the topics; None if the names are not on record, so that the member may subscribe to any topic.
+        topics: names of the topics; None if the names are not on record. Each topic is then possible.
         regex: the regular expression to which the member subscribes; empty if the member uses none.
     """
 
@@ -45,8 +45,8 @@ class Subscriptions:
         topics: names of the topics in the group's records.
         members: the subscription of each member.
         regexes: the topics to which regexes were resolved.
-        counts: the number of members that subscribe to each topic. The key None has the members that may
-            subscribe to any topic.
+        counts: the number of members that subscribe to each topic. The key None stands for members whose
+            topics are not on record.
         expressions: number of members that subscribe to each regex.
         kinds: number of members with each subscription.
         has_changed: whether the last operation changed any of these fields.
@@ -95,12 +95,12 @@ class Subscriptions:
         return any(name is None or self._is_subscribed(name) for _, name in self.topics.shown(group_type, key))
 
     def named(self) -> set[str]:
-        """Return the topics that members are known to subscribe to, by name."""
+        """Return the names of the topics that any member is known to subscribe to."""
         resolved = (self.regexes.get(regex, ()) for regex in self.expressions)
         return {name for name in self.counts if name is not None}.union(*resolved)
 
     def of(self, member_id: str) -> frozenset[str]:
-        """Return the topics that a member is known to subscribe to, by name."""
+        """Return the names of the topics that a member is known to subscribe to."""
         asked = self.members.get(member_id)
         return frozenset() if asked is None else self._known(asked)
 
@@ -110,8 +110,8 @@ class Subscriptions:
     def disjoint_topics(self) -> list[frozenset[str]]:
         """Return sets of topics such that no member subscribes to topics of two sets.
 
-        Return an empty list if a member may subscribe to topics that are not known. Members without a topic don't
-        count.
+        Return an empty list if the topics of a member are not on record, or its regex was not resolved. Members without
+        a topic don't count.
         """
         if self.counts[None] or any(regex not in self.regexes for regex in self.expressions):
             return []

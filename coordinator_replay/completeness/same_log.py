@@ -107,7 +107,10 @@ class LogCopy:
 
     @property
     def diverged(self) -> Comparison | None:
-        """Return the first comparison above ``matched`` that found a different record; None if there is none."""
+        """Return the comparison with the first anchor at which the copy has another record than earlier runs.
+
+        Anchors up to ``matched`` don't count. Return None if there is no such anchor.
+        """
         others = [found for found in self.compared if found.anchor.log_offset > self.matched]
         return min(others, key=lambda found: found.anchor.log_offset, default=None)
 

@@ -185,7 +185,7 @@ class _Follower:
 
 
 def _lag(batch: dict[str, Any]) -> str:
-    """Return in words how many offsets the end of a batch is behind the end of the log, over all log partitions."""
+    """Return in words how many log offsets lie from the end of a batch to the end of the log, in all partitions."""
     behind = 0
     for source in batch["sources"]:
         ends, latest = offsets_by_partition(source["endOffset"]), offsets_by_partition(source.get("latestOffset"))

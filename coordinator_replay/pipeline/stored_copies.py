@@ -1,4 +1,4 @@
-"""Stored copies of log partitions in table ``log_copies``, and the ranges that all copies of a bucket prove."""
+"""Stored copies of log partitions (table ``log_copies``), and the complete ranges that the copies prove together."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
@@ -17,7 +17,7 @@ COPIES = "log_copies"
 """The table of copies."""
 
 _BOUNDS = ("log_partition", "copy", "is_export", "covered_from_offset", "cleaned_to_offset", "end_offset")
-"""The columns for the fields of ``CopyBounds``, except the last field."""
+"""The columns for the fields of ``CopyBounds``, without its last field."""
 _RANGES = ("from_offset", "to_offset", "is_gap_before")
 _SCHEMA = table(COPIES).arrow_schema(["run_id", *_BOUNDS, *_RANGES]).remove_metadata()
 
@@ -52,7 +52,7 @@ def read_copies(uris: Iterable[str]) -> dict[int, list[Copy]]:
 
 @dataclass(slots=True)
 class BucketCompleteness:
-    """The ranges that the copies of a bucket's log partitions prove, and the copies that are new.
+    """The complete ranges of a bucket's log partitions, as proven by their copies, and the new copies.
 
     Attributes:
         ranges: the complete ranges, by log partition.
@@ -70,7 +70,7 @@ class BucketCompleteness:
 
 
 def completeness(earlier: Mapping[int, Sequence[Copy]], new: Sequence[Copy]) -> BucketCompleteness:
-    """Return what the copies of earlier runs and of this run prove together."""
+    """Return the complete ranges that the copies of earlier runs and of this run prove together."""
     every: dict[int, list[Copy]] = {partition: list(copies) for partition, copies in earlier.items()}
     for copy in new:
         every.setdefault(copy.bounds.log_partition, []).append(copy)

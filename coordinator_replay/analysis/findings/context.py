@@ -30,7 +30,7 @@ _MOST_REBALANCES = 10_000
 
 
 class PartitionOwner(NamedTuple):
-    """The owner of a partition, with a time: the begin or the end of the ownership, or None if no record has it."""
+    """The owner of a partition, with the time at which the ownership began or ended; None if no record has the time."""
 
     member_id: str
     at_ms: int | None
@@ -45,9 +45,9 @@ class ExpiringOffsets:
         last_ms: the latest of these times.
         owner: the last owner of these partitions; of several, the one with the latest time.
         numbers: numbers of the partitions.
-        since_ms: the time since which the offsets were past retention or about to expire, if they no longer are; None
-            if they still are.
-        until_ms: the time at which this ended; None if they still are.
+        since_ms: begin of an earlier period in which the offsets were past retention or about to expire; None if the
+            offsets have expired, or this period has not ended.
+        until_ms: end of that period; None if ``since_ms`` is None.
     """
 
     first_ms: int

@@ -63,10 +63,12 @@ def offsets(
         warehouse: the tables to read.
         group: id of the group.
         at: the point in time; the end of the log if None.
-        topics: only offsets of these topics, or of the partitions that are named with a topic. Empty for all topics.
+        topics: only offsets of these topics; all topics if empty. A text like ``orders:0,1`` names partitions, see
+            ``partitions_asked``.
         require_stable: show partitions with a pending transactional commit as unstable, without an offset.
         end_offsets: a file with the end offsets of partitions, to compute the lag.
-        before_removal: return instead, for each partition, the offset that was removed last by that time.
+        before_removal: return the offset of each partition just before its last removal, instead of the offsets at
+            ``at``. Only removals up to ``at`` count.
 
     Raises:
         UsageError: ``before_removal`` is given and no removal is on record; or see ``offsets_at``.
@@ -88,7 +90,7 @@ def _before_removal(
     require_stable: bool,
     end_offsets: str | Path | None,
 ) -> Rows[CommittedOffset]:
-    """Return, for each partition of a group, the offset that was removed last, see ``offsets``.
+    """Return the offset of each partition of a group just before its last removal, see ``offsets``.
 
     Raises:
         UsageError: no removal is on record; or see ``offsets_before_removal``.

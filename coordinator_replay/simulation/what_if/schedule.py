@@ -1,9 +1,9 @@
-"""The schedule of a run: its clock, the next heartbeats, and clients that are closing.
+"""The schedule of a simulation: its clock, the next heartbeats, and clients that are closing.
 
-The simulation has its own clock, which does not count skipped rests; the time of the life counts them. While a group
-is at rest, a consumer sends heartbeats only as often as its session requires. It returns to its usual interval at
-the next event. Skipped heartbeats change nothing. Sent heartbeats stay on multiples of the interval, so a rebalance is
-noticed at the right time.
+A rest is a period without events. The simulation skips long rests, and its clock does not count them. The time of the
+recorded life counts them. During a rest, a consumer sends heartbeats only as often as its session requires. It returns
+to its usual interval at the next event. Skipped heartbeats change nothing. Sent heartbeats stay on multiples of the
+interval, so a rebalance is noticed at the right time.
 
 A broker takes one request of a connection at a time. So the LeaveGroup of a consumer that waits for the answer to its
 JoinGroup or SyncGroup reaches the coordinator only after this answer. Until then the client is closing, but no longer
@@ -23,7 +23,7 @@ from coordinator_replay.simulation.what_if.timing import Timing
 Action = Callable[[], None]
 
 REST_MS = 15_000
-"""Last part of a rest, which is never skipped. No interval of a coordinator at rest is longer."""
+"""Length of the last part of a rest, which is never skipped. No timer of the coordinator is longer during a rest."""
 
 _TIMES = ("currentStateTimestamp", "assignmentTimestamp", "timestamp")
 """Fields of values that hold a time: of a classic group, a target assignment, and a regular expression."""
@@ -33,8 +33,8 @@ class Agenda:
     """The clock of a simulation, and its future events and actions.
 
     Attributes:
-        now_ms: the time of the simulation.
-        left_out_ms: total of the skipped rests: the time of the life is ahead of ``now_ms`` by this total.
+        now_ms: the time of the simulation, without the skipped rests.
+        left_out_ms: total length of the skipped rests.
     """
 
     __slots__ = ("_count", "_events", "_put_off", "left_out_ms", "now_ms")
@@ -48,17 +48,17 @@ class Agenda:
 
     @property
     def life_ms(self) -> int:
-        """Return the present time of the life: the time of the simulation and the skipped rests."""
+        """Return the present time of the recorded life: the time of the simulation plus the skipped rests."""
         return self.now_ms + self.left_out_ms
 
     @property
     def next_event_ms(self) -> int | None:
-        """Return the time of the next event of the life, by the clock of the simulation."""
+        """Return when the next event of the life is due, as a time of the simulation; None without an event."""
         return self._events[0][0] - self.left_out_ms if self._events else None
 
     @property
     def next_put_off_ms(self) -> int | None:
-        """Return when the next postponed action is due."""
+        """Return when the next postponed action is due, as a time of the simulation; None without an action."""
         return self._put_off[0][0] if self._put_off else None
 
     def happen(self, at_ms: int, action: Action) -> None:
@@ -83,9 +83,9 @@ class Agenda:
         """Return how much of a rest may be skipped before the next event; 0 if the rest is short.
 
         Args:
-            until_ms: the end of the run, as a time of the life.
-            interval_ms: interval of heartbeats. Only multiples of it are skipped, so that every heartbeat keeps its
-                distance from the next event.
+            until_ms: the end of the simulation, as a time of the life.
+            interval_ms: interval of heartbeats. Only multiples of this interval are skipped, so that every heartbeat
+                keeps its distance from the next event.
         """
         next_ms = min(self._events[0][0], until_ms) if self._events else until_ms
         rest_ms = next_ms - self.life_ms - REST_MS
@@ -93,7 +93,7 @@ class Agenda:
         return rest_ms if rest_ms > REST_MS else 0
 
     def in_life(self, record: Record) -> Record:
-        """Return a record with its timestamp, and each time in its value, converted to the time of the life."""
+        """Return a record whose timestamp, and each time in its value, is converted to the time of the life."""
         if not self.left_out_ms:
             return record
         value = record.value
