@@ -14,6 +14,7 @@ from coordinator_replay.pipeline.options import ExpiryOptions
 from coordinator_replay.simulation.coordinator import BatchWritten
 from coordinator_replay.simulation.coordinator.truth import TriggerKind
 from coordinator_replay.simulation.simulated_log import TOPICS
+from scripts.reasons.true_removals import RemovalWitness
 from scripts.world.cluster import Cluster, clusters
 from scripts.world.mixes import MIXES, Mix
 
@@ -33,12 +34,14 @@ class Removal(NamedTuple):
         row: the row of ``removed_offsets``.
         truth: the true cause.
         trigger: the request, timer or change that removed the offset.
+        false: facts of the row's evidence that are not true.
     """
 
     seed: int
     row: dict[str, Any]
     truth: str
     trigger: str
+    false: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def is_right(self) -> bool:
@@ -67,10 +70,13 @@ def removals(cluster: Cluster, warehouse: Path) -> Iterator[Removal]:
     rows = DeltaTable(str(warehouse / "removed_offsets")).to_pyarrow_table().to_pylist()
     for seed, life in cluster.lives.items():
         batches = [event for event in life.truth if isinstance(event, BatchWritten)]
+        others = (other for other in cluster.lives.values() if other is not life)
+        witness = RemovalWitness(life, others, cluster.retention_minutes * MINUTE_MS)
         for row in (row for row in rows if row["group_id"] == life.group):
             batch = next(b for b in batches if b.first_offset <= row["to_offset"] <= b.last_offset)
             trigger = batch.trigger
-            yield Removal(seed, row, _cause(trigger.kind, trigger.name), f"{trigger.kind} {trigger.name}")
+            false = tuple(witness.false_facts(row, trigger))
+            yield Removal(seed, row, _cause(trigger.kind, trigger.name), f"{trigger.kind} {trigger.name}", false)
 
 
 def _cause(kind: TriggerKind, name: str) -> str:
@@ -108,6 +114,8 @@ def removed_table(name: str, judged: Sequence[Removal]) -> list[str]:
         (removal.trigger, removal.row["ended_by"], removal.row["ended_confidence"], removal.is_right, removal.is_among)
         for removal in judged
     )
+    stated = sum(len(removal.row["ended_facts"]) for removal in judged)
+    lines.append(f"- facts of the evidence: {stated}; not true: {sum(len(removal.false) for removal in judged)}")
     lines += ["", "| removed by | said | confidence | right | truth named | offsets |", "|---|---|---|---|---|---|"]
     for (trigger, said, confidence, is_right, is_among), count in sorted(counts.items()):
         cells = (trigger, said, confidence, *("yes" if fact else "no" for fact in (is_right, is_among)), count)
@@ -116,12 +124,15 @@ def removed_table(name: str, judged: Sequence[Removal]) -> list[str]:
 
 
 def missed(judged: Iterable[Removal]) -> list[str]:
-    """Return a line for each removed offset whose cause is ``certain`` and wrong, or whose true cause is not named."""
+    """Return a line for each removed offset that misses a goal.
+
+    Its cause is ``certain`` and wrong, its true cause is not named, or a fact of its evidence is not true.
+    """
     lines = []
     for removal in judged:
         is_sure = removal.row["ended_confidence"] == Confidence.CERTAIN
-        if not removal.is_among or (is_sure and not removal.is_right):
-            lines.append(f"- {removal.seed}: {removal.trigger}; {removal.row}")
+        if removal.false or not removal.is_among or (is_sure and not removal.is_right):
+            lines.append(f"- {removal.seed}: {removal.trigger}; not true: {removal.false}; {removal.row}")
     return lines
 
 

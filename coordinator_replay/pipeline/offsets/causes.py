@@ -30,15 +30,25 @@ from coordinator_replay.analysis.expiring import (
     DEFAULT_CHECK_INTERVAL_MS,
     DEFAULT_RETENTION_MS,
     PROVEN,
-    TOPIC_DELETED,
     ExpiryRule,
     Retention,
     expire_at,
 )
+from coordinator_replay.analysis.removal_facts import facts_of, sentences_of
 from coordinator_replay.arrow_times import TIMESTAMP
 from coordinator_replay.columns import numbers_of, some
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter
 from coordinator_replay.pipeline.interval_rows import STAGED
+from coordinator_replay.pipeline.offsets.cause_rules import (
+    DECISION,
+    HELD,
+    JOINING,
+    LOADING,
+    PERHAPS_REBALANCING,
+    REBALANCING,
+    UNDETERMINED,
+    UPGRADED,
+)
 from coordinator_replay.pipeline.offsets.logged_removals import removals_of
 from coordinator_replay.store.duckdb_connection import connected, select
 from coordinator_replay.store.scan import BATCH_ROWS, Batches, read_paths, rows_of
@@ -208,250 +218,6 @@ def _retention(share: CausesShare, removed: pa.Table) -> Retention:
     )
 
 
-def _texts(*texts: str) -> str:
-    """Return SQL for a list of sentences.
-
-    A column's name in braces stands for the column's value.
-    """
-    parts = (text.replace("'", "''").replace("{", "' || ").replace("}", " || '") for text in texts)
-    return "[" + ", ".join(f"'{part}'" for part in parts) + "]"
-
-
-def _cause(ended_by: str, confidence: str, evidence: str, alternatives: str) -> str:
-    """Return SQL for a cause.
-
-    The evidence is SQL for a list of sentences.
-    """
-    return (
-        f"{{'ended_by': '{ended_by}', 'ended_confidence': {confidence}, "
-        f"'ended_alternatives': CAST({alternatives} AS VARCHAR[]), 'ended_evidence': {evidence}}}"
-    )
-
-
-def _case(ended_by: str, confidence: str, evidence: Sequence[str], alternatives: str) -> str:
-    """Return SQL for a cause.
-
-    The evidence is a list of sentences, see ``_texts``.
-    """
-    return _cause(ended_by, confidence, _texts(*evidence), alternatives)
-
-
-_SURE = "CASE WHEN $is_known AND all_proven THEN 'certain' ELSE 'likely' END"
-_MAY_BE_GROUP = "coalesce(has_group_tombstone, true)"
-_MAY_BE_RETENTION = "(all_maybe OR NOT is_sure)"
-_OTHERWISE_DELETED = f"CASE WHEN {_MAY_BE_GROUP} THEN ['GROUP_DELETED', 'DELETED'] ELSE ['DELETED'] END"
-_NOT_DELETED = f"""list_concat(CASE WHEN {_MAY_BE_RETENTION} THEN ['EXPIRED'] ELSE [] END,
-    CASE WHEN {_MAY_BE_GROUP} THEN ['GROUP_DELETED'] ELSE [] END)"""
-_DELETED_SURE = f"CASE WHEN {_MAY_BE_RETENTION} OR {_MAY_BE_GROUP} THEN 'likely' ELSE 'certain' END"
-_NOT_GROUP = "CASE WHEN all_maybe THEN ['DELETED', 'EXPIRED'] ELSE ['DELETED'] END"
-_EXPIRED_TOO = f"list_concat(['EXPIRED'], {_OTHERWISE_DELETED})"
-_ALL_PAST = "every offset removed in the same write was past offsets.retention.minutes"
-_GROUP_TOMBSTONE = "the group's tombstone was written with it"
-_SOME_YOUNG = "an offset removed in the same write was not past offsets.retention.minutes"
-_SOME_YOUNGER = (
-    "an offset removed in the same write was younger than the default of offsets.retention.minutes (7 days); "
-    "the cluster's own retention is not known, and retention may have removed all of them if it is shorter"
-)
-_REMOVED_YOUNG = (
-    "removed before offsets.retention.minutes were over while the group existed: "
-    "DeleteOffsets, or the topic was deleted"
-)
-_REMOVED_YOUNGER = (
-    "removed while the group existed, before the default of offsets.retention.minutes (7 days) was over: "
-    "DeleteOffsets, or the topic was deleted; the cluster's own retention is not known, and may have removed it"
-)
-_REMOVED_EARLY = (
-    "removed before the time of expiry that the commit itself names, while the group existed: "
-    "DeleteOffsets, or the topic was deleted"
-)
-_REMOVED_SPARED = (
-    "past {retention}, but a member subscribed to its topic, which keeps retention and DeleteOffsets away: "
-    "the topic was deleted"
-)
-_REMOVED_HELD = (
-    "past {retention}, but a transaction on it was open, which keeps retention away: "
-    "DeleteOffsets, or the topic was deleted"
-)
-_ALL_OTHERS = "past {retention}; another offset of the same write was not, or was kept from expiring"
-_WITH_OTHERS = "removed in the same write as an offset that retention did not remove, while the group existed"
-_UNREADABLE = "a commit that the same write removed can't be read, and with it whether it was past retention"
-_STATE_UNKNOWN = (
-    "whether it was past {retention} is not proven: the log lacks the time of the commit, or the group's state then"
-)
-_TOPIC_DELETED = "offsets of the topic were removed from several groups at about the same time: the topic was deleted"
-
-_WHY_EARLY = f"""CASE
-    WHEN is_old THEN {_texts(_WITH_OTHERS)}
-    WHEN is_due AND is_protected THEN {_texts(_REMOVED_HELD)}
-    WHEN is_due THEN {_texts(_REMOVED_SPARED)}
-    WHEN rule = '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}' THEN {_texts(_REMOVED_EARLY)}
-    WHEN $is_known THEN {_texts(_REMOVED_YOUNG)}
-    ELSE {_texts(_REMOVED_YOUNGER)}
-END"""
-"""SQL for the evidence against retention, if some offset of the same operation was not past its retention."""
-
-_PERHAPS_REBALANCING, _UNDETERMINED = "PERHAPS_REBALANCING", "UNDETERMINED"
-"""Reasons why retention may have removed an offset although it seems to have spared it:
-
-- PERHAPS_REBALANCING: the log does not show whether a classic group was rebalancing, as REBALANCING and JOINING need.
-- UNDETERMINED: the commit has no time, or is past retention while the log does not prove the group's state.
-"""
-
-_REBALANCING, _JOINING, _HELD, _UPGRADED, _LOADING = "REBALANCING", "JOINING", "HELD", "UPGRADED", "LOADING"
-"""Bugs of brokers that remove offsets which should not expire. Each was verified in the classes of Kafka's releases:
-
-- REBALANCING (KAFKA-13636): ``GroupMetadata.removeExpiredOffsets`` went by subscriptions even while the group was not
-  Stable. Affected: 2.4.0 (the first release with subscriptions) to 2.8.1, 3.0.0 and 3.1.0.
-- JOINING: the same bug, after a member joined an Empty group. Until the rebalance is over, no topic counts as
-  subscribed, and retention counts from the commit instead of the time at which the group became Empty. The group is not
-  Empty then, so the broker does not write a tombstone of the group as well.
-- HELD: the same method spared pending commits, but not pending commits of transactions. Affected: every coordinator in
-  Scala.
-- UPGRADED (KAFKA-8069): ``GroupMetadataManager.readOffsetMessageValue`` of 2.1 took the -1 of version 1 for a time.
-- LOADING: ``OffsetManager`` of 0.8.2 had no lock between its cleanup and loading; 0.9 has ``offsetExpireLock``.
-"""
-
-_WAS_REBALANCING = (
-    "the group was rebalancing: a rebalance of at most {rebalance_ms} ms was over {until_rebalanced_ms} ms later"
-)
-_CHANGED = "the coordinator had changed: {election} of leader epoch {elected_epoch} was {elected_ms} ms earlier"
-_FAULT_EVIDENCE = f"""CASE doubt
-    WHEN '{_REBALANCING}' THEN {
-    _texts(
-        "past {retention}, but a member subscribed to its topic: the broker refuses DeleteOffsets, and retention "
-        "spares it",
-        _WAS_REBALANCING,
-        "Kafka 2.4.0 to 2.8.1, 3.0.0 and 3.1.0 expire offsets of subscribed topics while a group rebalances "
-        "(KAFKA-13636)",
-    )
-}
-    WHEN '{_JOINING}' THEN {
-    _texts(
-        "past {retention} since its commit, but not since the group became Empty",
-        _WAS_REBALANCING,
-        "Kafka 2.4.0 to 2.8.1, 3.0.0 and 3.1.0 count retention from the commit while a group rebalances (KAFKA-13636)",
-    )
-}
-    WHEN '{_HELD}' THEN {
-    _texts(
-        "past {retention} by less than one retention check, while a transaction on it was open",
-        "the coordinator written in Scala (all releases before 4.0) expires offsets with an open transaction",
-    )
-}
-    WHEN '{_UPGRADED}' THEN {
-    _texts(
-        "removed before {retention} were over",
-        _CHANGED,
-        "the commit is of version 1 and names no time of expiry: Kafka 2.1 with an inter.broker.protocol.version below "
-        "2.1 expires such offsets once it has loaded them (KAFKA-8069)",
-    )
-}
-    WHEN '{_LOADING}' THEN {
-    _texts(
-        "removed before the time of expiry that the commit itself names",
-        _CHANGED,
-        "Kafka 0.8.2 may expire older commits of a partition while it loads the log, and its tombstone then removes "
-        "the newest one",
-    )
-}
-    WHEN '{_PERHAPS_REBALANCING}' THEN {
-    _texts(
-        "whether the group was rebalancing then is not on record: Kafka 2.4.0 to 2.8.1, 3.0.0 and 3.1.0 expire other "
-        "offsets while a group rebalances (KAFKA-13636)",
-    )
-}
-    WHEN '{_UNDETERMINED}' THEN {_texts(_STATE_UNKNOWN)}
-    ELSE {_texts(_ALL_OTHERS)}
-END"""
-
-_RETENTION_UNKNOWN = "the cluster's own retention is not known, and may have removed it"
-_GROUP_UNKNOWN = "records are missing after it, and a tombstone of the group may be among them"
-
-
-def _with_doubts(evidence: str, retention: str) -> str:
-    """Return SQL for evidence, followed by the sentences that speak for retention and for a deleted group.
-
-    Args:
-        evidence: SQL for a list of sentences.
-        retention: SQL for a list of sentences about a retention that is not known.
-    """
-    doubt = f"CASE WHEN NOT is_sure THEN {retention} WHEN all_old THEN {_texts(_ALL_PAST)} ELSE {_FAULT_EVIDENCE} END"
-    return f"""list_concat(list_concat({evidence}, CASE WHEN {_MAY_BE_RETENTION} THEN {doubt} ELSE [] END),
-        CASE WHEN has_group_tombstone IS NULL THEN {_texts(_GROUP_UNKNOWN)} ELSE [] END)"""
-
-
-_DECISION = f"""CASE
-    WHEN tombstone_at IS NULL
-        THEN {_case("TOMBSTONE", "'possible'", ["the tombstone carries no timestamp"], _EXPIRED_TOO)}
-    WHEN removal = 'GROUPS' AND has_group_tombstone AND list_contains(names, group_id) THEN {
-    _case("GROUP_DELETED", "'certain'", ["{sentence}", _GROUP_TOMBSTONE], "[]")
-}
-    WHEN removal = 'TOPICS' AND (list_contains(names, topic) OR list_contains(names, topic || '-' || partition)) THEN {
-    _case("DELETED", "'certain'", ["{sentence}"], "[]")
-}
-    WHEN removal = 'OFFSETS' AND list_contains(names, group_id || '/' || topic || '-' || partition) THEN {
-    _case("DELETED", "'certain'", ["{sentence}"], "[]")
-}
-    WHEN removal = 'CLEANUP' AND (all_old OR NOT $is_known) THEN {_case("EXPIRED", "'certain'", ["{sentence}"], "[]")}
-    WHEN any_unreadable
-        THEN {_case("TOMBSTONE", "'possible'", [_UNREADABLE], _EXPIRED_TOO)}
-    WHEN NOT all_old AND all_by_fault AND deleted_ms IS NULL AND NOT topic_went THEN {
-    _cause("EXPIRED", "'possible'", _FAULT_EVIDENCE, _OTHERWISE_DELETED)
-}
-    WHEN NOT all_old AND has_group_tombstone AND is_sure THEN {
-    _cause("GROUP_DELETED", "'likely'", _with_doubts(_texts(_GROUP_TOMBSTONE, _SOME_YOUNG), "[]"), _NOT_GROUP)
-}
-    WHEN NOT all_old AND has_group_tombstone THEN {
-    _case("GROUP_DELETED", "'likely'", [_GROUP_TOMBSTONE, _SOME_YOUNGER], "['DELETED', 'EXPIRED']")
-}
-    WHEN deleted_ms IS NOT NULL THEN {
-    _cause(
-        "DELETED",
-        _DELETED_SURE,
-        _with_doubts(
-            _texts(f"{TOPIC_DELETED} {{deleted_ms}} ms earlier (cluster metadata)"), _texts(_RETENTION_UNKNOWN)
-        ),
-        _NOT_DELETED,
-    )
-}
-    WHEN topic_went THEN {
-    _cause(
-        "DELETED",
-        "'likely'",
-        _with_doubts(_texts(_TOPIC_DELETED), _texts(_RETENTION_UNKNOWN)),
-        _NOT_DELETED,
-    )
-}
-    WHEN NOT all_old AND all_maybe AND any_undetermined
-        THEN {_case("TOMBSTONE", "'possible'", [_STATE_UNKNOWN], _EXPIRED_TOO)}
-    WHEN NOT all_old THEN {_cause("DELETED", _DELETED_SURE, _with_doubts(_WHY_EARLY, "[]"), _NOT_DELETED)}
-    WHEN with_others AND coalesce(is_prompt, false) THEN {
-    _case(
-        "EXPIRED",
-        _SURE,
-        [f"{_ALL_PAST}, by less than one retention check", "so did offsets of at least two other groups"],
-        "[]",
-    )
-}
-    WHEN coalesce(is_prompt, false) OR with_others THEN {
-    _case(
-        "EXPIRED",
-        "CASE WHEN coalesce(is_prompt, false) THEN 'likely' ELSE 'possible' END",
-        [_ALL_PAST],
-        _OTHERWISE_DELETED,
-    )
-}
-    ELSE {
-    _case(
-        "TOMBSTONE",
-        "'possible'",
-        [f"{_ALL_PAST}, but for longer than the broker's retention check leaves them"],
-        _EXPIRED_TOO,
-    )
-}
-END"""
-"""SQL for the cause of a removed offset: the first case that fits."""
-
 _COMMIT_DUE = "commit_timestamp + to_milliseconds(CAST($retention AS BIGINT))"
 """SQL for the end of retention, if retention counts from the commit."""
 
@@ -470,9 +236,9 @@ WITH timed AS (
         earlier_at IS NOT NULL OR rebalanced_at IS NOT NULL AS was_classic,
         {_ms_between("elected_at", "valid_to")} AS elected_ms, {_ms_between("valid_to", "rebalanced_at")}
         AS until_rebalanced_ms,
-        CASE WHEN $is_known THEN 'offsets.retention.minutes'
-            ELSE 'the default of offsets.retention.minutes (7 days)' END AS retention,
-        CASE WHEN is_election_exact THEN 'the election' ELSE 'the first record' END AS election
+        {_ms_between("commit_timestamp", "valid_to")} AS since_commit_ms,
+        coalesce({_ms_between("base_timestamp", "valid_to")}, since_commit_ms) AS age_ms,
+        {_ms_between("commit_timestamp", "expire_timestamp")} AS named_ms
     FROM removed ASOF LEFT JOIN deletions ON removed.topic = deletions.name AND removed.valid_to >= deletions.deleted_at
         ASOF LEFT JOIN coordinators
             ON coordinators.of_partition = removed.log_partition AND removed.valid_to >= coordinators.elected_at
@@ -490,24 +256,24 @@ WITH timed AS (
 ), aged AS (
     SELECT *,
         CASE WHEN rule = '{ExpiryRule.NEVER_WHILE_ACTIVE}' AND is_due AND until_rebalanced_ms <= rebalance_ms
-            THEN '{_REBALANCING}'
+            THEN '{REBALANCING}'
             WHEN rule = '{ExpiryRule.EMPTY_SINCE}' AND NOT is_due AND is_commit_due
                 AND until_rebalanced_ms <= rebalance_ms AND has_group_tombstone IS NOT TRUE
-            THEN '{_JOINING}'
+            THEN '{JOINING}'
             WHEN is_protected AND is_due AND {_ms_between("greatest(due_at, rule_since)", "tombstone_at")} <= $check
-            THEN '{_HELD}'
-            WHEN is_loaded AND NOT is_due AND value_version = 1 AND expire_timestamp IS NULL THEN '{_UPGRADED}'
-            WHEN is_loaded AND NOT is_due AND rule = '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}' THEN '{_LOADING}'
+            THEN '{HELD}'
+            WHEN is_loaded AND NOT is_due AND value_version = 1 AND expire_timestamp IS NULL THEN '{UPGRADED}'
+            WHEN is_loaded AND NOT is_due AND rule = '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}' THEN '{LOADING}'
         END AS fault,
         CASE WHEN fault IS NOT NULL THEN fault
             WHEN NOT is_old AND rule IS DISTINCT FROM '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}'
                 AND (commit_timestamp IS NULL OR is_commit_due AND NOT {PROVEN})
-            THEN '{_UNDETERMINED}'
+            THEN '{UNDETERMINED}'
             WHEN (until_rebalanced_ms IS NULL OR rebalance_ms IS NULL) AND was_classic
                 AND (rule = '{ExpiryRule.NEVER_WHILE_ACTIVE}' AND is_due
                     OR rule = '{ExpiryRule.EMPTY_SINCE}' AND NOT is_due AND is_commit_due
                         AND has_group_tombstone IS NOT TRUE)
-            THEN '{_PERHAPS_REBALANCING}'
+            THEN '{PERHAPS_REBALANCING}'
         END AS doubt,
         {_ms_between("greatest(expire_at, rule_since)", "tombstone_at")} AS late_ms,
         committed_offset IS NULL AS is_unreadable,
@@ -523,10 +289,10 @@ WITH timed AS (
         bool_and(is_old) OVER operation AS all_old,
         bool_and(is_old OR fault IS NOT NULL) OVER operation AS all_by_fault,
         bool_and(is_old OR doubt IS NOT NULL) OVER operation AS all_maybe,
-        bool_or(doubt = '{_UNDETERMINED}') OVER operation AS any_undetermined,
+        bool_or(doubt = '{UNDETERMINED}') OVER operation AS any_undetermined,
         bool_and({PROVEN}) OVER operation AS all_proven,
         $is_known OR bool_or(NOT is_due AND rule = '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}') OVER operation AS is_sure,
-        max(late_ms) OVER operation <= $check AS is_prompt,
+        max(late_ms) OVER operation AS late_ms_of_write, late_ms_of_write <= $check AS is_prompt,
         sum(starts_session) OVER (
             PARTITION BY topic
             ORDER BY tombstone_at NULLS FIRST, log_partition NULLS FIRST, tombstone_offset NULLS FIRST
@@ -541,15 +307,16 @@ WITH timed AS (
     FROM compared GROUP BY topic, session
 ), shared AS (
     SELECT compared.*,
-        count(DISTINCT CASE WHEN all_old AND is_prompt THEN group_id END) OVER at_once >= $several AS with_others,
-        topic_went
+        count(DISTINCT CASE WHEN all_old AND is_prompt THEN group_id END) OVER at_once AS prompt_groups,
+        prompt_groups >= $several AS with_others, topic_went, young_groups
     FROM compared JOIN sessions USING (topic, session)
     WINDOW at_once AS (PARTITION BY log_partition, tombstone_at)
 ), decided AS (
-    SELECT *, {_DECISION} AS cause FROM shared
+    SELECT *, {DECISION} AS cause FROM shared
 )
 SELECT {", ".join(name for name in STAGED.names if name not in ("kind", "ended_by"))},
-    tombstone_offset, tombstone_at, expire_at, {PROVEN} AS is_rule_proven, unnest(cause)
+    tombstone_offset, tombstone_at, expire_at, {PROVEN} AS is_rule_proven, cause.ended_by, cause.ended_confidence,
+    cause.ended_alternatives, {sentences_of("cause.said")} AS ended_evidence, {facts_of("cause.said")} AS ended_facts
 FROM decided ORDER BY log_partition, group_id, topic, partition, from_offset
 """  # noqa: S608 - names and texts of our own
 
@@ -558,7 +325,9 @@ CAUSES = pa.schema(
         *(field for field in STAGED if field.name not in ("kind", "ended_by")),
         *table(EXPIRED).arrow_schema(["tombstone_offset", "tombstone_at", "expire_at"]),
         ("is_rule_proven", pa.bool_()),
-        *table(REMOVED).arrow_schema(["ended_by", "ended_confidence", "ended_alternatives", "ended_evidence"]),
+        *table(REMOVED).arrow_schema(
+            ["ended_by", "ended_confidence", "ended_alternatives", "ended_evidence", "ended_facts"]
+        ),
     ]
 )
 """Columns of removed offsets with their causes."""

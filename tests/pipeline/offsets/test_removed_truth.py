@@ -39,3 +39,4 @@ def _check(name: str, removals: Sequence[Removal]) -> None:
     sure = [removal for removal in removals if removal.row["ended_confidence"] == "certain"]
     assert [removal for removal in sure if not removal.is_right] == [], table
     assert [removal for removal in removals if not removal.is_among] == [], table
+    assert [(removal.seed, removal.row, removal.false) for removal in removals if removal.false] == []

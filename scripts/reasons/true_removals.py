@@ -1,0 +1,293 @@
+"""Compares the facts about removed offsets with the events of a random life.
+
+Each kind of fact that claims an event has a check. Facts about releases of Kafka, and facts that say what the records
+do not show, need no check.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from coordinator_replay.analysis.removal_facts import DEFAULT_RETENTION, RETENTION, RemovalFact
+from coordinator_replay.engine.model import Marker, Record
+from coordinator_replay.simulation.coordinator.truth import BatchWritten, MemberRemoved, Trigger, TriggerKind
+from scripts.world.life import Life
+
+Fact = Mapping[str, Any]
+Row = Mapping[str, Any]
+
+SPREAD_MS = 30_000
+"""Removals of a topic's offsets that are at most this far apart belong together."""
+
+_GROUPS = ("GroupMetadata", "ConsumerGroupMetadata")
+
+
+class RemovalWitness:
+    """The events of a life, with which the facts about its removed offsets are compared.
+
+    Attributes:
+        life: the life.
+        others: other lives of the cluster, whose groups may have lost offsets of the same topics.
+        retention_ms: the cluster's offsets.retention.minutes, in milliseconds.
+        row: the row of ``removed_offsets`` whose facts are checked.
+        trigger: the request, timer or change that removed the row's offset.
+    """
+
+    row: Row
+    trigger: Trigger
+
+    def __init__(self, life: Life, others: Iterable[Life], retention_ms: int) -> None:
+        self.life = life
+        self.others = list(others)
+        self.retention_ms = retention_ms
+
+    def false_facts(self, row: Row, trigger: Trigger) -> Iterator[Fact]:
+        """Yield the facts of a removed offset that are not true."""
+        self.row, self.trigger = row, trigger
+        for fact in row["ended_facts"]:
+            check = _CHECKS.get(RemovalFact(fact["kind"]))
+            is_of_row = fact["partition"] is None or (fact["topic"], fact["partition"], fact["log_offset"]) == (
+                row["topic"],
+                row["partition"],
+                row["to_offset"],
+            )
+            if not is_of_row or (check is not None and not check(self, fact)):
+                yield fact
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """Return all records."""
+        return [record for record in self.life.written if isinstance(record, Record)]
+
+    @property
+    def now_ms(self) -> int:
+        """Return the time of the row's tombstone."""
+        return self._record(self.row["to_offset"]).timestamp_ms or 0
+
+    @property
+    def write(self) -> list[Record]:
+        """Return the records with the time of the row's tombstone."""
+        return [record for record in self.records if record.timestamp_ms == self.now_ms]
+
+    def _record(self, offset: int) -> Record:
+        return next(record for record in self.records if record.offset == offset)
+
+    def commit(self, tombstone: Record) -> Mapping[str, Any] | None:
+        """Return the value of the commit that a tombstone removed; None if there is none.
+
+        A commit in a transaction counts from its marker on, if the marker committed it.
+        """
+        found: Mapping[str, Any] | None = None
+        pending: dict[int, Mapping[str, Any]] = {}
+        for written in self.life.written:
+            if written.offset >= tombstone.offset:
+                break
+            if isinstance(written, Marker):
+                value = pending.pop(written.producer_id, None)
+                found = value if written.committed and value is not None else found
+            elif written.kind == "OffsetCommit" and written.key == tombstone.key:
+                if written.value is None:
+                    found, pending = None, {}
+                elif written.producer_id >= 0:
+                    pending[written.producer_id] = written.value
+                else:
+                    found = written.value
+        return found
+
+    def has_open_transaction(self, tombstone: Record) -> bool:
+        """Return whether a transaction on a tombstone's partition was open at the tombstone."""
+        producers: set[int] = set()
+        for written in self.life.written:
+            if written.offset >= tombstone.offset:
+                break
+            if isinstance(written, Marker):
+                producers.discard(written.producer_id)
+            elif written.kind == "OffsetCommit" and written.key == tombstone.key and written.producer_id >= 0:
+                producers.add(written.producer_id)
+        return bool(producers)
+
+    def empty_since_ms(self, until: int) -> int | None:
+        """Return the time since which the classic group was Empty at a log offset; None if it was not."""
+        value: Mapping[str, Any] | None = None
+        for record in self.records:
+            if record.offset >= until:
+                break
+            if record.kind in _GROUPS:
+                value = record.value if record.kind == "GroupMetadata" else None
+        return None if value is None or value["members"] else int(value["currentStateTimestamp"])
+
+    def bases(self, tombstone: Record) -> tuple[int | None, int | None]:
+        """Return the times from which retention of a removed offset may count: its commit, and the Empty state."""
+        value = self.commit(tombstone)
+        return None if value is None else int(value["commitTimestamp"]), self.empty_since_ms(tombstone.offset)
+
+    @property
+    def tombstone(self) -> Record:
+        """Return the row's tombstone."""
+        return self._record(self.row["to_offset"])
+
+    def subscribed(self, topic: str) -> bool:
+        """Return whether a member of the group subscribed to a topic at the row's tombstone."""
+        gone = {
+            event.member_id
+            for event in self.life.truth
+            if isinstance(event, MemberRemoved) and event.at_ms < self.now_ms
+        }
+        last: dict[str, Sequence[str]] = {}
+        for sent in self.life.sent:
+            if sent.at_ms <= self.now_ms and sent.api in ("JoinGroup", "ConsumerGroupHeartbeat"):
+                last[sent.member_id] = sent.topics
+        return any(topic in topics for member_id, topics in last.items() if member_id not in gone)
+
+
+def _limit(witness: RemovalWitness, fact: Fact) -> bool:
+    """Return whether the fact names the retention of the cluster, or Kafka's default."""
+    return fact["limit"] == DEFAULT_RETENTION or (
+        fact["limit"] == RETENTION and fact["limit_ms"] == witness.retention_ms
+    )
+
+
+def _age(witness: RemovalWitness, fact: Fact) -> bool:
+    """Return whether ``elapsed_ms`` is the time since the commit, or since the group became Empty."""
+    return fact["elapsed_ms"] in {
+        witness.now_ms - base for base in witness.bases(witness.tombstone) if base is not None
+    }
+
+
+def _is_past(witness: RemovalWitness, fact: Fact, tombstone: Record) -> bool:
+    """Return whether a removed offset was past a retention since its commit."""
+    value = witness.commit(tombstone)
+    if value is None:
+        return True
+    if (value.get("expireTimestamp") or -1) >= 0:
+        return bool(value["expireTimestamp"] <= witness.now_ms)
+    return bool(witness.now_ms - value["commitTimestamp"] >= fact["limit_ms"])
+
+
+def _all_past(witness: RemovalWitness, fact: Fact) -> bool:
+    gone = (record for record in witness.write if record.kind == "OffsetCommit" and record.value is None)
+    return _limit(witness, fact) and all(_is_past(witness, fact, tombstone) for tombstone in gone)
+
+
+def _some_not_past(witness: RemovalWitness, fact: Fact) -> bool:
+    """Return whether an offset of the write was not past retention since its commit or since the group was Empty."""
+    gone = (record for record in witness.write if record.kind == "OffsetCommit" and record.value is None)
+    bases = ([base for base in witness.bases(record) if base is not None] for record in gone)
+    return _limit(witness, fact) and any(found and witness.now_ms - max(found) < fact["limit_ms"] for found in bases)
+
+
+def _spared(witness: RemovalWitness, fact: Fact) -> bool:
+    """Return whether an offset of the write was not past retention, or was kept from expiring."""
+    gone = [record for record in witness.write if record.kind == "OffsetCommit" and record.value is None]
+    return _some_not_past(witness, {**fact, "limit": DEFAULT_RETENTION}) or any(
+        witness.has_open_transaction(record) or witness.subscribed(record.key["topic"]) for record in gone
+    )
+
+
+def _others_not_past(witness: RemovalWitness, fact: Fact) -> bool:
+    past = next(other for other in witness.row["ended_facts"] if other["kind"] == RemovalFact.PAST)
+    return _spared(witness, past)
+
+
+def _past(witness: RemovalWitness, fact: Fact) -> bool:
+    elapsed_ms, limit_ms = fact["elapsed_ms"], fact["limit_ms"]
+    return _limit(witness, fact) and _age(witness, fact) and elapsed_ms >= limit_ms
+
+
+def _not_past(witness: RemovalWitness, fact: Fact) -> bool:
+    return _limit(witness, fact) and _age(witness, fact) and fact["elapsed_ms"] < fact["limit_ms"]
+
+
+def _before_named_time(witness: RemovalWitness, fact: Fact) -> bool:
+    value = witness.commit(witness.tombstone)
+    return value is not None and witness.now_ms < value["expireTimestamp"] and _age(witness, fact)
+
+
+def _past_since_commit(witness: RemovalWitness, fact: Fact) -> bool:
+    commit_ms, empty_ms = witness.bases(witness.tombstone)
+    return (
+        commit_ms is not None
+        and fact["elapsed_ms"] == witness.now_ms - commit_ms >= fact["limit_ms"]
+        and empty_ms is not None
+        and witness.now_ms - empty_ms < fact["limit_ms"]
+    )
+
+
+def _group_tombstone(witness: RemovalWitness, fact: Fact) -> bool:
+    return any(record.kind in _GROUPS and record.value is None for record in witness.write)
+
+
+def _no_group_tombstone(witness: RemovalWitness, fact: Fact) -> bool:
+    """Return whether the batch of the row's tombstone has no tombstone of the group."""
+    batch = next(
+        event
+        for event in witness.life.truth
+        if isinstance(event, BatchWritten) and event.first_offset <= witness.row["to_offset"] <= event.last_offset
+    )
+    return not any(
+        record.kind in _GROUPS and record.value is None
+        for record in witness.write
+        if batch.first_offset <= record.offset <= batch.last_offset
+    )
+
+
+def _by_delete_or_topic(witness: RemovalWitness, fact: Fact) -> bool:
+    return witness.trigger.kind is TriggerKind.TOPICS or witness.trigger.name == "OffsetDelete"
+
+
+def _by_topic(witness: RemovalWitness, fact: Fact) -> bool:
+    return witness.trigger.kind is TriggerKind.TOPICS
+
+
+def _several_groups(witness: RemovalWitness, fact: Fact) -> bool:
+    """Return whether at least ``count`` groups lost offsets of the topic, with times that belong together."""
+    lost = sorted(
+        (record.timestamp_ms or 0, life.group)
+        for life in (witness.life, *witness.others)
+        for record in life.written
+        if isinstance(record, Record) and record.kind == "OffsetCommit" and record.value is None
+        if record.key["topic"] == fact["topic"]
+    )
+    groups: set[str] = set()
+    before_ms, is_here = None, False
+    for at_ms, group in lost:
+        if before_ms is not None and at_ms - before_ms > SPREAD_MS:
+            if is_here:
+                break
+            groups = set()
+        groups.add(group)
+        before_ms, is_here = at_ms, is_here or at_ms == witness.now_ms
+    return is_here and len(groups) >= fact["count"]
+
+
+def _rebalanced(witness: RemovalWitness, fact: Fact) -> bool:
+    """Return whether a generation was written ``elapsed_ms`` after the tombstone."""
+    over_ms = witness.now_ms + fact["elapsed_ms"]
+    return fact["elapsed_ms"] <= fact["limit_ms"] and any(
+        record.kind == "GroupMetadata" and record.value is not None and record.timestamp_ms == over_ms
+        for record in witness.records
+    )
+
+
+_CHECKS: Mapping[RemovalFact, Callable[[RemovalWitness, Fact], bool]] = {
+    RemovalFact.GROUP_TOMBSTONE: _group_tombstone,
+    RemovalFact.NO_GROUP_TOMBSTONE: _no_group_tombstone,
+    RemovalFact.NOT_PROVEN: _limit,
+    RemovalFact.ALL_PAST: _all_past,
+    RemovalFact.PROMPT: lambda witness, fact: fact["elapsed_ms"] <= fact["limit_ms"],
+    RemovalFact.LATE: lambda witness, fact: fact["elapsed_ms"] > fact["limit_ms"],
+    RemovalFact.SOME_NOT_PAST: _some_not_past,
+    RemovalFact.WITH_OTHERS: _spared,
+    RemovalFact.PAST: _past,
+    RemovalFact.OTHERS_NOT_PAST: _others_not_past,
+    RemovalFact.NOT_PAST: _not_past,
+    RemovalFact.NOT_PAST_NAMED_TIME: _before_named_time,
+    RemovalFact.PAST_SINCE_COMMIT: _past_since_commit,
+    RemovalFact.JUST_PAST: _past,
+    RemovalFact.SUBSCRIBED: lambda witness, fact: witness.subscribed(fact["topic"]),
+    RemovalFact.TRANSACTION_OPEN: lambda witness, fact: witness.has_open_transaction(witness.tombstone),
+    RemovalFact.SEVERAL_GROUPS: _several_groups,
+    RemovalFact.DELETE_OR_TOPIC: _by_delete_or_topic,
+    RemovalFact.TOPIC: _by_topic,
+    RemovalFact.PERHAPS_REBALANCING: _rebalanced,
+}
