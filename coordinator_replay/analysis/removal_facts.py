@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
+from coordinator_replay.analysis.expiring import TOPIC_DELETED
+
 RETENTION = "offsets.retention.minutes"
 DEFAULT_RETENTION = "the default of offsets.retention.minutes (7 days)"
 CHECK_INTERVAL = "offsets.retention.check.interval.ms"
@@ -86,7 +88,9 @@ FORMS: Mapping[RemovalFact, str] = {
     RemovalFact.LATE: ", but for longer than the broker's retention check leaves them",
     RemovalFact.OTHER_GROUPS: "so were offsets of {count} other groups that were removed at the same time",
     RemovalFact.SOME_NOT_PAST: "an offset removed in the same write was not past {limit}",
-    RemovalFact.WITH_OTHERS: "removed in the same write as an offset that was not past {limit}, or was kept from expiring",
+    RemovalFact.WITH_OTHERS: (
+        "removed in the same write as an offset that was not past {limit}, or was kept from expiring"
+    ),
     RemovalFact.PAST: "past {limit}",
     RemovalFact.OTHERS_NOT_PAST: "; another offset of the same write was not, or was kept from expiring",
     RemovalFact.NOT_PAST: "removed before the end of {limit}",
@@ -97,7 +101,7 @@ FORMS: Mapping[RemovalFact, str] = {
         ", but a member subscribed to its topic, which keeps retention and DeleteOffsets away from it"
     ),
     RemovalFact.TRANSACTION_OPEN: ", but a transaction on it was open, which keeps retention away from it",
-    RemovalFact.TOPIC_DELETED: "the topic was deleted {elapsed_ms} ms earlier (cluster metadata)",
+    RemovalFact.TOPIC_DELETED: f"{TOPIC_DELETED} {{elapsed_ms}} ms earlier (cluster metadata)",
     RemovalFact.SEVERAL_GROUPS: "offsets of the topic were removed from {count} groups at about the same time",
     RemovalFact.DELETE_OR_TOPIC: ": DeleteOffsets, or the topic was deleted",
     RemovalFact.LIKELY_DELETE_OR_TOPIC: ": it is likely that DeleteOffsets removed it, or that the topic was deleted",

@@ -7,6 +7,8 @@ from coordinator_replay.analysis.reasons.rule import EVERY_TYPE, ReasonRule
 from coordinator_replay.analysis.reasons.sentences import FORMS
 from coordinator_replay.analysis.reasons.table import TABLE
 from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, MEANING, Cause, JoinReason
+from coordinator_replay.analysis.removal_facts import FORMS as REMOVAL_FORMS
+from coordinator_replay.analysis.removal_facts import RemovalFact
 from coordinator_replay.engine.model import GroupType
 from scripts.reasons.judge import REPOSITORY
 
@@ -30,6 +32,15 @@ the value of a field:
 | any other word | `count`, `old` or `new` |
 
 No row of `rebalances` has UNDECIDED: the column `alternatives` has these causes.
+
+| kind | words |
+|---|---|""".splitlines()
+
+REMOVED_HEAD = """## Facts about removed offsets
+
+The column `ended_facts` of `removed_offsets` and `offset_history` has the facts of `ended_evidence`. A word in braces
+is replaced by the field of this name. Words that begin with a comma, a colon or a semicolon continue the sentence of
+the fact before.
 
 | kind | words |
 |---|---|""".splitlines()
@@ -70,4 +81,5 @@ def draw() -> str:
         reason = "the reason of the step before" if cause is Cause.COOPERATIVE_FOLLOW_UP else None
         lines.append(f"| {cause} | {MEANING[cause]} | {reason or JOIN_REASONS.get(cause, JoinReason.UNKNOWN)} |")
     lines += ["", *FACTS_HEAD, *(f"| {kind} | `{FORMS[kind].strip(',;:. ')}` |" for kind in FactKind)]
+    lines += ["", *REMOVED_HEAD, *(f"| {kind} | `{REMOVAL_FORMS[kind]}` |" for kind in RemovalFact)]
     return "\n".join([*lines, ""])
