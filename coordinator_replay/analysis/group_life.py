@@ -34,7 +34,7 @@ from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.times import latest_ms
 
-VERSION = 33
+VERSION = 34
 
 SNAPSHOT_VERSION = 1000 * VERSION + ENGINE_VERSION
 """Version of the stored snapshots of a group. It combines the version of the form of these snapshots with the version

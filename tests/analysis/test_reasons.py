@@ -110,8 +110,8 @@ def test_a_classic_client_that_was_killed_and_is_back_may_have_timed_out(verdict
     assert "was removed in the same generation: same client.id and host" in evidence
     assert "LeaveGroup or session timeout: the log doesn't show which" in evidence
     assert (
-        "less than its timeouts (session.timeout.ms 5 s, largest rebalance timeout (max.poll.interval.ms) 300 s): "
-        "LeaveGroup removed it, sent by itself or by an admin" in " ".join(rows[3]["evidence"])
+        "its timeouts are longer: session.timeout.ms 5 s, largest rebalance timeout (max.poll.interval.ms) 300 s. "
+        "A LeaveGroup of the member or of an admin removed it" in " ".join(rows[3]["evidence"])
     )
 
 
@@ -256,8 +256,8 @@ def test_a_static_member_that_did_not_time_out_was_removed_by_an_admin() -> None
     log.sync(5_000, member("a", [0, 1]))
     row = rebalances(log.records)[1]
     assert reason(row) == ("MEMBER_LEAVE", "likely", "unknown")
-    assert "less than its timeouts (session.timeout.ms 10 s, " in row["evidence"][1]
-    assert "300 s): LeaveGroup removed it, most likely an admin's" in row["evidence"][1]
+    assert "its timeouts are longer: session.timeout.ms 10 s, " in row["evidence"][1]
+    assert "300 s. LeaveGroup removed it, most likely an admin's" in row["evidence"][1]
 
 
 def with_commits(log: ClassicLog, commits: list[tuple[str, int, int, int, int]]) -> dict[str, Any]:

@@ -63,12 +63,12 @@ FORMS: Mapping[FactKind, str] = {
     FactKind.LAST_SEEN: "last record showing it alive: {ago} earlier {since}",
     FactKind.NEVER_SEEN: "no record shows when it was last alive",
     FactKind.TIMEOUTS: "; {timeouts}",
-    FactKind.LESS_THAN_TIMEOUTS: ", less than its timeouts ({timeouts})",
-    FactKind.LESS_THAN_MOST_TIMEOUTS: ", too soon for most timeouts ({timeouts})",
-    FactKind.REMOVED_BY_LEAVE: ": LeaveGroup removed it, sent by itself or by an admin",
-    FactKind.REMOVED_BY_LEAVE_OF_STATIC: f": LeaveGroup removed it, most likely an admin's, {_STATIC}",
-    FactKind.LIKELY_LEFT: ": it is likely that it left",
-    FactKind.LIKELY_REMOVED_BY_ADMIN: f": it is likely that an admin removed it, {_STATIC}",
+    FactKind.LESS_THAN_TIMEOUTS: "; its timeouts are longer: {timeouts}",
+    FactKind.LESS_THAN_MOST_TIMEOUTS: "; most timeouts are longer: {timeouts}",
+    FactKind.REMOVED_BY_LEAVE: ". A LeaveGroup of the member or of an admin removed it",
+    FactKind.REMOVED_BY_LEAVE_OF_STATIC: f". LeaveGroup removed it, most likely an admin's, {_STATIC}",
+    FactKind.LIKELY_LEFT: ". It is likely that the member left",
+    FactKind.LIKELY_REMOVED_BY_ADMIN: f". It is likely that an admin removed it, {_STATIC}",
     FactKind.KEPT_PARTITIONS: (
         "it had not revoked its partitions since {moment}, for its rebalance timeout (max.poll.interval.ms {limit})"
     ),
@@ -149,7 +149,7 @@ FORMS: Mapping[FactKind, str] = {
         "log of {old} at {moment} contradicts the record, and is not used: generation {number} with {new} members"
     ),
 }
-"""Words of each kind of fact. Words that begin with a comma, colon or semicolon continue the fact before."""
+"""Words of each kind of fact. Words that begin with a punctuation mark continue the fact before."""
 
 _OF_SUBSCRIPTIONS = frozenset(
     {

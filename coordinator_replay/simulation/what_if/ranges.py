@@ -97,8 +97,8 @@ def open_settings_sentences(alternatives: Sequence[Settings], life: Life) -> Ite
         life: the life on which the alternatives are tried.
     """
     sentences = (
-        f"{setting.name} of the {settings.protocol} protocol is neither given nor on record: "
-        f"{setting.value(settings):,} ms, Kafka's default; ranges reach down to {setting.shortest_ms:,} ms."
+        f"{setting.name} of the {settings.protocol} protocol is neither given nor on record. Kafka's default is "
+        f"simulated: {setting.value(settings):,} ms. Every second variant has {setting.shortest_ms:,} ms instead."
         for settings in alternatives
         for setting in _open_in(settings, life)
     )
@@ -112,7 +112,10 @@ def open_settings_sentences(alternatives: Sequence[Settings], life: Life) -> Ite
         )
     open_sessions = [tried for tried in changed if tried.protocol == "consumer" and tried.session_ms is None]
     if open_sessions:
-        yield f"{OPEN_SESSION} neither given nor on record: 45,000 ms, Kafka's default{_mixed(life, open_sessions)}."
+        yield (
+            f"{OPEN_SESSION} neither given nor on record. Kafka's default is simulated: 45,000 ms."
+            f"{_mixed(life, open_sessions)}"
+        )
 
 
 OPEN_SESSION = "The session timeout of a consumer group is"
@@ -120,7 +123,7 @@ OPEN_SESSION = "The session timeout of a consumer group is"
 
 
 def _mixed(life: Life, alternatives: Sequence[Settings]) -> str:
-    """Return a text that says what the predicted pauses mix with the protocol, and how to keep the recorded timeout.
+    """Return sentences on why the predicted pauses differ, besides the protocol, and on how to keep recorded timeouts.
 
     Return an empty text if no session timeout is on record, or if all are Kafka's default for consumer groups.
 
@@ -139,10 +142,13 @@ def _mixed(life: Life, alternatives: Sequence[Settings]) -> str:
     sessions = sorted(filter(None, recorded))
     times = " and ".join(f"{session:,}" for session in sessions)
     assumed = sorted({tried.heartbeat() for tried in alternatives if tried.heartbeat_ms is None})
-    beats = "".join(f", and with heartbeats every {interval:,} ms, also a default" for interval in assumed)
-    keep = f"--set session.timeout.ms={sessions[-1]}"
-    kept = f"{keep} keeps the recorded one" if len(sessions) == 1 else f"{keep} keeps the longest recorded one"
-    return f", against {times} ms on record. The pauses mix the protocol with this timeout{beats}. {kept}"
+    count = "three" if assumed else "two"
+    beats = "".join(f", heartbeats every {interval:,} ms (also Kafka's default)" for interval in assumed)
+    kept = "the recorded timeout" if len(sessions) == 1 else "the longest recorded timeout"
+    return (
+        f" Members of the recorded classic group have {times} ms. So the pauses differ for {count} reasons: another "
+        f"protocol{beats} and another session timeout. --set session.timeout.ms={sessions[-1]} keeps {kept}."
+    )
 
 
 MOST_STEPS = 50_000

@@ -35,8 +35,11 @@ COORDINATORS = frozenset({"POLL_TIMEOUT_REJOIN", "REBALANCE_TIMEOUT"})
 ASSUMPTIONS: Mapping[str, str] = {
     "unsure_leaves": (
         "Departures that may be a leave or a session timeout: {unsure_leaves}. The log doesn't show "
-        "which, so they are simulated as leaves. The variants of a range take some of them as session timeouts: "
-        "hardly any of the {unlikely_timeouts} whose client was back within half its session timeout."
+        "which, so they are simulated as leaves. Variants simulate some of them as session timeouts."
+    ),
+    "unlikely_timeouts": (
+        "Departures whose client was back within half its session timeout: {unlikely_timeouts}. Variants seldom "
+        "simulate them as session timeouts."
     ),
     "unsure_timeouts": (
         "Session timeouts that may be leaves: {unsure_timeouts}. Commits that stopped "

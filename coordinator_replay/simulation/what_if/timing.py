@@ -118,8 +118,9 @@ def timings_sentences(alternatives: Sequence[Settings], clients: Sequence[Client
         clients: the clients to simulate.
     """
     yield (
-        "The log does not show when in their interval heartbeats were sent. The variants of a range draw these times. "
-        f"In them, clients come up to {SHIFT_MS:,} ms later and leave up to {SHIFT_MS:,} ms earlier, or come together."
+        "The log does not show at which moments clients sent heartbeats. Variants choose these moments at random. "
+        f"In some variants, clients join up to {SHIFT_MS:,} ms later and leave up to {SHIFT_MS:,} ms earlier. In the "
+        f"others, clients that joined within {SHIFT_MS:,} ms of each other join together."
     )
     yield from dict.fromkeys(
         _revocations(alternative) for alternative in alternatives if alternative.protocol == "consumer"
@@ -130,7 +131,7 @@ def timings_sentences(alternatives: Sequence[Settings], clients: Sequence[Client
             "error and does nothing more. In half of the variants, its application starts it again until it joins."
         )
     if any(_is_waiting(settings, clients) for settings in alternatives):
-        yield f"librdkafka may wait up to {WAKE_MS:,} ms longer before it rejoins, or not at all: ranges include that."
+        yield f"librdkafka may join again up to {WAKE_MS:,} ms later, or without any wait. Variants simulate both."
 
 
 def _revocations(settings: Settings) -> str:
@@ -138,7 +139,7 @@ def _revocations(settings: Settings) -> str:
         took = f"in {settings.revoke_ms:,} ms, the mean on record"
     else:
         took = " and ".join(f"in {ms:,} ms ({NAMES[library]})" for library, ms in REVOKE_MS.items())
-    return f"Consumers are simulated to revoke partitions {took}. The variants of a range take half to twice this time."
+    return f"Consumers are simulated to revoke partitions {took}. Variants take half to twice this time."
 
 
 def _is_fatal(settings: Settings, clients: Sequence[ClientLife]) -> bool:
