@@ -119,6 +119,28 @@ recording of one kind shows the start of the other kind. Ranges cover only arriv
 """
 
 
+_MARGINS = """\
+## How ranges are widened
+
+A range reaches from the lowest to the highest value of all variants. It is then widened, because simulations miss some
+details:
+
+- Times: both ends move outwards by three tenths of the likeliest value.
+- Counts: both ends move outwards by 15 % of the distance between them. A range also reaches at least this far from the
+  likeliest value, in percent of this value:
+
+| count | at least, below | at least, above |
+|---|---|---|
+| rebalances, rebalances that stopped all members | | 14 % |
+| rebalances of one cause | one rebalance | 14 %, but at least one rebalance: the order of requests decides the cause |
+| partitions reassigned | 20 % | 25 % |
+| members interrupted | 25 % | 25 % |
+
+If join phases waited for static members, the last column grows by 1.5 percentage points for each 10 % of the time range
+that was spent waiting. These shares were measured with the *looked at* lives, and tested with the *only judged* lives.
+"""
+
+
 @dataclass(frozen=True)
 class Judgement:
     """Two pages, in Markdown: the summary, and every prediction."""
@@ -133,7 +155,7 @@ def judgement(repository: Path) -> Judgement:
         judged = list(pool.map(judged_life, sorted((repository / LIVES).iterdir())))
     summary, predictions = variants_part(repository)
     return Judgement(
-        "\n".join([*summary, "", *lives_summary(judged), ""]),
+        "\n".join([*summary, "", *lives_summary(judged), "", _MARGINS]),
         "\n".join([*predictions, "", *lives_part(judged), ""]),
     )
 
