@@ -98,7 +98,8 @@ FORMS: Mapping[RemovalFact, str] = {
     RemovalFact.PAST_SINCE_COMMIT: "past {limit} since its commit, but not since the group became Empty",
     RemovalFact.JUST_PAST: "past {limit} by less than one retention check",
     RemovalFact.SUBSCRIBED: (
-        ", but a member subscribed to its topic, which keeps retention and DeleteOffsets away from it"
+        ", but the records before show a member that subscribes to its topic, which keeps retention and DeleteOffsets "
+        "away from it"
     ),
     RemovalFact.TRANSACTION_OPEN: ", but a transaction on it was open, which keeps retention away from it",
     RemovalFact.TOPIC_DELETED: f"{TOPIC_DELETED} {{elapsed_ms}} ms earlier (cluster metadata)",

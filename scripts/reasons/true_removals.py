@@ -10,7 +10,8 @@ from typing import Any
 
 from coordinator_replay.analysis.removal_facts import DEFAULT_RETENTION, RETENTION, RemovalFact
 from coordinator_replay.engine.model import Marker, Record
-from coordinator_replay.simulation.coordinator.truth import BatchWritten, MemberRemoved, Trigger, TriggerKind
+from coordinator_replay.simulation.coordinator.truth import BatchWritten, Trigger, TriggerKind
+from scripts.world.consumers import Consumer
 from scripts.world.life import Life
 
 Fact = Mapping[str, Any]
@@ -127,17 +128,26 @@ class RemovalWitness:
         return self._record(self.row["to_offset"])
 
     def subscribed(self, topic: str) -> bool:
-        """Return whether a member of the group subscribed to a topic at the row's tombstone."""
-        gone = {
-            event.member_id
-            for event in self.life.truth
-            if isinstance(event, MemberRemoved) and event.at_ms < self.now_ms
-        }
-        last: dict[str, Sequence[str]] = {}
+        """Return whether a member in the records before the row's tombstone subscribed to a topic.
+
+        The topics are those of the member's last request before its record.
+        """
+        members: dict[str, int] = {}
+        for record in self.records:
+            if record.offset >= self.row["to_offset"]:
+                break
+            at_ms = record.timestamp_ms or 0
+            if record.kind == "GroupMetadata":
+                members = {member["memberId"]: at_ms for member in (record.value or {}).get("members", ())}
+            elif record.kind == "ConsumerGroupMemberMetadata":
+                members.pop(record.key["memberId"], None)
+                members |= {record.key["memberId"]: at_ms} if record.value is not None else {}
+        consumers = {self.life.owner_of[member_id]: at_ms for member_id, at_ms in members.items()}
+        last: dict[Consumer, Sequence[str]] = {}
         for sent in self.life.sent:
-            if sent.at_ms <= self.now_ms and sent.api in ("JoinGroup", "ConsumerGroupHeartbeat"):
-                last[sent.member_id] = sent.topics
-        return any(topic in topics for member_id, topics in last.items() if member_id not in gone)
+            if sent.api in ("JoinGroup", "ConsumerGroupHeartbeat") and sent.at_ms <= consumers.get(sent.consumer, -1):
+                last[sent.consumer] = sent.topics
+        return any(topic in topics for topics in last.values())
 
 
 def _limit(witness: RemovalWitness, fact: Fact) -> bool:

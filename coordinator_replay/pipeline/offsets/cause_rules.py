@@ -75,7 +75,12 @@ def _either(is_open: str, if_open: str, otherwise: str) -> str:
 
 
 _DELETE_OR_TOPIC = _either(_IS_OPEN, fact(RemovalFact.LIKELY_DELETE_OR_TOPIC), fact(RemovalFact.DELETE_OR_TOPIC))
-_TOPIC = _either(_IS_OPEN, fact(RemovalFact.LIKELY_TOPIC, topic="topic"), fact(RemovalFact.TOPIC, topic="topic"))
+# Members that left a classic group in a join phase are not on record, and no longer keep DeleteOffsets away.
+_TOPIC = _either(
+    f"({_IS_OPEN} OR was_classic)",
+    fact(RemovalFact.LIKELY_TOPIC, topic="topic"),
+    fact(RemovalFact.TOPIC, topic="topic"),
+)
 
 
 def _without_group(*facts: str) -> str:

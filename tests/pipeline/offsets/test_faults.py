@@ -76,14 +76,14 @@ CASES = {
         {"rebalanced": [("g", moment(9 * DAY + 90), 60_000)]},
         "DELETED",
         "certain",
-        "a member subscribed to its topic, which keeps retention and DeleteOffsets away from it",
+        "show a member that subscribes to its topic",
     ),
     "another group rebalanced": (
         SUBSCRIBED,
         {"rebalanced": [("h", moment(9 * DAY + 20), 60_000)]},
         "DELETED",
         "certain",
-        "a member subscribed",
+        "show a member that subscribes",
     ),
     "too young for that fault": (
         SUBSCRIBED | {"commit_timestamp": moment(8 * DAY)},
