@@ -577,7 +577,7 @@ class Warehouse:
             [door.alternative_of(values, without_restarts=without_restarts, members=members) for values in tried],
             since,
             self._times.end(end),
-            _texts(known),
+            known,
         )
         return Replayed(replay, self._from(since, group))
 
@@ -611,7 +611,7 @@ class Warehouse:
             door.alternative_of(alternative, without_restarts=without_restarts, members=members),
             since,
             self._times.end(end),
-            _texts(known),
+            known,
         )
         return Answer(gains, door.Gain, notes=notes, basis=self._from(since))
 
@@ -687,7 +687,7 @@ class Warehouse:
             raise UsageError("give the group whose life is to be drawn under other settings")
         tried = [door.alternative_of(values) for values in alternatives]
         since = self._times.at(start)
-        answer = door.what_if(self._tables, group, tried, since, self._times.end(end), _texts(known))
+        answer = door.what_if(self._tables, group, tried, since, self._times.end(end), known)
         facts = {"rebalances": answer.recorded.rebalances, "alternatives": len(answer.alternatives)}
         notes = (str(answer.fidelity), *answer.differences)
         marked = self._marks(marks)
@@ -776,8 +776,3 @@ class Warehouse:
 def _text(value: Any) -> str:
     """Return a value of a saved query's parameter in the form that a user types."""
     return value.isoformat() if isinstance(value, date) else str(value)
-
-
-def _texts(settings: Mapping[str, str | int] | None) -> dict[str, str]:
-    """Return settings in the form that a user types."""
-    return {name: str(value) for name, value in (settings or {}).items()}

@@ -22,7 +22,7 @@ from coordinator_replay.simulation.what_if import answer
 from coordinator_replay.simulation.what_if.answer import WhatIf
 from coordinator_replay.simulation.what_if.measures import Gain
 from coordinator_replay.simulation.what_if.record import Recorded
-from coordinator_replay.simulation.what_if.settings import Alternative, Settings, changed
+from coordinator_replay.simulation.what_if.settings import Alternative, Settings, changed, texts_of
 from coordinator_replay.times import milliseconds
 
 _RECORDS = """
@@ -115,7 +115,7 @@ def what_if_all(
     alternative: Alternative,
     start: datetime | None = None,
     end: datetime | None = None,
-    known: dict[str, str] | None = None,
+    known: Mapping[str, str | int] | None = None,
 ) -> tuple[list[Gain], list[str]]:
     """Return the gain of an alternative for each group, the largest gain first.
 
@@ -134,9 +134,10 @@ def what_if_all(
         UsageError: a setting is unknown, or the tables have no record of that range.
     """
     warehouse.check_range(start, end)
+    given = texts_of(known or {})
     # A setting that no group can have is an error of the call, not of a group.
-    changed(Settings(protocol="classic"), {**(known or {}), **alternative.values})
-    topics, simulate = _Topics(warehouse), _simulation(start, end, known)
+    changed(Settings(protocol="classic"), {**given, **alternative.values})
+    topics, simulate = _Topics(warehouse), _simulation(start, end, given)
     gains, refused, unlike, unread = [], [], [], set(group_names(warehouse))
     groups = [group for (group,) in warehouse.rows(_GROUPS)]
     for first in range(0, len(groups), _GROUPS_AT_ONCE):
@@ -276,7 +277,7 @@ def what_if(
     alternatives: Sequence[Alternative],
     start: datetime | None = None,
     end: datetime | None = None,
-    known: dict[str, str] | None = None,
+    known: Mapping[str, str | int] | None = None,
 ) -> WhatIf:
     """Simulate a recorded group under other settings.
 
@@ -294,10 +295,10 @@ def what_if(
             simulated, or a setting is unknown.
     """
     warehouse.check_range(start, end)
-    return _simulation(start, end, known)(recorded_of(warehouse, group), alternatives)
+    return _simulation(start, end, texts_of(known or {}))(recorded_of(warehouse, group), alternatives)
 
 
-def _simulation(start: datetime | None, end: datetime | None, known: dict[str, str] | None) -> Callable[..., WhatIf]:
+def _simulation(start: datetime | None, end: datetime | None, known: Mapping[str, str]) -> Callable[..., WhatIf]:
     """Return ``answer.what_if`` with its time range and its known settings filled in."""
     start_ms, end_ms = (None if moment is None else milliseconds(moment) for moment in (start, end))
     return partial(answer.what_if, start_ms=start_ms, end_ms=end_ms, known=known)

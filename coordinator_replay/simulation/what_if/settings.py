@@ -192,6 +192,11 @@ class Alternative:
         return ", ".join(parts) or "recorded settings"
 
 
+def texts_of(values: Mapping[str, str | int | bool]) -> dict[str, str]:
+    """Return the values of settings in the form that a user types."""
+    return {name: str(value) for name, value in values.items()}
+
+
 def alternative_of(
     values: Mapping[str, str | int | bool], *, without_restarts: bool = False, members: int | None = None
 ) -> Alternative:
@@ -205,7 +210,7 @@ def alternative_of(
     Raises:
         UsageError: the number of members, or the value of ``without-restarts``, is invalid.
     """
-    texts = {name: str(value) for name, value in values.items()}
+    texts = texts_of(values)
     wish = texts.pop(WITHOUT_RESTARTS, "true" if without_restarts else "false").lower()
     if wish not in ("true", "false"):
         raise UsageError(f"{WITHOUT_RESTARTS} is {wish!r}; it must be true or false")
