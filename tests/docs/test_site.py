@@ -143,4 +143,6 @@ def test_the_site_is_built_without_complaint(tmp_path: Path):
     assert (tmp_path / "cookbook" / "index.html").exists()
     columns = (tmp_path / "tables" / "member_timeline" / "index.html").read_text(encoding="utf-8")
     assert table("member_timeline").columns[-1].about in unescape(columns)
+    # Its methods are inherited: without the option of docs/api.md the page would not have them.
+    assert 'id="coordinator_replay.api.Warehouse.rebalances"' in (tmp_path / "api" / "index.html").read_text("utf-8")
     assert "schemas/tables" not in (tmp_path / "audit" / "index.html").read_text(encoding="utf-8").split("<article")[1]

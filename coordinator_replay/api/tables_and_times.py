@@ -1,0 +1,37 @@
+"""The tables of a warehouse and the times in their log: what all questions share."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeVar
+
+from coordinator_replay.api.answer import Answer
+from coordinator_replay.api.moments import Moments
+from coordinator_replay.query.basis import Basis, basis_from
+from coordinator_replay.query.tables import Tables
+
+if TYPE_CHECKING:
+    from coordinator_replay.query.answers.answered import Rows
+
+T = TypeVar("T")
+
+
+class TablesAndTimes:
+    """What every question needs, for the classes with questions: the tables, and times in their log.
+
+    Args:
+        tables: the tables to read.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._times = Moments(tables)
+
+    @staticmethod
+    def _rows(answer: Rows[T]) -> Answer[T]:
+        """Return an answer that has only rows, notes and a basis."""
+        return Answer(answer.content, answer.row_type, notes=answer.notes, basis=answer.basis)
+
+    def _from(self, start: datetime | None = None, group: str | None = None) -> Basis:
+        """Return the basis of an answer about a time range."""
+        return basis_from(self._tables, start, group=group)
