@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from coordinator_replay import Warehouse
+from coordinator_replay.cli.main import SECTIONS
 from tests.docs.changes import CHANGES, Change, Edit
 
 ROOT = Path(__file__).parents[2]
@@ -90,6 +92,18 @@ def test_a_change_touches_the_files_that_the_page_lists_and_no_more(row: str, mo
 def test_the_lines_that_a_change_is_written_behind_are_there(row: str) -> None:
     for path, edits in CHANGES[row].edits.items():
         assert edited(ROOT, path, edits) != (ROOT / path).read_text(encoding="utf-8")
+
+
+def test_the_method_of_a_command_is_in_the_module_of_its_section() -> None:
+    modules = set()
+    for title, commands in SECTIONS.items():
+        module = f"coordinator_replay.api.{title.lower().replace(' ', '_')}"
+        names = [str(command.name).replace("-", "_") for command in commands]
+        for name in names:
+            if hasattr(Warehouse, name):
+                assert getattr(Warehouse, name).__module__ == module, name
+                modules.add(module)
+    assert {base.__module__ for base in Warehouse.__bases__} == modules
 
 
 @pytest.mark.long
