@@ -71,8 +71,10 @@ def removals(cluster: Cluster, warehouse: Path) -> Iterator[Removal]:
     for seed, life in cluster.lives.items():
         batches = [event for event in life.truth if isinstance(event, BatchWritten)]
         others = (other for other in cluster.lives.values() if other is not life)
-        witness = RemovalWitness(life, others, cluster.retention_minutes * MINUTE_MS)
-        for row in (row for row in rows if row["group_id"] == life.group):
+        of_group = [row for row in rows if row["group_id"] == life.group]
+        on_record = frozenset(row["to_offset"] for row in of_group)
+        witness = RemovalWitness(life, others, cluster.retention_minutes * MINUTE_MS, on_record)
+        for row in of_group:
             batch = next(b for b in batches if b.first_offset <= row["to_offset"] <= b.last_offset)
             trigger = batch.trigger
             false = tuple(witness.false_facts(row, trigger))

@@ -30,6 +30,7 @@ class RemovalWitness:
         life: the life.
         others: other lives of the cluster, whose groups may have lost offsets of the same topics.
         retention_ms: the cluster's offsets.retention.minutes, in milliseconds.
+        on_record: offsets of the tombstones whose commit is on record: those of all rows of the group.
         row: the row of ``removed_offsets`` whose facts are checked.
         trigger: the request, timer or change that removed the row's offset.
     """
@@ -37,10 +38,11 @@ class RemovalWitness:
     row: Row
     trigger: Trigger
 
-    def __init__(self, life: Life, others: Iterable[Life], retention_ms: int) -> None:
+    def __init__(self, life: Life, others: Iterable[Life], retention_ms: int, on_record: frozenset[int]) -> None:
         self.life = life
         self.others = list(others)
         self.retention_ms = retention_ms
+        self.on_record = on_record
 
     def false_facts(self, row: Row, trigger: Trigger) -> Iterator[Fact]:
         """Yield the facts of a removed offset that are not true."""
@@ -69,6 +71,11 @@ class RemovalWitness:
     def write(self) -> list[Record]:
         """Return the records with the time of the row's tombstone."""
         return [record for record in self.records if record.timestamp_ms == self.now_ms]
+
+    @property
+    def gone(self) -> list[Record]:
+        """Return the tombstones with the time of the row's tombstone whose commit is on record."""
+        return [record for record in self.write if record.offset in self.on_record]
 
     def _record(self, offset: int) -> Record:
         return next(record for record in self.records if record.offset == offset)
@@ -175,22 +182,19 @@ def _is_past(witness: RemovalWitness, fact: Fact, tombstone: Record) -> bool:
 
 
 def _all_past(witness: RemovalWitness, fact: Fact) -> bool:
-    gone = (record for record in witness.write if record.kind == "OffsetCommit" and record.value is None)
-    return _limit(witness, fact) and all(_is_past(witness, fact, tombstone) for tombstone in gone)
+    return _limit(witness, fact) and all(_is_past(witness, fact, tombstone) for tombstone in witness.gone)
 
 
 def _some_not_past(witness: RemovalWitness, fact: Fact) -> bool:
     """Return whether an offset of the write was not past retention since its commit or since the group was Empty."""
-    gone = (record for record in witness.write if record.kind == "OffsetCommit" and record.value is None)
-    bases = ([base for base in witness.bases(record) if base is not None] for record in gone)
+    bases = ([base for base in witness.bases(record) if base is not None] for record in witness.gone)
     return _limit(witness, fact) and any(found and witness.now_ms - max(found) < fact["limit_ms"] for found in bases)
 
 
 def _spared(witness: RemovalWitness, fact: Fact) -> bool:
     """Return whether an offset of the write was not past retention, or was kept from expiring."""
-    gone = [record for record in witness.write if record.kind == "OffsetCommit" and record.value is None]
     return _some_not_past(witness, {**fact, "limit": DEFAULT_RETENTION}) or any(
-        witness.has_open_transaction(record) or witness.subscribed(record.key["topic"]) for record in gone
+        witness.has_open_transaction(record) or witness.subscribed(record.key["topic"]) for record in witness.gone
     )
 
 

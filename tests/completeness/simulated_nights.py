@@ -90,6 +90,8 @@ def _hold(cluster: Cluster, warehouse: Path, held: Held) -> None:
         if removal.row["ended_confidence"] == "certain":
             held.hold("certain removal", told, is_true=removal.is_right)
         held.hold("removal named", told, is_true=removal.is_among)
+        held.counts["facts about removals"] += len(removal.row["ended_facts"])
+        held.faults += [f"fact: {told} {fact} {removal.row['ended_evidence']}" for fact in removal.false]
 
 
 def hold_rebalances(seed: int, life: Life, rows: Sequence[Row], held: Held) -> None:
