@@ -117,7 +117,7 @@ RULE = (
 
 
 def _typed(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows with groups and topics as dictionaries."""
+    """Return rows with the columns of groups and topics dictionary-encoded."""
     columns = [
         column.dictionary_encode() if name in _TEXTS and not pa.types.is_dictionary(column.type) else column
         for name, column in zip(rows.schema.names, rows.columns, strict=True)

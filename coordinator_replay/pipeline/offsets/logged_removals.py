@@ -90,7 +90,10 @@ def _writes(
 
 
 def _named(removals: Sequence[Removed], commits: Sequence[str]) -> Named:
-    """Return how many offsets each write removed, for each group, partition or committed offset that lines name."""
+    """Return, for each group, partition or single offset that a broker's line names, which writes removed it.
+
+    Each write comes with the number of offsets that it removed.
+    """
     named: dict[tuple[Removal, str], dict[Write, int]] = defaultdict(lambda: defaultdict(int))
     wanted = {(removal.removal, name) for removal in removals for name in removal.names}
     if not wanted:
