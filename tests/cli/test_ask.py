@@ -537,7 +537,7 @@ def test_the_shell_completes_groups_and_topics(program: click.Group, folder: Pat
                                                "target"}),
         ("offset_history", CommittedOffset, {"valid_to", "to_offset", "ended_by", "expire_timestamp", "record_offset",
                                             "commits_merged", "ended_confidence", "ended_alternatives",
-                                            "ended_evidence", "previous_offset", "replaced_offset",
+                                            "ended_evidence", "ended_facts", "previous_offset", "replaced_offset",
                                             "value_version", "rule", "base_timestamp",
                                             "is_protected", "last_owner_member_id", "last_state"}),
     ],
