@@ -111,7 +111,8 @@ def run_sql(
     Raises:
         UsageError: the engine does not understand the statement (the message is DuckDB's), the statement needs files,
             or it takes longer than the timeout.
-        WarehouseError: a table that the statement names does not exist.
+        WarehouseError: a table that the statement names does not exist, or an older release made it without a column
+            that the statement needs.
     """
     answer = catalog_answer(statement)
     if answer is not None:
@@ -121,8 +122,9 @@ def run_sql(
     values = dict(parameters or {})
     if _CLUSTER.search(statement):
         values["cluster"] = warehouse.cluster
+    names = sorted(words.intersection(table_names()))
     with warehouse.new_connection() as connection, sandbox.named_files(connection) as name_files:
-        for name in sorted(words.intersection(table_names())):
+        for name in names:
             warehouse.offer(name, bounds, engine=Engine(connection, name_files))
         try:
             for view in needed:
@@ -133,7 +135,9 @@ def run_sql(
             with ended_after(connection, timeout):
                 return fetch(connection, statement, values)
         except duckdb.Error as problem:
-            raise _wrong_statement(problem, statement) from problem
+            is_unbound = isinstance(problem, duckdb.BinderException)
+            lacking = warehouse.lacking_column(problem, names) if is_unbound else None
+            raise lacking or _wrong_statement(problem, statement) from problem
 
 
 def _check_single(connection: duckdb.DuckDBPyConnection, text: str) -> None:

@@ -6,11 +6,12 @@ offsets (``AS_OF``).
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from functools import cached_property, partial
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ because it ended before every time on record."""
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"\$([a-z_]+)")
 _LACKING = re.compile(r'Referenced column "([^"]+)" not found')
+_QUOTED = re.compile(r'"([^"]+)"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,12 +268,32 @@ class Tables:
         except duckdb.BinderException as problem:
             lacking = _LACKING.search(str(problem))
             what = f"lack the column {lacking[1]}" if lacking is not None else f"differ: {first_line(problem)}"
-            raise WarehouseError(
-                f"the tables of {self.uri} are not those of this release, they {what}; coordinator-replay audit into "
-                f"this warehouse carries them over"
-            ) from problem
+            raise self._other_release(what) from problem
         except duckdb.Error as problem:
             raise WarehouseError(f"the tables of {self.uri} can't be read: {first_line(problem)}") from problem
+
+    def _other_release(self, what: str) -> WarehouseError:
+        return WarehouseError(
+            f"the tables of {self.uri} are not those of this release, they {what}; coordinator-replay audit into this "
+            "warehouse carries them over"
+        )
+
+    def lacking_column(self, problem: duckdb.Error, names: Iterable[str]) -> WarehouseError | None:
+        """Return the error for a statement that needs a column of this release that an older warehouse lacks.
+
+        Return None if the engine's error does not name such a column. Then the statement itself is wrong.
+
+        Args:
+            problem: the engine's error.
+            names: names of the tables that the statement reads.
+        """
+        quoted = {word.lower() for word in _QUOTED.findall(first_line(problem))}
+        for name in filterfalse(self._is_unwritten, names) if quoted else ():
+            written = {field.name for field in self.table(name).schema().fields}
+            lacked = quoted.intersection(_no_rows(name).column_names) - written
+            if lacked:
+                return self._other_release(f"lack the column {min(lacked)}")
+        return None
 
     def rows_by_group(self, sql: str, groups: Sequence[str], **parameters: object) -> dict[str, list[tuple[Any, ...]]]:
         """Return rows of some groups, by group, see ``rows``.

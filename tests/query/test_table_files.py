@@ -1,21 +1,25 @@
 """What DuckDB is told to read: the files of the newest version, and only those that can hold the rows asked for."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from deltalake import CommitProperties, DeltaTable, Field, TableFeatures
+from deltalake import CommitProperties, DeltaTable, Field, TableFeatures, write_deltalake
 from deltalake.schema import PrimitiveType
 
-from coordinator_replay.errors import WarehouseError
+from coordinator_replay.errors import UsageError, WarehouseError
+from coordinator_replay.query import saved
 from coordinator_replay.query.groups import groups_at
+from coordinator_replay.query.saved import run_saved_query, saved_queries
+from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.table_files import select_files
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.store.duckdb_files import quoted
 from coordinator_replay.store.layout import UPKEEP_PROPERTY
 from coordinator_replay.store.local_paths import local_path
 from tests.nightly import rest_at_night
-from tests.query.small_warehouse import offset, write_rows
+from tests.query.small_warehouse import offset, write_rows, write_small_warehouse
 
 COUNT = "SELECT count(*) FROM offset_history WHERE cluster = $cluster AND group_id = $group"
 
@@ -69,6 +73,45 @@ def test_a_column_that_the_table_lacks_is_told_as_an_older_warehouse(tmp_path: P
     write_rows(tmp_path, "offset_history", [])
     with pytest.raises(WarehouseError, match="not those of this release, they lack the column newer; "):
         Tables(str(tmp_path)).rows("SELECT newer FROM offset_history")
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> Tables:
+    """A warehouse whose table ``removed_offsets`` an older release made, without the column ``ended_facts``."""
+    write_small_warehouse(tmp_path)
+    path = str(tmp_path / "removed_offsets")
+    rows = DeltaTable(path).to_pyarrow_table().drop_columns(["ended_facts"])
+    mine = CommitProperties(custom_metadata={UPKEEP_PROPERTY: "rows of tests"})
+    write_deltalake(path, rows, mode="overwrite", schema_mode="overwrite", commit_properties=mine)
+    return Tables(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT ended_facts FROM removed_offsets",
+        "SELECT r.ENDED_FACTS FROM removed_offsets r",
+        "SELECT * EXCLUDE (ended_facts) FROM removed_offsets",
+        "SELECT fact.kind FROM removed_offsets, unnest(removed_offsets.ended_facts) AS facts(fact)",
+    ],
+)
+def test_sql_tells_a_column_that_the_table_lacks_as_an_older_warehouse(older: Tables, statement: str):
+    with pytest.raises(WarehouseError, match="not those of this release, they lack the column ended_facts; "):
+        run_sql(older, statement)
+
+
+def test_a_saved_query_tells_a_column_that_the_table_lacks(older: Tables, monkeypatch: pytest.MonkeyPatch):
+    name, query = next(iter(saved_queries().items()))
+    needing = replace(query, sql="SELECT ended_facts FROM removed_offsets", parameters=())
+    monkeypatch.setattr(saved, "saved_queries", lambda: {name: needing})
+    with pytest.raises(WarehouseError, match="they lack the column ended_facts; "):
+        run_saved_query(older, name)
+
+
+def test_a_column_of_no_release_is_a_mistake_of_the_statement(older: Tables):
+    for statement in ("SELECT newer FROM removed_offsets", "SELECT ended_facts FROM offset_commits"):
+        with pytest.raises(UsageError, match="not found in FROM clause"):
+            run_sql(older, statement)
 
 
 def test_empty_tables_have_their_columns_and_types(tmp_path: Path):
