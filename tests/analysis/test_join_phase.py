@@ -137,6 +137,15 @@ def test_a_value_without_rebalance_timeouts_excludes_none() -> None:
     assert "rebalance timeouts are not on record in this version of the group's value" in row["evidence"][1]
 
 
+def test_only_a_rebalance_timeout_on_record_is_longer() -> None:
+    before = [timed("a", 60, 300), timed("b", 60, 300)]
+    row = last_rebalance(before, [timed("a", 60, None)], 10)
+    assert reason(row)[0] == "MEMBER_LEAVE"
+    assert "10 s earlier (__consumer_offsets-0, offset 1), less than its session timeout; " in row["evidence"][1]
+    row = last_rebalance(before, [timed("a", 60, 300)], 10)
+    assert "10 s earlier (__consumer_offsets-0, offset 1); its timeouts are longer: " in row["evidence"][1]
+
+
 def test_a_static_member_stays_when_the_join_phase_ends() -> None:
     """Only a sync phase can have removed it before its session timed out, and the join phase that follows ends soon."""
     before = [timed("a", 60, 5, assigned=[0]), timed("b", 60, 5, assigned=[1], instance="one")]
@@ -144,6 +153,11 @@ def test_a_static_member_stays_when_the_join_phase_ends() -> None:
     assert reason(soon) == ("LEAVE_OR_TIMEOUT", "possible", ["MEMBER_LEAVE", "REBALANCE_TIMEOUT"])
     later = last_rebalance(before, [timed("a", 60, 5)], 40, {A: 5, B: 0.3})
     assert reason(later) == ("MEMBER_LEAVE", "likely", [])
+    unseen = last_rebalance(before, [timed("a", 60, 5)], 40)
+    assert (
+        "last record showing it alive: 40 s earlier (__consumer_offsets-0, offset 1), less than its session timeout; "
+        "session.timeout.ms 60 s, largest rebalance timeout (max.poll.interval.ms) 5 s. LeaveGroup removed it"
+    ) in unseen["evidence"][1]
     late = last_rebalance(before, [timed("a", 60, 5)], 600)
     assert reason(late) == ("SESSION_TIMEOUT", "likely", ["MEMBER_LEAVE"])
 

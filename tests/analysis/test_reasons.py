@@ -260,6 +260,21 @@ def test_a_static_member_that_did_not_time_out_was_removed_by_an_admin() -> None
     assert "300 s. LeaveGroup removed it, most likely an admin's" in row["evidence"][1]
 
 
+def test_a_session_timeout_that_is_not_on_record_is_not_said_to_be_longer() -> None:
+    coordinator = Coordinator()
+    coordinator.join(None, at_once=True)
+    coordinator.join(None, at_once=True)
+    coordinator.log.now += 2_000
+    coordinator.leave("member-2")
+    row = rebalances(coordinator.log.records)[-1]
+    assert reason(row) == ("MEMBER_LEAVE", "likely", "unknown")
+    assert re.fullmatch(
+        r"last record showing it alive: \d s earlier \(.*\); most session timeouts are longer, but its session timeout "
+        r"is not on record, by default 45 s\. It is likely that the member left",
+        row["evidence"][1],
+    )
+
+
 def with_commits(log: ClassicLog, commits: list[tuple[str, int, int, int, int]]) -> dict[str, Any]:
     life = GroupReplay("test", GROUP)
     rows = [row for record in log.records[:-1] for row in life.feed(record)]

@@ -170,7 +170,13 @@ def _had_no_time(situation: Situation, member: Member, fact: Fact) -> Departure 
             return None
         is_sure = situation.group_type is GroupType.CLASSIC
         sure = Confidence.CERTAIN if is_sure else Confidence.LIKELY
-        why = (alive, about(FactKind.LESS_THAN_TIMEOUTS, member, timeouts=limits), _left_by(member, sure))
+        if alive_ms < (limits.rebalance_ms or 0):
+            compared = [about(FactKind.LESS_THAN_TIMEOUTS, member, timeouts=limits)]
+        else:
+            # The rebalance timeout passed, and its timer can't have removed the member. Or a record lacks the timeout.
+            session = about(FactKind.LESS_THAN_SESSION_TIMEOUT, member)
+            compared = [session, about(FactKind.TIMEOUTS, member, timeouts=limits)]
+        why = (alive, *compared, _left_by(member, sure))
         return Departure(member, Cause.MEMBER_LEAVE, sure, ((fact,), why), () if is_sure else TIMEOUTS)
     if alive_ms >= TOO_SOON_MS:
         return None

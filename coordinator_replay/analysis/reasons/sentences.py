@@ -64,7 +64,7 @@ FORMS: Mapping[FactKind, str] = {
     FactKind.NEVER_SEEN: "no record shows when it was last alive",
     FactKind.TIMEOUTS: "; {timeouts}",
     FactKind.LESS_THAN_TIMEOUTS: "; its timeouts are longer: {timeouts}",
-    FactKind.LESS_THAN_MOST_TIMEOUTS: "; most timeouts are longer: {timeouts}",
+    FactKind.LESS_THAN_MOST_TIMEOUTS: "; most session timeouts are longer, but {timeouts}",
     FactKind.REMOVED_BY_LEAVE: ". A LeaveGroup of the member or of an admin removed it",
     FactKind.REMOVED_BY_LEAVE_OF_STATIC: f". LeaveGroup removed it, most likely an admin's, {_STATIC}",
     FactKind.LIKELY_LEFT: ". It is likely that the member left",
