@@ -97,7 +97,7 @@ def open_settings_sentences(alternatives: Sequence[Settings], life: Life) -> Ite
         life: the life on which the alternatives are tried.
     """
     sentences = (
-        f"{setting.name} of the {settings.protocol} protocol is neither given nor on record. Kafka's default is "
+        f"{setting.name} of the {settings.protocol} protocol is not on record. Unless given, Kafka's default is "
         f"simulated: {setting.value(settings):,} ms. Every second variant has {setting.shortest_ms:,} ms instead."
         for settings in alternatives
         for setting in _open_in(settings, life)
@@ -113,7 +113,7 @@ def open_settings_sentences(alternatives: Sequence[Settings], life: Life) -> Ite
     open_sessions = [tried for tried in changed if tried.protocol == "consumer" and tried.session_ms is None]
     if open_sessions:
         yield (
-            f"{OPEN_SESSION} neither given nor on record. Kafka's default is simulated: 45,000 ms."
+            f"{OPEN_SESSION} not on record. Unless given, Kafka's default is simulated: 45,000 ms."
             f"{_mixed(life, open_sessions)}"
         )
 
@@ -123,7 +123,7 @@ OPEN_SESSION = "The session timeout of a consumer group is"
 
 
 def _mixed(life: Life, alternatives: Sequence[Settings]) -> str:
-    """Return sentences on why the predicted pauses differ, besides the protocol, and on how to keep recorded timeouts.
+    """Return sentences on assumed settings that may change pauses, and on how to keep recorded timeouts.
 
     Return an empty text if no session timeout is on record, or if all are Kafka's default for consumer groups.
 
@@ -141,13 +141,15 @@ def _mixed(life: Life, alternatives: Sequence[Settings]) -> str:
         return ""
     sessions = sorted(filter(None, recorded))
     times = " and ".join(f"{session:,}" for session in sessions)
-    assumed = sorted({tried.heartbeat() for tried in alternatives if tried.heartbeat_ms is None})
-    count = "three" if assumed else "two"
-    beats = "".join(f", heartbeats every {interval:,} ms (also Kafka's default)" for interval in assumed)
+    assumed = {tried.heartbeat() for tried in alternatives if tried.heartbeat_ms is None} - {life.settings.heartbeat()}
+    beats = "".join(
+        f" Unless given, heartbeats come every {interval:,} ms, also Kafka's default." for interval in assumed
+    )
+    sources = "these settings" if beats else "this timeout"
     kept = "the recorded timeout" if len(sessions) == 1 else "the longest recorded timeout"
     return (
-        f" Members of the recorded classic group have {times} ms. So the pauses differ for {count} reasons: another "
-        f"protocol{beats} and another session timeout. --set session.timeout.ms={sessions[-1]} keeps {kept}."
+        f" Members of the recorded classic group have {times} ms.{beats} So differences in pauses may come from "
+        f"{sources}, too. --set session.timeout.ms={sessions[-1]} keeps {kept}."
     )
 
 

@@ -15,8 +15,12 @@ from coordinator_replay import Warehouse
 from coordinator_replay.cli.main import main
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.simulation.recorded_groups import recorded_of
+from coordinator_replay.simulation.what_if.ranges import OPEN_SESSION
 from tests.query.small_warehouse import event, member, write_rows
 from tests.simulation.what_if.variants import record_rows, write_variants
+
+CONSUMER = "group.protocol=consumer"
+BEATS = " Unless given, heartbeats come every 5,000 ms, also Kafka's default."
 
 
 @pytest.fixture(scope="module")
@@ -46,17 +50,33 @@ def test_the_answer_begins_with_what_changes_and_the_assumption_behind_it(folder
         lines[0],
     )
     assert lines[1].endswith(
-        "Kafka's default is simulated: 45,000 ms. Members of the recorded classic group have 6,000 ms. So the pauses "
-        "differ for two reasons: another protocol and another session timeout. --set session.timeout.ms=6000 keeps the "
-        "recorded timeout."
+        "Unless given, Kafka's default is simulated: 45,000 ms. Members of the recorded classic group have 6,000 ms. "
+        "So differences in pauses may come from this timeout, too. --set session.timeout.ms=6000 keeps the recorded "
+        "timeout."
     )
     assert lines[2].startswith("With the recorded settings the simulation reproduces 13 of 13 rebalances")
     row = next(line for line in lines if line.startswith("rebalances ")).split()
     assert row == ["rebalances", "13", "13", "14", "(13", "to", "16)"]
-    both = run(folder, "shop-v-dynamic", "--set", "group.protocol=consumer").output
-    assert "another protocol, heartbeats every 5,000 ms (also Kafka's default) and another session timeout" in both
     given = run(folder, "shop-v-dynamic", "--set", "group.protocol=consumer,session.timeout.ms=6000").output
     assert "recorded classic group" not in given
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_beat_assumed"),
+    [
+        (["--set", "group.protocol=consumer"], True),
+        (["--alternative", f"{CONSUMER},heartbeat.interval.ms=500", "--alternative", CONSUMER], True),
+        (["--alternative", f"{CONSUMER},heartbeat.interval.ms=500,group.instance.id=per-client"], False),
+        (["--alternative", f"{CONSUMER},heartbeat.interval.ms=500,without-restarts=true"], False),
+        (["--known", "heartbeat.interval.ms=5000", "--alternative", CONSUMER], False),
+    ],
+)
+def test_assumed_settings_are_no_complete_list_of_reasons(
+    folder: Path, asked: list[str], is_beat_assumed: bool
+) -> None:
+    [line] = [line for line in run(folder, "shop-v-dynamic", *asked).output.splitlines() if OPEN_SESSION in line]
+    beats, source = (BEATS, "these settings") if is_beat_assumed else ("", "this timeout")
+    assert f"have 6,000 ms.{beats} So differences in pauses may come from {source}, too. --set" in line
 
 
 def test_several_alternatives_as_json_and_csv(folder: Path) -> None:
