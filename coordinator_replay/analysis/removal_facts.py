@@ -46,6 +46,7 @@ class RemovalFact(StrEnum):
     JUST_PAST = "JUST_PAST"
     SUBSCRIBED = "SUBSCRIBED"
     TRANSACTION_OPEN = "TRANSACTION_OPEN"
+    SPARED = "SPARED"
 
     TOPIC_DELETED = "TOPIC_DELETED"
     SEVERAL_GROUPS = "SEVERAL_GROUPS"
@@ -87,7 +88,7 @@ FORMS: Mapping[RemovalFact, str] = {
     RemovalFact.PROMPT: ", by less than one retention check",
     RemovalFact.LATE: ", but for longer than the broker's retention check leaves them",
     RemovalFact.OTHER_GROUPS: "so were offsets of {count} other groups that were removed at the same time",
-    RemovalFact.SOME_NOT_PAST: "an offset removed in the same write was not past {limit}",
+    RemovalFact.SOME_NOT_PAST: ("an offset removed in the same write was not past {limit}, or was kept from expiring"),
     RemovalFact.WITH_OTHERS: (
         "removed in the same write as an offset that was not past {limit}, or was kept from expiring"
     ),
@@ -101,7 +102,8 @@ FORMS: Mapping[RemovalFact, str] = {
         ", but the records before show a member that subscribes to its topic, which keeps retention and DeleteOffsets "
         "away from it"
     ),
-    RemovalFact.TRANSACTION_OPEN: ", but a transaction on it was open, which keeps retention away from it",
+    RemovalFact.TRANSACTION_OPEN: ", but a transaction on it was open",
+    RemovalFact.SPARED: ", which keeps retention away from it",
     RemovalFact.TOPIC_DELETED: f"{TOPIC_DELETED} {{elapsed_ms}} ms earlier (cluster metadata)",
     RemovalFact.SEVERAL_GROUPS: "offsets of the topic were removed from {count} groups at about the same time",
     RemovalFact.DELETE_OR_TOPIC: ": DeleteOffsets, or the topic was deleted",

@@ -188,13 +188,16 @@ def _all_past(witness: RemovalWitness, fact: Fact) -> bool:
 def _some_not_past(witness: RemovalWitness, fact: Fact) -> bool:
     """Return whether an offset of the write was not past retention since its commit or since the group was Empty."""
     bases = ([base for base in witness.bases(record) if base is not None] for record in witness.gone)
-    return _limit(witness, fact) and any(found and witness.now_ms - max(found) < fact["limit_ms"] for found in bases)
+    return any(found and witness.now_ms - max(found) < fact["limit_ms"] for found in bases)
 
 
 def _spared(witness: RemovalWitness, fact: Fact) -> bool:
     """Return whether an offset of the write was not past retention, or was kept from expiring."""
-    return _some_not_past(witness, {**fact, "limit": DEFAULT_RETENTION}) or any(
-        witness.has_open_transaction(record) or witness.subscribed(record.key["topic"]) for record in witness.gone
+    return _limit(witness, fact) and (
+        _some_not_past(witness, fact)
+        or any(
+            witness.has_open_transaction(record) or witness.subscribed(record.key["topic"]) for record in witness.gone
+        )
     )
 
 
@@ -290,7 +293,7 @@ _CHECKS: Mapping[RemovalFact, Callable[[RemovalWitness, Fact], bool]] = {
     RemovalFact.ALL_PAST: _all_past,
     RemovalFact.PROMPT: lambda witness, fact: fact["elapsed_ms"] <= fact["limit_ms"],
     RemovalFact.LATE: lambda witness, fact: fact["elapsed_ms"] > fact["limit_ms"],
-    RemovalFact.SOME_NOT_PAST: _some_not_past,
+    RemovalFact.SOME_NOT_PAST: _spared,
     RemovalFact.WITH_OTHERS: _spared,
     RemovalFact.PAST: _past,
     RemovalFact.OTHERS_NOT_PAST: _others_not_past,

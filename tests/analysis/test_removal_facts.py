@@ -36,7 +36,7 @@ def test_a_sentence_is_made_of_its_facts() -> None:
         [fact(RemovalFact.SEVERAL_GROUPS, count="3")],
     )
     assert words == [
-        "past it's limit, but a transaction on it was open, which keeps retention away from it",
+        "past it's limit, but a transaction on it was open",
         "offsets of the topic were removed from 3 groups at about the same time",
     ]
     assert [(row["sentence"], row["kind"], row["count"]) for row in facts] == [

@@ -94,7 +94,7 @@ def _without_group(*facts: str) -> str:
 
 _WHY_EARLY = f"""CASE
     WHEN is_old THEN {_without_group(fact(RemovalFact.WITH_OTHERS, **_LIMIT))}
-    WHEN is_due AND is_protected THEN {evidence([_PAST, _TRANSACTION_OPEN, _DELETE_OR_TOPIC])}
+    WHEN is_due AND is_protected THEN {evidence([_PAST, _TRANSACTION_OPEN, fact(RemovalFact.SPARED), _DELETE_OR_TOPIC])}
     WHEN is_due THEN {evidence([_PAST, _SUBSCRIBED, _TOPIC])}
     WHEN rule = '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}' THEN {_without_group(_NOT_PAST_NAMED_TIME)}
     WHEN $is_known THEN {_without_group(_NOT_PAST)}
