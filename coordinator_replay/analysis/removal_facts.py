@@ -13,8 +13,9 @@ from coordinator_replay.analysis.expiring import TOPIC_DELETED
 
 RETENTION = "offsets.retention.minutes"
 DEFAULT_RETENTION = "the default of offsets.retention.minutes (7 days)"
-CHECK_INTERVAL = "offsets.retention.check.interval.ms"
+CHECK_INTERVAL = "the default of offsets.retention.check.interval.ms (10 minutes)"
 NAMED_TIME = "the time of expiry that the commit names"
+OR_NAMED_TIME = ", or the time of expiry that a commit names"
 LONGEST_REBALANCE = "the longest time that the rebalance can have taken"
 """Names of the limits with which the facts compare a duration."""
 
@@ -37,6 +38,7 @@ class RemovalFact(StrEnum):
     LATE = "LATE"
     OTHER_GROUPS = "OTHER_GROUPS"
     SOME_NOT_PAST = "SOME_NOT_PAST"
+    SOME_NOT_PROVEN = "SOME_NOT_PROVEN"
     WITH_OTHERS = "WITH_OTHERS"
     PAST = "PAST"
     OTHERS_NOT_PAST = "OTHERS_NOT_PAST"
@@ -44,7 +46,7 @@ class RemovalFact(StrEnum):
     NOT_PAST_NAMED_TIME = "NOT_PAST_NAMED_TIME"
     PAST_SINCE_COMMIT = "PAST_SINCE_COMMIT"
     JUST_PAST = "JUST_PAST"
-    SUBSCRIBED = "SUBSCRIBED"
+    KEPT_BY_MEMBERS = "KEPT_BY_MEMBERS"
     TRANSACTION_OPEN = "TRANSACTION_OPEN"
     SPARED = "SPARED"
 
@@ -73,7 +75,7 @@ FORMS: Mapping[RemovalFact, str] = {
     RemovalFact.LOGGED: "{text}",
     RemovalFact.GROUP_TOMBSTONE: "the group's tombstone was written with it",
     RemovalFact.NO_GROUP_TOMBSTONE: ", and no tombstone of the group was written with it",
-    RemovalFact.GROUP_TOMBSTONE_MISSING: "records are missing after it, and a tombstone of the group may be among them",
+    RemovalFact.GROUP_TOMBSTONE_MISSING: "that no tombstone of the group followed it is not proven",
     RemovalFact.UNREADABLE: (
         "a commit that the same write removed can't be read, and with it whether it was past retention"
     ),
@@ -85,10 +87,11 @@ FORMS: Mapping[RemovalFact, str] = {
         "; the cluster's own retention is not known, and retention may have removed all of them if it is shorter"
     ),
     RemovalFact.ALL_PAST: "each offset of the same write whose commit is on record was past {limit}",
-    RemovalFact.PROMPT: ", by less than one retention check",
-    RemovalFact.LATE: ", but for longer than the broker's retention check leaves them",
+    RemovalFact.PROMPT: ", and retention could have removed it for at most {limit}",
+    RemovalFact.LATE: "; retention could have removed one of them for longer than {limit}",
     RemovalFact.OTHER_GROUPS: "so were offsets of {count} other groups that were removed at the same time",
     RemovalFact.SOME_NOT_PAST: ("an offset removed in the same write was not past {limit}, or was kept from expiring"),
+    RemovalFact.SOME_NOT_PROVEN: "whether each offset removed in the same write was past {limit} is not proven",
     RemovalFact.WITH_OTHERS: (
         "removed in the same write as an offset that was not past {limit}, or was kept from expiring"
     ),
@@ -97,15 +100,17 @@ FORMS: Mapping[RemovalFact, str] = {
     RemovalFact.NOT_PAST: "removed before the end of {limit}",
     RemovalFact.NOT_PAST_NAMED_TIME: "removed before {limit}",
     RemovalFact.PAST_SINCE_COMMIT: "past {limit} since its commit, but not since the group became Empty",
-    RemovalFact.JUST_PAST: "past {limit} by less than one retention check",
-    RemovalFact.SUBSCRIBED: (
-        ", but the records before show a member that subscribes to its topic, which keeps retention and DeleteOffsets "
-        "away from it"
+    RemovalFact.JUST_PAST: "past {limit}, and open to removal for at most ten minutes (Kafka's default check interval)",
+    RemovalFact.KEPT_BY_MEMBERS: (
+        ", but the records before show members that keep retention and DeleteOffsets away from its topic"
     ),
     RemovalFact.TRANSACTION_OPEN: ", but a transaction on it was open",
     RemovalFact.SPARED: ", which keeps retention away from it",
     RemovalFact.TOPIC_DELETED: f"{TOPIC_DELETED} {{elapsed_ms}} ms earlier (cluster metadata)",
-    RemovalFact.SEVERAL_GROUPS: "offsets of the topic were removed from {count} groups at about the same time",
+    RemovalFact.SEVERAL_GROUPS: (
+        "offsets of the topic that were not shown to be past retention were removed from {count} groups, with at most "
+        "30 s between two of them"
+    ),
     RemovalFact.DELETE_OR_TOPIC: ": DeleteOffsets, or the topic was deleted",
     RemovalFact.LIKELY_DELETE_OR_TOPIC: ": it is likely that DeleteOffsets removed it, or that the topic was deleted",
     RemovalFact.TOPIC: ": the topic was deleted",
@@ -117,11 +122,9 @@ FORMS: Mapping[RemovalFact, str] = {
         f"whether the group was rebalancing then is not on record: {_OF_13636} expire other offsets while a group "
         "rebalances (KAFKA-13636)"
     ),
-    RemovalFact.ELECTED: (
-        "the coordinator had changed: the election of leader epoch {count} was {elapsed_ms} ms earlier"
-    ),
+    RemovalFact.ELECTED: ("leader epoch {count} of the log partition was elected {elapsed_ms} ms earlier"),
     RemovalFact.FIRST_OF_EPOCH: (
-        "the coordinator had changed: the first record of leader epoch {count} was {elapsed_ms} ms earlier"
+        "the first record of leader epoch {count} of the log partition was {elapsed_ms} ms earlier"
     ),
     RemovalFact.KAFKA_13636: (
         f"{_OF_13636} expire offsets of subscribed topics while a group rebalances (KAFKA-13636)"

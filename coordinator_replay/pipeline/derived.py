@@ -124,6 +124,7 @@ def evaluate(
         as_of=expiry.as_of or log.end,
         horizon_ms=expiry.horizon_ms,
         news=news,
+        moved=sorted({move.group_id for move in log.moves}),
     )
     buckets = [result.files for result in results]
     return job.stages.run("evaluate findings by bucket", buckets, partial(evaluate_bucket, context=context))

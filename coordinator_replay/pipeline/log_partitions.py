@@ -138,6 +138,13 @@ class PartitionStep:
         """
         return max((row["end_timestamp"] or 0 for row in self.old.values()), default=0)
 
+    def end_times(self) -> dict[int, int]:
+        """Return the latest time of a record that this run or an earlier one has read, by log partition."""
+        ends = {partition: row["end_timestamp"] or 0 for partition, row in self.old.items()}
+        for partition, last in self.share.last.items():
+            ends[partition] = max(ends.get(partition, 0), milliseconds(last))
+        return ends
+
     def times(self) -> Mapping[Needed, _Times]:
         """Return the times around the offsets at which complete ranges begin, become exact and end."""
         if self._times is None:

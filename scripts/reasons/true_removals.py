@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from coordinator_replay.analysis.removal_facts import DEFAULT_RETENTION, RETENTION, RemovalFact
+from coordinator_replay.analysis.expiring import DEFAULT_RETENTION_MS
+from coordinator_replay.analysis.removal_facts import (
+    DEFAULT_RETENTION,
+    NAMED_TIME,
+    OR_NAMED_TIME,
+    RETENTION,
+    RemovalFact,
+)
 from coordinator_replay.engine.model import Marker, Record
 from coordinator_replay.simulation.coordinator.truth import BatchWritten, Trigger, TriggerKind
 from scripts.world.consumers import Consumer
@@ -135,8 +142,9 @@ class RemovalWitness:
         return self._record(self.row["to_offset"])
 
     def subscribed(self, topic: str) -> bool:
-        """Return whether a member in the records before the row's tombstone subscribed to a topic.
+        """Return whether members in the records before the row's tombstone keep the offsets of a topic.
 
+        These are members that subscribe to the topic, and members of groups with another protocol type.
         The topics are those of the member's last request before its record.
         """
         members: dict[str, int] = {}
@@ -154,14 +162,15 @@ class RemovalWitness:
         for sent in self.life.sent:
             if sent.api in ("JoinGroup", "ConsumerGroupHeartbeat") and sent.at_ms <= consumers.get(sent.consumer, -1):
                 last[sent.consumer] = sent.topics
-        return any(topic in topics for topics in last.values())
+        is_foreign = self.life.habits.protocol_type != "consumer" and bool(consumers)
+        return is_foreign or any(topic in topics for topics in last.values())
 
 
 def _limit(witness: RemovalWitness, fact: Fact) -> bool:
-    """Return whether the fact names the retention of the cluster, or Kafka's default."""
-    return fact["limit"] == DEFAULT_RETENTION or (
-        fact["limit"] == RETENTION and fact["limit_ms"] == witness.retention_ms
-    )
+    """Return whether the fact names the cluster's retention, Kafka's default, or the time that the commit names."""
+    limit = fact["limit"].removesuffix(OR_NAMED_TIME)
+    known = {DEFAULT_RETENTION: DEFAULT_RETENTION_MS, RETENTION: witness.retention_ms}
+    return limit == NAMED_TIME or fact["limit_ms"] == known.get(limit)
 
 
 def _age(witness: RemovalWitness, fact: Fact) -> bool:
@@ -172,13 +181,14 @@ def _age(witness: RemovalWitness, fact: Fact) -> bool:
 
 
 def _is_past(witness: RemovalWitness, fact: Fact, tombstone: Record) -> bool:
-    """Return whether a removed offset was past a retention since its commit."""
+    """Return whether a removed offset was past a retention since its commit, or since the group became Empty."""
     value = witness.commit(tombstone)
     if value is None:
         return True
     if (value.get("expireTimestamp") or -1) >= 0:
         return bool(value["expireTimestamp"] <= witness.now_ms)
-    return bool(witness.now_ms - value["commitTimestamp"] >= fact["limit_ms"])
+    empty_ms = witness.empty_since_ms(tombstone.offset)
+    return bool(witness.now_ms - (value["commitTimestamp"] if empty_ms is None else empty_ms) >= fact["limit_ms"])
 
 
 def _all_past(witness: RemovalWitness, fact: Fact) -> bool:
@@ -187,8 +197,7 @@ def _all_past(witness: RemovalWitness, fact: Fact) -> bool:
 
 def _some_not_past(witness: RemovalWitness, fact: Fact) -> bool:
     """Return whether an offset of the write was not past retention since its commit or since the group was Empty."""
-    bases = ([base for base in witness.bases(record) if base is not None] for record in witness.gone)
-    return any(found and witness.now_ms - max(found) < fact["limit_ms"] for found in bases)
+    return any(not _is_past(witness, fact, record) for record in witness.gone)
 
 
 def _spared(witness: RemovalWitness, fact: Fact) -> bool:
@@ -301,7 +310,7 @@ _CHECKS: Mapping[RemovalFact, Callable[[RemovalWitness, Fact], bool]] = {
     RemovalFact.NOT_PAST_NAMED_TIME: _before_named_time,
     RemovalFact.PAST_SINCE_COMMIT: _past_since_commit,
     RemovalFact.JUST_PAST: _past,
-    RemovalFact.SUBSCRIBED: lambda witness, fact: witness.subscribed(fact["topic"]),
+    RemovalFact.KEPT_BY_MEMBERS: lambda witness, fact: witness.subscribed(fact["topic"]),
     RemovalFact.TRANSACTION_OPEN: lambda witness, fact: witness.has_open_transaction(witness.tombstone),
     RemovalFact.SEVERAL_GROUPS: _several_groups,
     RemovalFact.DELETE_OR_TOPIC: _by_delete_or_topic,

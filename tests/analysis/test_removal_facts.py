@@ -37,7 +37,8 @@ def test_a_sentence_is_made_of_its_facts() -> None:
     )
     assert words == [
         "past it's limit, but a transaction on it was open",
-        "offsets of the topic were removed from 3 groups at about the same time",
+        "offsets of the topic that were not shown to be past retention were removed from 3 groups, with at most 30 s "
+        "between two of them",
     ]
     assert [(row["sentence"], row["kind"], row["count"]) for row in facts] == [
         (0, "PAST", None),

@@ -18,7 +18,6 @@ from coordinator_replay.analysis.findings.observation import (
     MOST_NAMED,
     Observation,
     at,
-    has_lasted,
     lasting,
     of_partitions,
 )
@@ -161,7 +160,7 @@ def position_lost(context: GroupContext, row: PositionLosses) -> Iterator[Observ
     yield Observation(
         (row["topic"], row["first_offset"]),
         row["first_at"],
-        context.end_ms if lasting else row["last_at"],
+        context.end.ms if lasting else row["last_at"],
         f"{what} {at(last['valid_from'])}{before}: a negative offset means none, the position is lost",
         row["log_partition"],
         last["from_offset"],
@@ -394,12 +393,12 @@ def abandoned_topic(context: GroupContext, topic: TopicCommits) -> Iterator[Obse
         or any(name == topic.name for name, _ in context.owned)
     ):
         return
-    if context.end_ms - topic.last_ms < context.limits.abandoned_ms:
+    if not context.end.has_reached(topic.last_ms + context.limits.abandoned_ms):
         return
     yield Observation(
         (topic.name,),
         topic.last_ms,
-        context.end_ms,
+        context.end.ms,
         f"no member subscribes to {topic.name}; the group has {topic.partitions} committed offsets of it, the last of "
         f"{time_text(topic.last_ms)}",
         topic.log_partition,
@@ -449,8 +448,8 @@ def never_committed(context: GroupContext) -> Iterator[Observation]:
     waiting: dict[str, list[tuple[int, int | None]]] = {}
     for (topic, number), owner in context.owned.items():
         since = latest_ms(owner.at_ms, status["proven_from"])
-        is_long = has_lasted(context.limits.never_committed_ms, since, context.end_ms)
-        if is_long and (topic, number) not in context.committed:
+        is_committed = (topic, number) in context.committed
+        if not is_committed and context.end.has_lasted(context.limits.never_committed_ms, since):
             waiting.setdefault(topic, []).append((number, since))
     for topic, partitions in waiting.items():
         numbers = sorted(number for number, _ in partitions)
@@ -458,7 +457,7 @@ def never_committed(context: GroupContext) -> Iterator[Observation]:
         yield Observation(
             (topic,),
             since,
-            context.end_ms,
+            context.end.ms,
             f"{of_partitions(topic, numbers)} owned since {time_text(since)}, without any commit",
             None,
             None,
@@ -477,13 +476,15 @@ def silent_group(context: GroupContext) -> Iterator[Observation]:
         return
     since = max(commits["last_at"], time_order(status["at"]))
     usual_ms = mean_interval_ms(commits["first_at"], commits["last_at"], commits["commits"])
-    silent_ms = context.end_ms - since
-    if usual_ms is None or silent_ms < max(context.limits.silent_ms, context.limits.patience * usual_ms):
+    if usual_ms is None:
         return
+    if not context.end.has_reached(since + max(context.limits.silent_ms, context.limits.patience * usual_ms)):
+        return
+    silent_ms = context.end.ms - since
     yield Observation(
         (status["epoch"],),
         since,
-        context.end_ms,
+        context.end.ms,
         f"the group of {counted(status['members'], 'member')} has written no record since {time_text(since)}: "
         f"{epoch_of(status)}, last commit on {time_text(commits['last_at'])}",
         context.log_partition,

@@ -22,6 +22,7 @@ from coordinator_replay.analysis.findings.evidence_rows import (
     RebalanceTimes,
     UncommittedTime,
 )
+from coordinator_replay.analysis.findings.log_end import LogEnd
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.analysis.findings.totals import ActiveTime, mean_interval_ms
 from coordinator_replay.times import elapsed_ms, latest_ms, time_order
@@ -65,7 +66,7 @@ class GroupContext:
     """Facts about one group, for the rules of findings.
 
     Attributes:
-        end_ms: the end of the log.
+        end: the end of the log.
         commits: the sum of all commits on record (``totals.GROUP``); None if no commit is on record.
         status: the group at its last record; None for a group that only has offsets.
         owned: the owner of each partition at the end of the log.
@@ -85,7 +86,7 @@ class GroupContext:
 
     cluster: str
     group_id: str
-    end_ms: int
+    end: LogEnd
     limits: Thresholds
     commits: GroupCommits | None = None
     status: LastStatus | None = None
@@ -158,7 +159,7 @@ class GroupContext:
         owner = self.owned_until(row["topic"], row["partition"])
         if owner is None:
             return
-        asked_ms = row["at"] if is_expired else self.end_ms if until_ms is None else until_ms
+        asked_ms = row["at"] if is_expired else self.end.ms if until_ms is None else until_ms
         since_ms = elapsed_ms(owner.at_ms, asked_ms)
         if since_ms is None or since_ms > self.limits.owned_lately_ms:
             return
@@ -203,7 +204,7 @@ class GroupContext:
         Return None if the partition never had an owner.
         """
         owner = self.owned.get((topic, number))
-        return owner._replace(at_ms=self.end_ms) if owner is not None else self.released.get((topic, number))
+        return owner._replace(at_ms=self.end.ms) if owner is not None else self.released.get((topic, number))
 
     def active_time(self, of_partition: Range) -> ActiveTime:
         """Return the times in which the group committed.

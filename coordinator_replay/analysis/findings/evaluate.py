@@ -24,13 +24,14 @@ from coordinator_replay.analysis.findings.evidence_rows import (
     ObservationRow,
     PartitionCommits,
 )
+from coordinator_replay.analysis.findings.log_end import LogEnd
 from coordinator_replay.analysis.findings.log_rules import (
     LOG_RULES,
     RECORD_RULES,
     group_not_evaluated,
     late_topic_change,
 )
-from coordinator_replay.analysis.findings.observation import Observation, ended_ms, has_lasted, row
+from coordinator_replay.analysis.findings.observation import Observation, row
 from coordinator_replay.analysis.findings.rules import RULES, rule_of
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.analysis.rows import Scope
@@ -98,7 +99,7 @@ class Evaluator:
                 without spans lacks no record.
         """
         self.spans = spans
-        self.context = GroupContext(cluster, group_id, end_ms, limits, commits)
+        self.context = GroupContext(cluster, group_id, LogEnd(end_ms), limits, commits)
         self.topic: TopicCommits | None = None
         self.finding: Found | None = None
         self.by_id: dict[str, Found] = {}
@@ -116,6 +117,11 @@ class Evaluator:
             for rule in ROW_RULES.get(kind, ())
             for observation in rule(self.context, evidence)
         ]
+
+    @property
+    def changes_at_ms(self) -> int | None:
+        """Return the earliest later end of the log with which the findings so far may be different; None if none is."""
+        return self.context.end.changes_at_ms
 
     def finish(self) -> Iterator[FindingRow]:
         """Yield findings that need all of the group's evidence."""
@@ -182,11 +188,11 @@ class Evaluator:
         If the observation belongs to another finding, yield the current finding and begin the other finding. An open
         observation is left out until it has lasted long enough.
         """
-        end_ms = self.context.end_ms
-        if observed["is_open"] and not has_lasted(observed["needed_ms"] or 0, observed["first_seen"], end_ms):
+        end = self.context.end
+        if observed["is_open"] and not end.has_lasted(observed["needed_ms"] or 0, observed["first_seen"]):
             return
-        last_seen = latest_ms(end_ms if observed["is_open"] else observed["last_seen"], observed["first_seen"])
-        ended_at = None if observed["is_open"] else ended_ms(last_seen, observed["goes_on_ms"], end_ms)
+        last_seen = latest_ms(end.ms if observed["is_open"] else observed["last_seen"], observed["first_seen"])
+        ended_at = None if observed["is_open"] else end.ended_ms(last_seen, observed["goes_on_ms"])
         found: Found = {**observed, "last_seen": last_seen, "ended_at": ended_at, "is_proven": True}
         finding = self.finding
         if finding is None or finding["finding_id"] != observed["finding_id"]:
@@ -201,6 +207,6 @@ class Evaluator:
         return {
             **row(Scope(self.context.cluster, group_id), rule, observation),
             "group_id": None if is_of_log else group_id,
-            "ended_at": ended_ms(observation.last_ms, observation.goes_on_ms, self.context.end_ms),
+            "ended_at": self.context.end.ended_ms(observation.last_ms, observation.goes_on_ms),
             "is_proven": self.context.are_commits_proven or not RULES[rule].rests_on_commits,
         }

@@ -58,7 +58,7 @@ def open_transaction(context: GroupContext) -> Iterator[Observation]:
     """Yield transactions that have been open for at least ``pending_ms`` at the end of the log."""
     for transaction in context.transactions:
         if transaction["ended_at"] is None:
-            yield from _transaction(context, transaction, context.end_ms, "has been open since")
+            yield from _transaction(context, transaction, context.end.ms, "has been open since")
 
 
 def long_transaction(context: GroupContext) -> Iterator[Observation]:
@@ -109,7 +109,7 @@ def _expiries(context: GroupContext, status: str, what: str) -> Iterator[Observa
             continue
         numbers, count = sorted(expiry.numbers), len(expiry.numbers)
         is_over = is_expired or is_past
-        until_ms = expiry.last_ms if is_expired else context.end_ms if expiry.until_ms is None else expiry.until_ms
+        until_ms = expiry.last_ms if is_expired else context.end.ms if expiry.until_ms is None else expiry.until_ms
         verbs = ("was ", "were ") if is_past else ("is ", "are ")
         be = ("may have " if expiry.confidence == "possible" else "") if is_expired else verbs[count > 1]
         rule = "a member subscribed to it" if expiry_rule == ExpiryRule.NEVER_WHILE_ACTIVE else f"rule {expiry_rule}"
@@ -150,7 +150,7 @@ def group_not_evaluated(context: GroupContext, row: FailedStep) -> Iterator[Obse
     yield Observation(
         (),
         None,
-        context.end_ms,
+        context.end.ms,
         f"the group could not be evaluated: {row['step']} failed with {row['error']}",
         row["log_partition"],
         row["log_offset"],

@@ -69,20 +69,6 @@ def has_lasted(needed_ms: int, first_ms: int | None, until_ms: int | None) -> bo
     return needed_ms <= 0 if lasted_ms is None else lasted_ms >= needed_ms
 
 
-def ended_ms(last_ms: int | None, goes_on_ms: int | None, end_ms: int) -> int | None:
-    """Return when an observation ended.
-
-    An observation holds for ``goes_on_ms`` after ``last_ms``, or for ever if ``goes_on_ms`` is None. Return None if the
-    observation still holds at the end of the log, or if no record has its end.
-
-    >>> ended_ms(10, 0, 10), ended_ms(10, 5, 14), ended_ms(10, 5, 16), ended_ms(10, None, 16)
-    (10, None, 10, None)
-    """
-    if last_ms is None or goes_on_ms is None or (goes_on_ms and end_ms - last_ms <= goes_on_ms):
-        return None
-    return last_ms
-
-
 def of_partitions(topic: str, numbers: Sequence[int]) -> str:
     """Return partitions of a topic as text for messages.
 

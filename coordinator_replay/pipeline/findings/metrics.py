@@ -12,7 +12,9 @@ from datetime import datetime
 
 import pyarrow as pa
 
+from coordinator_replay.analysis.findings.evidence import Evidence
 from coordinator_replay.analysis.findings.thresholds import MINUTE_MS
+from coordinator_replay.analysis.findings.totals import GROUP
 from coordinator_replay.columns import NONE
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.pipeline.bucket_files import Place, TableWriter
@@ -65,6 +67,24 @@ WITH states AS ({MINUTE_STATES}), changes AS (
 SELECT minute, kind, sum(delta) AS delta, {_COUNTED} FROM steps GROUP BY minute, kind
 """  # noqa: S608 - our own names and numbers
 
+_HAPPENED = f"""
+WITH tombstones AS (
+    SELECT group_id, valid_to // 1000 AS at_ms, ended_by FROM removed WHERE valid_to IS NOT NULL
+), commits AS (
+    SELECT group_id, first_at FROM new_sums
+    UNION ALL SELECT group_id, CAST(sums->>'first_at' AS BIGINT) FROM totals WHERE what = '{GROUP.name}'
+), firsts AS (SELECT group_id, min(first_at) AS first_at FROM commits GROUP BY group_id)
+SELECT group_id, at_ms, CASE ended_by WHEN 'EXPIRED' THEN 'expired_offsets' ELSE 'deleted_offsets' END AS what
+FROM tombstones
+UNION ALL SELECT group_id, first_at, '{BEGAN}' FROM firsts
+UNION ALL SELECT group_id, max(at_ms), '{ENDED}' FROM tombstones SEMI JOIN firsts USING (group_id)
+    ANTI JOIN current USING (group_id) GROUP BY group_id
+UNION ALL SELECT group_id, CAST(detail->>'at' AS BIGINT), 'rebalance_count' FROM evidence
+    WHERE tag = {int(Evidence.REBALANCE)} AND CAST(detail->>'is_over' AS BOOLEAN) AND detail->>'at' IS NOT NULL
+"""  # noqa: S608 - our own names and numbers
+
+_NO_GROUP_SUMS = pa.table({"group_id": pa.array([], pa.string()), "first_at": pa.array([], pa.int64())})
+
 _ADDED_UP = f"""
 CREATE TEMP TABLE added AS
 WITH kinds AS (SELECT * FROM (VALUES {_KINDS}) AS kinds (kind, group_type, state)), every AS (
@@ -95,10 +115,26 @@ FROM filled QUALIFY group_count > 0 OR {_ANY} ORDER BY kind, minute
 """  # noqa: S608 - our own names and numbers
 
 
-def happened_rows(happened: Iterable[tuple[str, int, str]]) -> pa.Table:
-    """Return events of groups as a table with the columns of HAPPENED."""
-    columns = list(zip(*happened, strict=True)) or ((), (), ())
-    return pa.table([pa.array(column, field.type) for column, field in zip(columns, HAPPENED, strict=True)], HAPPENED)
+def happened_rows(
+    removed: pa.Table, evidence: pa.Table, group_sums: pa.Table | None, totals: pa.Table, current: pa.Table
+) -> pa.Table:
+    """Return the events of all groups of a bucket: tombstones, rebalances, first commits and last removals.
+
+    Tombstones and rebalances without a time are left out.
+
+    Args:
+        removed: tombstones of offsets, with their times in microseconds.
+        evidence: rows of ``group_evidence``, from which the ends of rebalances come.
+        group_sums: sums of the commits of this run, by group; None if the run has no commits.
+        totals: rows of ``commit_totals``.
+        current: offsets that are current at the end of the log.
+
+    Returns:
+        Rows with the columns of HAPPENED.
+    """
+    sums = _NO_GROUP_SUMS if group_sums is None else group_sums.select(_NO_GROUP_SUMS.column_names)
+    found = select(_HAPPENED, {}, removed=removed, evidence=evidence, new_sums=sums, totals=totals, current=current)
+    return found.cast(HAPPENED)
 
 
 def minute_steps(evidence: pa.Table, happened: pa.Table) -> pa.Table:

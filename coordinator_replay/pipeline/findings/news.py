@@ -30,14 +30,17 @@ class News:
     since: str
     earlier: Sequence[str]
 
-    def first_runs(self) -> dict[str, str | None]:
+    def first_runs(self, files: Sequence[str] | None = None) -> dict[str, str | None]:
         """Return the run that first stored each finding, by the finding's id.
 
         The run is None if a release without column ``found_in_run`` stored the finding.
+
+        Args:
+            files: read only these files of findings; None for all.
         """
         schema = table(FINDINGS).arrow_schema(["finding_id", FOUND_IN_RUN])
         runs: dict[str, str | None] = {}
-        for batch in read_paths(self.earlier, schema.names):
+        for batch in read_paths(self.earlier if files is None else files, schema.names):
             runs.update(zip(*(column.to_pylist() for column in conform(batch, schema).columns), strict=True))
         return runs
 

@@ -1,14 +1,15 @@
 """The last stage of a bucket: expiring offsets, findings and steps of the metrics, from all facts about its groups.
 
 No rule sees single commits: they were added up before. So the amount of data here grows with groups, partitions with
-commits and rebalances, not with commits.
+commits and rebalances, not with commits. Groups whose findings stand are not evaluated again, see ``standing``.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, cast
+from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,15 +17,11 @@ import pyarrow.compute as pc
 from coordinator_replay.analysis.expiring import Retention
 from coordinator_replay.analysis.findings.evaluate import FINDINGS, Evaluator
 from coordinator_replay.analysis.findings.evidence import Evidence
-from coordinator_replay.analysis.findings.evidence_rows import FindingRow, GroupCommits, RebalanceTimes
+from coordinator_replay.analysis.findings.evidence_rows import FindingRow, GroupCommits
 from coordinator_replay.analysis.findings.thresholds import Thresholds
 from coordinator_replay.analysis.findings.totals import (
-    EMPTY_REWIND,
     GROUP,
-    PARTITION,
-    PAST,
-    POSITION_LOSS,
-    REWIND,
+    SUMMARIES,
     WHOLE,
     Totals,
 )
@@ -60,8 +57,18 @@ from coordinator_replay.pipeline.findings.evidence import (
     by_group,
     chunks,
 )
-from coordinator_replay.pipeline.findings.metrics import BEGAN, ENDED, happened_rows, minute_steps
-from coordinator_replay.pipeline.findings.news import News
+from coordinator_replay.pipeline.findings.metrics import happened_rows, minute_steps
+from coordinator_replay.pipeline.findings.news import FOUND_IN_RUN, News
+from coordinator_replay.pipeline.findings.standing import (
+    CONDITIONS,
+    EVALUATED,
+    conditions_of,
+    conditions_row,
+    evaluated_row,
+    last_evaluation,
+    seen_of,
+    standing_groups,
+)
 from coordinator_replay.pipeline.findings.statements import (
     endangered_offsets,
     expected_offsets,
@@ -124,6 +131,7 @@ class EvaluationContext:
         as_of: the time at which expiry is evaluated.
         horizon_ms: offsets that expire within this duration after ``as_of`` are looked for.
         news: the facts that decide which findings are new.
+        moved: groups that have records in several log partitions.
     """
 
     place: Place
@@ -134,6 +142,7 @@ class EvaluationContext:
     as_of: datetime
     horizon_ms: int
     news: News
+    moved: Sequence[str] = ()
 
     def evaluator(
         self, group_id: str, commits: GroupCommits | None = None, spans: Sequence[ExactSpan] = ()
@@ -194,6 +203,10 @@ def _schema(name: str) -> pa.Schema:
     )
 
 
+_NEW_SUMS = (GROUP_SUMS, PARTITION_SUMS, REWIND_SUMS, LOSS_SUMS)
+"""Sources with sums of the commits of this run."""
+
+
 class Evaluation:
     """An evaluation of one bucket.
 
@@ -206,8 +219,14 @@ class Evaluation:
         self.files = files
         self.context = context
         self.writer = TableWriter(context.place, files.bucket)
-        self.first_runs = context.news.first_runs()
+        self.found = TableWriter(context.place, files.bucket)
         self.spans = exact_spans(files)
+        self.conditions = conditions_of(context.limits, context.retention, context.horizon_ms, self.spans)
+        self.totals = self._stored_totals()
+        self.last = last_evaluation(self.totals)
+        self.earlier = self.last.findings(context.news.earlier)
+        self.first_runs = context.news.first_runs(self.earlier)
+        self.seen: dict[str, str] = {}
         self.result = EvaluationResult()
 
     def run(self) -> EvaluationResult:
@@ -221,13 +240,56 @@ class Evaluation:
         self.result.causes = text_counts(
             read_paths(self.files.uris("rebalances"), ["cause"], dictionaries=["cause"]), "cause"
         )
-        with few_collections():
-            happened = [happened_rows(self._evaluate_chunk(chunk)) for chunk in chunks(sources)]
-        for steps in minute_steps(sources[EVIDENCE], pa.concat_tables(happened)).to_batches():
+        happened = happened_rows(
+            sources[REMOVED], sources[EVIDENCE], sources.get(GROUP_SUMS), sources[TOTALS], sources[OFFSETS]
+        )
+        for steps in minute_steps(sources[EVIDENCE], happened).to_batches():
             self.writer.stage(STEP_ROWS, steps)
+        with few_collections():
+            for chunk in chunks(self._due(sources)):
+                self._evaluate_chunk(chunk)
         self._evaluate_quarantine()
-        self.result.files = self.writer.close()
+        self._close()
         return self.result
+
+    def _close(self) -> None:
+        """Write the conditions of this evaluation, and finish all files."""
+        found = self.found.close()
+        names = [file.path for file in found]
+        self._keep(
+            [("", CONDITIONS, None, None, conditions_row(self.conditions, milliseconds(self.context.end), names))]
+        )
+        self.result.files = [*found, *self.writer.close()]
+
+    def _due(self, sources: dict[str, pa.Table]) -> dict[str, pa.Table]:
+        """Return the evidence about groups that have to be evaluated, and keep the rows of all other groups."""
+        seen = seen_of(sources)
+        self.seen = dict(zip(*(column.to_pylist() for column in seen.columns), strict=True))
+        end_ms = milliseconds(self.context.end)
+        is_comparable = self.context.sums.since is not None and not self.files.is_rebuild
+        if not is_comparable or self.last.conditions != self.conditions.text() or end_ms < self.last.end_ms:
+            return sources
+        added = (pc.unique(rows.column("group_id")).to_pylist() for name, rows in sources.items() if name in _NEW_SUMS)
+        standing = standing_groups(self.last, seen, end_ms, chain(self.context.moved, *added))
+        self._keep_standing(standing)
+        of_standing = pc.SetLookupOptions(standing)
+        return {
+            name: rows.filter(pc.invert(pc.is_in(rows.column("group_id"), options=of_standing)))
+            for name, rows in sources.items()
+        }
+
+    def _keep_standing(self, standing: pa.Array) -> None:
+        """Keep the findings and the sums of groups that are not evaluated again."""
+        schema = table(FINDINGS).file_schema().remove_metadata()
+        for batch in read_paths(self.earlier, schema.names, pc.field("group_id").isin(standing)):
+            rows = conform(batch, schema)
+            self.result.severities.update(rows.column("severity").to_pylist())
+            self.result.new += self.context.news.count(rows.select(["severity", FOUND_IN_RUN]).to_pylist())
+            self.found.add(FINDINGS, rows)
+        schema = table(TOTALS).arrow_schema([*_READ[TOTALS], "until"])
+        kept = self.totals.filter(pc.is_in(self.totals.column("group_id"), options=pc.SetLookupOptions(standing)))
+        for batch in kept.filter(pc.not_equal(kept.column("what"), CONDITIONS)).to_batches():
+            self.writer.add(TOTALS, conform(batch, schema, until=self.context.sums.until))
 
     def _opened(self) -> pa.Table:
         """Return offsets that are current at the end of the log, with the columns of STAGED."""
@@ -242,8 +304,7 @@ class Evaluation:
         """
         end, limits, context = self.context.end, self.context.limits, self.context
         staged = {
-            name: [*read_paths((file.path for file in self.files.staged.get(name, ())), None)]
-            for name in (GROUP_SUMS, PARTITION_SUMS, REWIND_SUMS, LOSS_SUMS)
+            name: [*read_paths((file.path for file in self.files.staged.get(name, ())), None)] for name in _NEW_SUMS
         }
         new = {name: pa.Table.from_batches(batches) for name, batches in staged.items() if batches}
         opened = self._intervals(OFFSETS, pc.field("to_offset").is_null())
@@ -271,14 +332,17 @@ class Evaluation:
         """Read the rows of a table of intervals, with the columns that pauses need."""
         return [*read_paths(self.files.uris(name), [*PAUSE.names, "is_exact"], where)]
 
+    def _stored_totals(self) -> pa.Table:
+        """Return all rows of ``commit_totals`` that the last run has stored."""
+        uris = [file.uri for file in self.files.old(TOTALS)]
+        return rows_of(read_paths(uris, _READ[TOTALS]), _schema(TOTALS))
+
     def _totals(self) -> pa.Table:
         """Return sums of earlier runs that this run has not added up again."""
         kept = [GROUP.name] if self.context.sums.since is not None else []
-        of_partitions = (PARTITION, REWIND, EMPTY_REWIND, POSITION_LOSS, PAST)
-        kept += [] if self.files.is_rebuild else [summary.name for summary in of_partitions]
-        where = pc.field("what").isin(pa.array(kept, pa.string()))
-        uris = [file.uri for file in self.files.old(TOTALS)]
-        return rows_of(read_paths(uris, _READ[TOTALS], where), _schema(TOTALS))
+        kept += [] if self.files.is_rebuild else [name for name in SUMMARIES if name != GROUP.name]
+        is_kept = pc.is_in(self.totals.column("what"), options=pc.SetLookupOptions(pa.array(kept, pa.string())))
+        return self.totals.filter(is_kept)
 
     def _pauses(self, opened: Iterable[pa.RecordBatch], removed: Iterable[pa.RecordBatch]) -> pa.Table:
         """Return offsets that stayed in force for at least ``limits.pause_ms``.
@@ -295,49 +359,41 @@ class Evaluation:
         schema = table(name).arrow_schema(_READ[name]).remove_metadata()
         return rows_of(read_paths(self.files.uris(name), schema.names), schema)
 
-    def _evaluate_chunk(self, chunk: Chunk) -> Iterator[tuple[str, int, str]]:
-        """Evaluate the rules for the groups of a chunk, and keep the groups' sums of commits.
-
-        Yields:
-            The groups' events, with the columns of HAPPENED.
-        """
+    def _evaluate_chunk(self, chunk: Chunk) -> None:
+        """Evaluate the rules for the groups of a chunk, and keep the groups' sums of commits."""
         kept: list[tuple[str | int | None, ...]] = []
         for group_id, evidence in by_group(chunk).items():
             totals = evidence.totals(self.context.limits)
-            removed = list(evidence.tombstones())
-            yield from ((group_id, at_ms, counter) for at_ms, counter in removed)
-            if (commits := totals.commits()) is not None:
-                yield group_id, commits["first_at"], BEGAN
-                if removed and not evidence.offset_history:
-                    yield group_id, max(at_ms for at_ms, _ in removed), ENDED
-            rebalances = self._evaluate_group(group_id, evidence, totals)
-            yield from ((group_id, at_ms, "rebalance_count") for at_ms in rebalances)
+            evaluated = self._evaluate_group(group_id, evidence, totals)
+            if evaluated is not None:
+                kept.append((group_id, EVALUATED, None, None, evaluated))
             for what, key, sums in totals.kept():
                 kept.append((group_id, what, *((None, None) if key == WHOLE else key), encode(sums)))
         self._keep(kept)
 
-    def _evaluate_group(self, group_id: str, evidence: GroupEvidence, totals: Totals) -> list[int]:
+    def _evaluate_group(self, group_id: str, evidence: GroupEvidence, totals: Totals) -> str | None:
         """Evaluate the rules for a group.
 
-        Return the times at which rebalances of the group were over, in milliseconds.
+        Return what ``commit_totals`` says of the evaluation; None if a step has failed on the group.
         """
-        guard, rebalances, is_replayed = GroupGuard("evaluating findings"), list[int](), True
+        guard, is_replayed = GroupGuard("evaluating findings"), True
         findings: list[FindingRow] = []
+        changes_at_ms: int | None = None
         with guard:
             evaluator = self.context.evaluator(group_id, totals.commits(), self.spans)
             for row in evidence.ordered(totals):
                 is_replayed &= row.tag != Evidence.FAILURE
-                if row.tag == Evidence.REBALANCE:
-                    rebalances += _ended_at(cast("RebalanceTimes", row.content))
                 findings += evaluator.add(row.tag, row.content)
             findings += evaluator.finish()
+            changes_at_ms = evaluator.changes_at_ms
         if findings:
             self._find(findings)
         if guard.failure is not None:
             self._find(self.context.evaluator(group_id).add(Evidence.FAILURE, guard.failure.evidence()))
         if guard.failure is not None or not is_replayed:
             self.result.failed.append(group_id)
-        return rebalances
+            return None
+        return evaluated_row(self.seen.get(group_id, ""), changes_at_ms)
 
     def _evaluate_quarantine(self) -> None:
         """Write findings about unreadable records, by log partition and error."""
@@ -351,7 +407,7 @@ class Evaluation:
         dated = self.context.news.dated(findings, self.first_runs)
         self.result.new += self.context.news.count(dated)
         self.result.severities.update(finding["severity"] for finding in dated)
-        self.writer.add_rows(FINDINGS, dated)
+        self.found.add_rows(FINDINGS, dated)
 
     def _keep(self, totals: Sequence[tuple[str | int | None, ...]]) -> None:
         """Keep sums of groups for the next run."""
@@ -359,14 +415,6 @@ class Evaluation:
             schema = table(TOTALS).arrow_schema([*_READ[TOTALS], "until"])
             rows = pa.RecordBatch.from_arrays([*map(pa.array, zip(*totals, strict=True))], _READ[TOTALS])
             self.writer.add(TOTALS, conform(rows, schema, until=self.context.sums.until))
-
-
-def _ended_at(rebalance: RebalanceTimes) -> list[int]:
-    """Return a list with the time at which a rebalance was over.
-
-    The list is empty if the rebalance is not over, or if it has no time and so belongs to no minute.
-    """
-    return [rebalance["at"]] if rebalance["is_over"] and rebalance["at"] is not None else []
 
 
 def evaluate_bucket(files: BucketFiles, context: EvaluationContext) -> EvaluationResult:

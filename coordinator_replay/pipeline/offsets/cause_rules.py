@@ -10,6 +10,7 @@ from coordinator_replay.analysis.removal_facts import (
     DEFAULT_RETENTION,
     LONGEST_REBALANCE,
     NAMED_TIME,
+    OR_NAMED_TIME,
     RETENTION,
     RemovalFact,
     evidence,
@@ -38,7 +39,11 @@ REBALANCING, JOINING, HELD, UPGRADED, LOADING = "REBALANCING", "JOINING", "HELD"
 - LOADING: ``OffsetManager`` of 0.8.2 had no lock between its cleanup and loading; 0.9 has ``offsetExpireLock``.
 """
 
-_MAY_BE_GROUP = "coalesce(has_group_tombstone, true)"
+_MAY_BE_GROUP = f"""(coalesce(has_group_tombstone, true)
+    OR rule IN ('{ExpiryRule.SIMPLE_GROUP}', '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}'))"""
+"""SQL for whether DeleteGroups may have removed the offset. A coordinator written in Scala (before 4.0) writes no
+tombstone of a group that only stores offsets: its generation is 0 (``GroupMetadataManager.cleanupGroupMetadata``)."""
+
 _MAY_BE_RETENTION = "(all_maybe OR NOT is_sure)"
 _IS_OPEN = f"({_MAY_BE_RETENTION} OR {_MAY_BE_GROUP})"
 
@@ -51,20 +56,27 @@ _NOT_DELETED = f"""list_concat(CASE WHEN {_MAY_BE_RETENTION} THEN ['EXPIRED'] EL
 _NOT_GROUP = "CASE WHEN all_maybe THEN ['DELETED', 'EXPIRED'] ELSE ['DELETED'] END"
 _EXPIRED_TOO = f"list_concat(['EXPIRED'], {_OTHERWISE_DELETED})"
 
-_LIMIT = {"limit": f"CASE WHEN $is_known THEN '{RETENTION}' ELSE '{DEFAULT_RETENTION}' END", "limit_ms": "$retention"}
+_RETENTION = f"CASE WHEN $is_known THEN '{RETENTION}' ELSE '{DEFAULT_RETENTION}' END"
+_IS_NAMED = f"coalesce(rule = '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}', false)"
+_LIMIT = {
+    "limit": f"CASE WHEN {_IS_NAMED} THEN '{NAMED_TIME}' ELSE {_RETENTION} END",
+    "limit_ms": f"CASE WHEN {_IS_NAMED} THEN named_ms ELSE $retention END",
+}
+_LIMIT_OF_WRITE = {
+    "limit": f"{_RETENTION} || CASE WHEN coalesce(any_named, false) THEN '{OR_NAMED_TIME}' ELSE '' END",
+    "limit_ms": "$retention",
+}
 _CHECK = {"limit": f"'{CHECK_INTERVAL}'", "limit_ms": "$check"}
 
 _GROUP_TOMBSTONE = fact(RemovalFact.GROUP_TOMBSTONE)
-_ALL_PAST = fact(RemovalFact.ALL_PAST, **_LIMIT)
-_SOME_NOT_PAST = fact(RemovalFact.SOME_NOT_PAST, **_LIMIT)
+_ALL_PAST = fact(RemovalFact.ALL_PAST, **_LIMIT_OF_WRITE)
+_SOME_NOT_PAST = fact(RemovalFact.SOME_NOT_PAST, **_LIMIT_OF_WRITE)
+_SOME_NOT_PROVEN = fact(RemovalFact.SOME_NOT_PROVEN, **_LIMIT_OF_WRITE)
 _OTHER_GROUPS = fact(RemovalFact.OTHER_GROUPS, count="prompt_groups - 1")
 _PAST = offset_fact(RemovalFact.PAST, elapsed_ms="age_ms", **_LIMIT)
 _NOT_PAST = offset_fact(RemovalFact.NOT_PAST, elapsed_ms="age_ms", **_LIMIT)
-_NOT_PAST_NAMED_TIME = offset_fact(
-    RemovalFact.NOT_PAST_NAMED_TIME, elapsed_ms="age_ms", limit=f"'{NAMED_TIME}'", limit_ms="named_ms"
-)
-_NOT_PROVEN = evidence([offset_fact(RemovalFact.NOT_PROVEN, **_LIMIT)])
-_SUBSCRIBED = offset_fact(RemovalFact.SUBSCRIBED)
+_NOT_PAST_NAMED_TIME = offset_fact(RemovalFact.NOT_PAST_NAMED_TIME, elapsed_ms="age_ms", **_LIMIT)
+_KEPT_BY_MEMBERS = offset_fact(RemovalFact.KEPT_BY_MEMBERS)
 _TRANSACTION_OPEN = offset_fact(RemovalFact.TRANSACTION_OPEN)
 _RETENTION_UNKNOWN = evidence([fact(RemovalFact.RETENTION_UNKNOWN)])
 _NOTHING = "[]"
@@ -74,6 +86,12 @@ def _either(is_open: str, if_open: str, otherwise: str) -> str:
     return f"CASE WHEN {is_open} THEN {if_open} ELSE {otherwise} END"
 
 
+_NOT_PROVEN = _either(
+    f"coalesce(doubt = '{UNDETERMINED}', false)",
+    evidence([offset_fact(RemovalFact.NOT_PROVEN, **_LIMIT)]),
+    evidence([_SOME_NOT_PROVEN]),
+)
+_SOME_OTHER = _either("any_spared", _SOME_NOT_PAST, _SOME_NOT_PROVEN)
 _DELETE_OR_TOPIC = _either(_IS_OPEN, fact(RemovalFact.LIKELY_DELETE_OR_TOPIC), fact(RemovalFact.DELETE_OR_TOPIC))
 # Members that left a classic group in a join phase are not on record, and no longer keep DeleteOffsets away.
 _TOPIC = _either(
@@ -93,12 +111,11 @@ def _without_group(*facts: str) -> str:
 
 
 _WHY_EARLY = f"""CASE
-    WHEN is_old THEN {_without_group(fact(RemovalFact.WITH_OTHERS, **_LIMIT))}
+    WHEN is_old THEN {_without_group(fact(RemovalFact.WITH_OTHERS, **_LIMIT_OF_WRITE))}
     WHEN is_due AND is_protected THEN {evidence([_PAST, _TRANSACTION_OPEN, fact(RemovalFact.SPARED), _DELETE_OR_TOPIC])}
-    WHEN is_due THEN {evidence([_PAST, _SUBSCRIBED, _TOPIC])}
+    WHEN is_due THEN {evidence([_PAST, _KEPT_BY_MEMBERS, _TOPIC])}
     WHEN rule = '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}' THEN {_without_group(_NOT_PAST_NAMED_TIME)}
-    WHEN $is_known THEN {_without_group(_NOT_PAST)}
-    ELSE list_concat({_without_group(_NOT_PAST)}, {_RETENTION_UNKNOWN})
+    ELSE {_without_group(_NOT_PAST)}
 END"""
 """SQL for the evidence against retention, if some offset of the same operation was not past its retention."""
 
@@ -117,7 +134,7 @@ _SINCE_COMMIT = offset_fact(RemovalFact.PAST_SINCE_COMMIT, elapsed_ms="since_com
 _JUST_PAST = offset_fact(RemovalFact.JUST_PAST, elapsed_ms="age_ms", **_LIMIT)
 
 _OF_FAULTS = {
-    REBALANCING: ([_PAST, _SUBSCRIBED], [_PERHAPS_REBALANCING], [fact(RemovalFact.KAFKA_13636)]),
+    REBALANCING: ([_PAST, _KEPT_BY_MEMBERS], [_PERHAPS_REBALANCING], [fact(RemovalFact.KAFKA_13636)]),
     JOINING: ([_SINCE_COMMIT], [_PERHAPS_REBALANCING], [fact(RemovalFact.KAFKA_13636_SINCE_COMMIT)]),
     HELD: ([_JUST_PAST, _TRANSACTION_OPEN], [fact(RemovalFact.SCALA_COORDINATOR)]),
     UPGRADED: ([_NOT_PAST], [_CHANGED], [fact(RemovalFact.KAFKA_8069)]),
@@ -171,8 +188,8 @@ _SEVERAL_GROUPS = evidence(
         fact(RemovalFact.LIKELY_TOPIC, topic="topic"),
     ]
 )
-_OF_GROUP = evidence([_GROUP_TOMBSTONE], [_SOME_NOT_PAST])
-_PERHAPS_OF_GROUP = evidence([_GROUP_TOMBSTONE], [_SOME_NOT_PAST, fact(RemovalFact.RETENTION_UNKNOWN_FOR_ALL)])
+_OF_GROUP = evidence([_GROUP_TOMBSTONE], [_SOME_OTHER])
+_PERHAPS_OF_GROUP = evidence([_GROUP_TOMBSTONE], [_SOME_OTHER, fact(RemovalFact.RETENTION_UNKNOWN_FOR_ALL)])
 _PROMPT = evidence([_ALL_PAST, fact(RemovalFact.PROMPT, elapsed_ms="late_ms_of_write", **_CHECK)], [_OTHER_GROUPS])
 _LATE = evidence([_ALL_PAST, fact(RemovalFact.LATE, elapsed_ms="late_ms_of_write", **_CHECK)])
 
@@ -210,7 +227,7 @@ DECISION = f"""CASE
 }
     WHEN NOT all_old AND all_maybe AND any_undetermined
         THEN {_cause("TOMBSTONE", "'possible'", _NOT_PROVEN, _EXPIRED_TOO)}
-    WHEN NOT all_old THEN {_cause("DELETED", _DELETED_SURE, _with_doubts(_WHY_EARLY, _NOTHING), _NOT_DELETED)}
+    WHEN NOT all_old THEN {_cause("DELETED", _DELETED_SURE, _with_doubts(_WHY_EARLY, _RETENTION_UNKNOWN), _NOT_DELETED)}
     WHEN with_others AND coalesce(is_prompt, false) THEN {_cause("EXPIRED", _SURE, _PROMPT, _NOTHING)}
     WHEN coalesce(is_prompt, false) OR with_others THEN {
     _cause(

@@ -163,7 +163,7 @@ WITH by_age AS (
 ), bounded AS (
     SELECT agreeing.*, dissenting, greatest(bound_ms, oldest_ms - $check, {_MINUTE_MS}) AS lowest_ms
     FROM agreeing ASOF JOIN dissent ON youngest_ms >= bound_ms
-), rounded AS (
+), candidates AS (
     SELECT *, coalesce({
     ", ".join(
         f"CASE WHEN youngest_ms // {unit} * {unit} >= lowest_ms THEN youngest_ms // {unit} * {unit} END"
@@ -172,7 +172,9 @@ WITH by_age AS (
 }) AS retention_ms
     FROM bounded WHERE groups > 2 * dissenting
 )
-SELECT retention_ms FROM rounded WHERE retention_ms IS NOT NULL ORDER BY groups - dissenting DESC, place LIMIT 1
+SELECT retention_ms FROM candidates
+WHERE retention_ms IS NOT NULL AND place - 1 NOT IN (SELECT place FROM candidates)
+ORDER BY groups - dissenting DESC, place LIMIT 1
 """  # noqa: S608 - names and numbers of our own
 
 
@@ -183,6 +185,8 @@ def infer_retention(removed: pa.Table, survivors: pa.Table) -> int | None:
       minus one check interval.
     - If several groups lost offsets at ages that agree with both bounds and with each other, retention lies between the
       bounds. Whole days, hours or minutes are preferred to other values.
+    - Retention removes offsets at ages that differ by up to a check interval, so the ages may lie on both sides of a
+      multiple of this interval. The lower ages are the bound.
     - A group that kept an offset for longer than the retention found contradicts these groups. One contradicting group
       for every two agreeing groups is enough to drop the value.
     - The age of an offset counts from the latest of three times: its own time, the time of its record, and the time
@@ -290,6 +294,8 @@ WITH timed AS (
         bool_and(is_old OR fault IS NOT NULL) OVER operation AS all_by_fault,
         bool_and(is_old OR doubt IS NOT NULL) OVER operation AS all_maybe,
         bool_or(doubt = '{UNDETERMINED}') OVER operation AS any_undetermined,
+        bool_or(NOT is_old AND doubt IS DISTINCT FROM '{UNDETERMINED}') OVER operation AS any_spared,
+        bool_or(rule = '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}') OVER operation AS any_named,
         bool_and({PROVEN}) OVER operation AS all_proven,
         $is_known OR bool_or(NOT is_due AND rule = '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}') OVER operation AS is_sure,
         max(late_ms) OVER operation AS late_ms_of_write, late_ms_of_write <= $check AS is_prompt,

@@ -198,7 +198,10 @@ class OffsetStep:
             opened.append(_readable(current))
         removed = some(rows, kinds == Staged.REMOVED)
         if removed.num_rows:
-            writer.stage(REMOVED_ROWS, conform(_with_group_tombstones(removed, tombstones, self.proofs), STAGED))
+            writer.stage(
+                REMOVED_ROWS,
+                conform(_with_group_tombstones(removed, tombstones, self.proofs, self.partitions.end_times()), STAGED),
+            )
 
     def _stage_interval_sums(self, rows: pa.RecordBatch, writer: TableWriter) -> None:
         """Add up the intervals that began in this run, and stage the sums that are ready.
@@ -233,7 +236,10 @@ class OffsetStep:
         for batch in read_paths([file.uri for file in files], names):
             if batch.num_rows:
                 kept = conform(batch, STAGED, kind=int(Staged.REMOVED))
-                writer.stage(REMOVED_ROWS, conform(_with_group_tombstones(kept, tombstones, self.proofs), STAGED))
+                writer.stage(
+                    REMOVED_ROWS,
+                    conform(_with_group_tombstones(kept, tombstones, self.proofs, self.partitions.end_times()), STAGED),
+                )
 
     def _stage_open(self, opened: Sequence[pa.RecordBatch], writer: TableWriter) -> None:
         if self.context.end is not None:
@@ -324,11 +330,20 @@ def _at_least(rows: pa.RecordBatch, ends: Mapping[int, int], column: str) -> Boo
     return is_after
 
 
-def _with_group_tombstones(removed: pa.RecordBatch, tombstones: pa.Table, proofs: OffsetProofs) -> pa.RecordBatch:
+def _with_group_tombstones(
+    removed: pa.RecordBatch, tombstones: pa.Table, proofs: OffsetProofs, ends: Mapping[int, int]
+) -> pa.RecordBatch:
     """Return removed offsets with ``has_group_tombstone``: whether the group's tombstone follows in the same operation.
 
-    Records with the same time belong to one operation, even if different runs have read them. The value is null if the
-    tombstone may be among missing records: the cleaner removes it if the group was created again.
+    Records with the same time belong to one operation, even if different runs have read them. The value is null in two
+    cases. The tombstone may be among missing records: the cleaner removes it if the group was created again. Or the
+    export of a log partition may end within the operation; a segment never does.
+
+    Args:
+        removed: removed offsets.
+        tombstones: tombstones of groups, see ``_group_tombstones``.
+        proofs: the proofs about the offsets of the log partitions.
+        ends: the latest time of a record that was read, by log partition, in milliseconds.
     """
     rows = pa.table(
         {
@@ -345,7 +360,10 @@ def _with_group_tombstones(removed: pa.RecordBatch, tombstones: pa.Table, proofs
     has = np.zeros(removed.num_rows, np.bool_)
     has[follows.to_numpy()] = True
     partitions, offsets = (numbers_of(removed.column(name), -1) for name in ("log_partition", "to_offset"))
-    is_unknown = ~has & proofs.are_unproven(partitions, offsets + 1)
+    times = numbers_of(removed.column("valid_to"), 0) // 1000
+    last = np.array([ends.get(int(partition), 0) for partition in partitions], np.int64)
+    is_cut = (times >= last) & ~as_bools(removed.column("is_proven"))
+    is_unknown = ~has & (proofs.are_unproven(partitions, offsets + 1) | is_cut)
     place = removed.schema.get_field_index("has_group_tombstone")
     return removed.set_column(place, "has_group_tombstone", pa.array(has, mask=is_unknown))
 

@@ -39,7 +39,7 @@ def removed(**columns):
         "to_offset": 9,
         "log_partition": 0,
         "value_version": 3,
-        "rule": "simple_group",
+        "rule": "unsubscribed_topic",
         "is_protected": False,
         "has_group_tombstone": False,
         "is_exact": True,
@@ -76,14 +76,14 @@ CASES = {
         {"rebalanced": [("g", moment(9 * DAY + 90), 60_000)]},
         "DELETED",
         "certain",
-        "show a member that subscribes to its topic",
+        "show members that keep retention and DeleteOffsets away",
     ),
     "another group rebalanced": (
         SUBSCRIBED,
         {"rebalanced": [("h", moment(9 * DAY + 20), 60_000)]},
         "DELETED",
         "certain",
-        "show a member that subscribes",
+        "show members that keep",
     ),
     "too young for that fault": (
         SUBSCRIBED | {"commit_timestamp": moment(8 * DAY)},
@@ -141,7 +141,7 @@ CASES = {
         {"coordinators": [ELECTED]},
         "EXPIRED",
         "possible",
-        "the election of leader epoch 4 was 60000 ms earlier; the commit is of version 1",
+        "leader epoch 4 of the log partition was elected 60000 ms earlier; the commit is of version 1",
     ),
     "committed to the new coordinator": (
         {**dict.fromkeys(YOUNG, moment(9 * DAY - 30)), "value_version": 1},
@@ -220,9 +220,37 @@ def test_an_offset_past_retention_is_never_said_to_be_younger():
 
 
 def test_an_offset_that_names_its_time_needs_no_retention():
-    [(ended_by, confidence, _, said)] = causes(removed(**NAMED), retention=GUESSED)
-    assert (ended_by, confidence) == ("DELETED", "certain")
+    [(ended_by, confidence, alternatives, said)] = causes(removed(**NAMED), retention=GUESSED)
+    assert (ended_by, confidence, alternatives) == ("DELETED", "likely", ["GROUP_DELETED"])
     assert "retention" not in said
+
+
+def test_a_group_that_only_stores_offsets_may_have_been_deleted_without_a_tombstone():
+    """Before Kafka 4.0, ``cleanupGroupMetadata`` writes no tombstone of a group whose generation is 0."""
+    [(ended_by, confidence, alternatives, said)] = causes(removed(**YOUNG, rule="simple_group"))
+    assert (ended_by, confidence, alternatives) == ("DELETED", "likely", ["GROUP_DELETED"])
+    assert "it is likely that DeleteOffsets removed it" in said
+
+
+def test_an_offset_that_names_its_time_is_compared_with_this_time():
+    columns = NAMED | {"expire_timestamp": moment(9 * DAY - 60), "commit_timestamp": moment(9 * DAY - HOUR)}
+    [(ended_by, _, _, said)] = causes(removed(**columns))
+    assert ended_by == "EXPIRED"
+    assert "was past offsets.retention.minutes, or the time of expiry that a commit names" in said
+
+
+def test_a_proven_age_is_not_said_to_be_open():
+    old, other = causes(removed(), removed(commit_timestamp=None, base_timestamp=None, partition=1, to_offset=10))
+    assert old[3] == "whether each offset removed in the same write was past offsets.retention.minutes is not proven"
+    assert other[3].startswith("whether it was past offsets.retention.minutes is not proven")
+
+
+def test_a_retention_that_is_not_known_is_the_reason_for_its_alternative():
+    for _, confidence, alternatives, said in causes(
+        removed(), removed(**YOUNG) | {"partition": 1, "to_offset": 10}, retention=GUESSED
+    ):
+        assert (confidence, alternatives) == ("likely", ["EXPIRED"])
+        assert said.endswith("the cluster's own retention is not known, and may have removed it")
 
 
 def test_an_old_offset_removed_with_a_young_one_is_not_called_young():
@@ -273,8 +301,9 @@ def test_a_change_of_coordinator_is_evidence_for_what_it_removed(audit, tmp_path
         for row in DeltaTable(tmp_path / "wh" / "offset_history").to_pyarrow_table().to_pylist()
         if row["to_offset"] is not None and row["ended_by"] != "COMMIT"
     ]
-    assert (row["ended_by"], row["ended_confidence"], row["ended_alternatives"]) == ("EXPIRED", "possible", ["DELETED"])
-    assert "the coordinator had changed" in row["ended_evidence"][1]
+    assert (row["ended_by"], row["ended_confidence"]) == ("EXPIRED", "possible")
+    assert row["ended_alternatives"] == ["GROUP_DELETED", "DELETED"]
+    assert "of the log partition" in row["ended_evidence"][1]
     assert row["valid_to"] - row["valid_from"] == timedelta(minutes=2)
 
 
@@ -294,7 +323,7 @@ def test_nothing_is_certain_if_the_end_of_a_rebalance_is_not_on_record(columns, 
 def test_a_group_may_have_been_deleted_if_its_tombstone_may_be_missing(columns):
     [(ended_by, confidence, alternatives, said)] = causes(removed(**columns, has_group_tombstone=None))
     assert (ended_by, confidence, alternatives) == ("DELETED", "likely", ["GROUP_DELETED"])
-    assert "a tombstone of the group may be among them" in said
+    assert "that no tombstone of the group followed it is not proven" in said
 
 
 def test_a_missing_tombstone_is_open_for_all_offsets_of_the_operation():

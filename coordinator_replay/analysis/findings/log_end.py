@@ -1,0 +1,75 @@
+"""The end of the log, as the rules of findings see it."""
+
+
+class LogEnd:
+    """The end of the log, which notes from which later end on a group's findings may be different.
+
+    The findings of a group without new records change only because the log ends later. So the rules ask this object for
+    the end, and it notes the earliest later end that could change an answer that it gave.
+
+    Attributes:
+        changes_at_ms: the earliest later end of the log with which a rule may find something else; None if no later end
+            changes the findings.
+    """
+
+    __slots__ = ("_ms", "changes_at_ms")
+
+    def __init__(self, ms: int) -> None:
+        """Begin without an answer.
+
+        Args:
+            ms: the end of the log.
+        """
+        self._ms = ms
+        self.changes_at_ms: int | None = None
+
+    @property
+    def ms(self) -> int:
+        """Return the end itself. A finding that is made from this number changes with every later end.
+
+        >>> end = LogEnd(100)
+        >>> end.ms, end.changes_at_ms
+        (100, 101)
+        """
+        self._note(self._ms + 1)
+        return self._ms
+
+    def has_reached(self, at_ms: int) -> bool:
+        """Return whether the log ends at a time or after it.
+
+        >>> end = LogEnd(100)
+        >>> end.has_reached(100), end.changes_at_ms, end.has_reached(150), end.changes_at_ms
+        (True, None, False, 150)
+        """
+        if self._ms >= at_ms:
+            return True
+        self._note(at_ms)
+        return False
+
+    def has_lasted(self, needed_ms: int, first_ms: int | None) -> bool:
+        """Return whether something that still holds at the end of the log has lasted long enough.
+
+        Something without a recorded begin counts only if ``needed_ms`` is 0.
+
+        >>> end = LogEnd(15)
+        >>> end.has_lasted(5, 10), end.has_lasted(5, None), end.has_lasted(0, None)
+        (True, False, True)
+        """
+        return needed_ms <= 0 if first_ms is None else self.has_reached(first_ms + needed_ms)
+
+    def ended_ms(self, last_ms: int | None, goes_on_ms: int | None) -> int | None:
+        """Return when an observation ended.
+
+        An observation holds for ``goes_on_ms`` after ``last_ms``, or for ever if ``goes_on_ms`` is None. Return None if
+        the observation still holds at the end of the log, or if no record has its end.
+
+        >>> [LogEnd(end).ended_ms(10, goes_on_ms) for end, goes_on_ms in ((10, 0), (14, 5), (16, 5), (16, None))]
+        [10, None, 10, None]
+        """
+        if last_ms is None or goes_on_ms is None:
+            return None
+        return last_ms if not goes_on_ms or self.has_reached(last_ms + goes_on_ms + 1) else None
+
+    def _note(self, at_ms: int) -> None:
+        if self.changes_at_ms is None or at_ms < self.changes_at_ms:
+            self.changes_at_ms = at_ms

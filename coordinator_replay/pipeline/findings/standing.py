@@ -1,0 +1,200 @@
+"""Groups whose findings stand: an audit keeps their findings and their sums, and evaluates only the other groups.
+
+The findings of a group stand if all of this is true:
+
+- This run and the last one evaluate under the same conditions: thresholds, retention, ranges without missing records.
+- This run has added up no commit of the group.
+- The evidence about the group, apart from sums of commits, is what it was when the group was last evaluated.
+- No rule could find something else because the log ends later now, see ``LogEnd``.
+
+``commit_totals`` has the conditions of the last run, and a row about each evaluated group.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coordinator_replay.analysis.expiring import Retention
+from coordinator_replay.analysis.findings.evidence import Evidence
+from coordinator_replay.analysis.findings.rules import VERSION
+from coordinator_replay.analysis.findings.thresholds import Thresholds
+from coordinator_replay.analysis.rows import encode
+from coordinator_replay.completeness.spans import ExactSpan
+from coordinator_replay.pipeline.findings.evidence import (
+    ENDANGERED,
+    EVIDENCE,
+    EXPIRED,
+    OFFSETS,
+    PENDING,
+    REMOVED,
+    STALLS,
+    UNCOMMITTED,
+)
+from coordinator_replay.store.duckdb_connection import select
+
+CONDITIONS, EVALUATED = "conditions", "evaluated"
+"""Values of ``what`` in rows of ``commit_totals`` that are no sums: the conditions of the run, and an evaluated group.
+
+``sums`` in the row of a group has two fields: ``seen``, a hash of the evidence, and ``changes_at``, the end of the log
+from which on the findings may be different."""
+
+SEEN = (EVIDENCE, STALLS, ENDANGERED, UNCOMMITTED, OFFSETS, PENDING, EXPIRED, REMOVED)
+"""Sources whose rows are compared with those of the last evaluation. Sums of commits are not compared: they change only
+if the run adds up commits of the group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """What decides the findings of all groups of a bucket.
+
+    Attributes:
+        version: version of the rules.
+        limits: the thresholds of findings.
+        retention_ms: the retention of offsets, in milliseconds.
+        is_retention_known: whether the retention is more than Kafka's default.
+        horizon_ms: offsets that expire within this duration are looked for.
+        spans: the parts of log partitions in which everything is proven.
+    """
+
+    version: int
+    limits: Mapping[str, int]
+    retention_ms: int
+    is_retention_known: bool
+    horizon_ms: int
+    spans: Sequence[ExactSpan]
+
+    def text(self) -> str:
+        """Return the conditions as a text; equal conditions have equal texts."""
+        return encode(asdict(self))
+
+
+def conditions_of(limits: Thresholds, retention: Retention, horizon_ms: int, spans: Sequence[ExactSpan]) -> Conditions:
+    """Return the conditions of a run."""
+    return Conditions(
+        version=VERSION,
+        limits=asdict(limits),
+        retention_ms=retention.ms,
+        is_retention_known=retention.is_known,
+        horizon_ms=horizon_ms,
+        spans=sorted(spans),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastEvaluation:
+    """The evaluation of a bucket by the last run, as ``commit_totals`` has it.
+
+    Attributes:
+        conditions: text of the conditions; None if no run has stored them.
+        end_ms: the end of the log at that time, in milliseconds.
+        files: names of the files of findings that the bucket had.
+        groups: the evaluated groups, with the columns ``group_id`` and ``sums``.
+    """
+
+    conditions: str | None
+    end_ms: int
+    files: frozenset[str]
+    groups: pa.Table
+
+    def findings(self, stored: Sequence[str]) -> Sequence[str]:
+        """Return the files among those of all buckets that have the bucket's findings.
+
+        If one of the bucket's files is gone, because ``maintain`` merged files, any file may have its findings.
+
+        Args:
+            stored: URIs of the files of findings.
+        """
+        own = [uri for uri in stored if file_name(uri) in self.files]
+        return own if self.conditions is not None and len(own) == len(self.files) else stored
+
+
+def last_evaluation(totals: pa.Table) -> LastEvaluation:
+    """Return the evaluation of a bucket by the last run.
+
+    Args:
+        totals: rows of ``commit_totals`` of the bucket, with the columns what, group_id and sums.
+    """
+    [row, *_] = totals.filter(pc.equal(totals.column("what"), CONDITIONS)).column("sums").to_pylist() or ["{}"]
+    stored = orjson.loads(row)
+    groups = totals.filter(pc.equal(totals.column("what"), EVALUATED)).select(["group_id", "sums"])
+    return LastEvaluation(
+        conditions=stored.get("conditions"),
+        end_ms=stored.get("end", 0),
+        files=frozenset(stored.get("files", ())),
+        groups=groups,
+    )
+
+
+def file_name(uri: str) -> str:
+    """Return the name of a file, which no other file of its table has."""
+    return uri.rpartition("/")[2]
+
+
+def conditions_row(conditions: Conditions, end_ms: int, files: Iterable[str]) -> str:
+    """Return the field ``sums`` of the row with the conditions.
+
+    Args:
+        conditions: the conditions of the run.
+        end_ms: the end of the log.
+        files: paths of the files of findings that the bucket has now.
+    """
+    return encode({"conditions": conditions.text(), "end": end_ms, "files": sorted(map(file_name, files))})
+
+
+def evaluated_row(seen: str, changes_at_ms: int | None) -> str:
+    """Return the field ``sums`` of the row of an evaluated group.
+
+    Args:
+        seen: the hash of the evidence about the group.
+        changes_at_ms: the end of the log from which on the findings may be different.
+    """
+    return encode({"seen": seen, "changes_at": changes_at_ms})
+
+
+_HASHED = " UNION ALL ".join(
+    f"SELECT group_id, CAST(hash('{name}', r) AS HUGEINT) AS hashed FROM {name} AS r"  # noqa: S608 - our own names
+    for name in SEEN
+    if name != EVIDENCE
+)
+_SEEN = f"""
+WITH hashes AS (
+    {_HASHED}
+    UNION ALL SELECT group_id, hash('{EVIDENCE}', r) FROM {EVIDENCE} AS r WHERE tag <> {int(Evidence.STATE)}
+)
+SELECT group_id, CAST(sum(hashed) AS VARCHAR) AS seen FROM hashes GROUP BY group_id
+"""  # noqa: S608 - our own names and numbers
+
+
+def seen_of(sources: Mapping[str, pa.Table]) -> pa.Table:
+    """Return a hash of the evidence about each group, with the columns ``group_id`` and ``seen``.
+
+    The hash does not depend on the order of rows. Rows about states are left out: no rule sees them.
+
+    Args:
+        sources: rows of evidence, by source.
+    """
+    return select(_SEEN, {}, **{name: sources[name] for name in SEEN})
+
+
+_STANDING = """
+SELECT group_id FROM evaluated LEFT JOIN seen USING (group_id)
+WHERE sums->>'seen' = coalesce(seen, '') AND coalesce(CAST(sums->>'changes_at' AS BIGINT) > $end, true)
+"""
+
+
+def standing_groups(last: LastEvaluation, seen: pa.Table, end_ms: int, changed: Iterable[str]) -> pa.Array:
+    """Return the groups whose findings stand, if the conditions are those of the last run.
+
+    Args:
+        last: the evaluation by the last run.
+        seen: hashes of the evidence, see ``seen_of``.
+        end_ms: the end of the log.
+        changed: ids of groups that have to be evaluated.
+    """
+    [found] = select(_STANDING, {"end": end_ms}, evaluated=last.groups, seen=seen).columns
+    standing = found.combine_chunks()
+    to_evaluate = pa.array(sorted(set(changed)), standing.type)
+    return standing.filter(pc.invert(pc.is_in(standing, value_set=to_evaluate)))
