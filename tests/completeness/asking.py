@@ -32,7 +32,7 @@ _SOFT = (
     "metadata_delay_ms",
 )
 """Columns of saved queries in which null claims nothing."""
-_REASONS = ("ended_by", "ended_confidence", "ended_alternatives", "ended_evidence")
+_REASONS = ("ended_by", "ended_confidence", "ended_alternatives", "ended_evidence", "ended_facts")
 """Columns of saved queries that say what fits best, and what else does."""
 _ABOUT_INPUTS = ("sources", "pending_ms")
 """Columns of saved queries that say which inputs show something, or what is counted to the end of what was read."""

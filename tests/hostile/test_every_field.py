@@ -32,7 +32,7 @@ class Tried(NamedTuple):
     alone: dict[str, list[str]]
 
 
-_EVIDENCE = re.compile(r"'ended_(alternatives|evidence)': \[.*?\], ")
+_EVIDENCE = re.compile(r"'ended_(alternatives|evidence|facts)': \[.*?\], ")
 
 
 @pytest.fixture(scope="module")
