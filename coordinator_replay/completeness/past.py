@@ -111,6 +111,10 @@ class LogPartition:
         """Return the ranges in which everything is proven at a point in time."""
         return [span for span, is_last in self._provable() if span.is_complete_at(at, is_last=is_last)]
 
+    def begun_at(self, at: datetime) -> list[CompleteRange]:
+        """Return the ranges that contain a point in time and that no gap precedes."""
+        return [span for span, is_last in self._provable() if span.proven_from(at, is_last=is_last) is not None]
+
     def is_complete_at(self, at: datetime) -> bool:
         """Return whether everything is proven at a point in time."""
         return self.is_whole or bool(self.complete_at(at))

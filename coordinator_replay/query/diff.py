@@ -5,13 +5,14 @@ count as changes.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from coordinator_replay.answer_columns import column, row_with, select_list
 from coordinator_replay.errors import UsageError
 from coordinator_replay.listing import counted, partition_ranges
+from coordinator_replay.query.absence import hiding_pending
 from coordinator_replay.query.groups import Group, groups_at
 from coordinator_replay.query.rebalances import GOES_ON_UNTIL
 from coordinator_replay.query.tables import AS_OF, END, MEMBERS_AS_OF, Tables
@@ -292,17 +293,38 @@ def changes_between(before: Side, after: Side) -> list[Change]:
 def _groups(before: Side, after: Side, old: Iterable[Group], new: Iterable[Group]) -> Iterable[Change]:
     """Yield a change for each added or removed group, and for each new type, state or protocol of a group."""
     was, is_now = ({group.group_id: group for group in groups} for groups in (old, new))
-    for group_id in sorted({*was, *is_now}):
-        yield from _group_changes(group_id, was.get(group_id), is_now.get(group_id), before, after)
-
-
-def _group_changes(group_id: str, old: Group | None, new: Group | None, before: Side, after: Side) -> Iterable[Change]:
-    # The list of groups includes all that may have existed. So if the cluster shows the group at another time, a list
-    # without the group proves that it did not exist. Another cluster proves this only if no record is missing.
     is_same = before.warehouse.cluster == after.warehouse.cluster
+    proving = [_proves_absence(side, is_same=is_same) for side in (before, after)]
+    for group_id in sorted({*was, *is_now}):
+        yield from _group_changes(group_id, was.get(group_id), is_now.get(group_id), *proving)
+
+
+def _proves_absence(side: Side, *, is_same: bool) -> Callable[[Group], bool]:
+    """Return a function that says whether a group that a side does not list did not exist.
+
+    Args:
+        side: the side of the comparison.
+        is_same: whether both sides are of one cluster.
+    """
+    # The list of groups includes all that may have existed. So if the cluster shows the group at another time, a list
+    # without the group proves that it did not exist, unless the log may lack the group's only pending commit. Another
+    # cluster proves this only if no record is missing.
+    warehouse = side.warehouse
+    if warehouse.completeness.is_whole:
+        return lambda _: True
+    if not is_same:
+        return lambda _: False
+    hiding = set() if side.at is None else hiding_pending(warehouse, warehouse.completeness.partitions, side.at)
+    return lambda shown: shown.log_partition not in hiding
+
+
+def _group_changes(
+    group_id: str, old: Group | None, new: Group | None, *proving: Callable[[Group], bool]
+) -> Iterable[Change]:
+    shown = next(group for group in (old, new) if group is not None)
     is_exact = all(
-        is_same or side.warehouse.completeness.is_whole if group is None else group.is_exact
-        for group, side in ((old, before), (new, after))
+        is_absent(shown) if group is None else group.is_exact
+        for group, is_absent in zip((old, new), proving, strict=True)
     )
     change = ADDED if old is None else REMOVED if new is None else CHANGED
     compared = {"type": "group_type", "state": "state", "protocol": "protocol"}

@@ -20,6 +20,7 @@ from coordinator_replay.answer_columns import PYTHON, column
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.errors import UsageError
 from coordinator_replay.listing import counted
+from coordinator_replay.query.absence import KnownGroups, known_groups, missing_groups_note
 from coordinator_replay.query.broker_logs.join_phases import JoinPhase, join_phases
 from coordinator_replay.query.completeness import log_partitions_of
 from coordinator_replay.query.group_partitions import unaudited_reason
@@ -29,7 +30,7 @@ from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.tables import AS_OF, END, Tables
 from coordinator_replay.times import moment_text
 
-DELETED = "GROUP_DELETED"
+DELETED, COMPLETE = "GROUP_DELETED", "RECORDS_COMPLETE"
 
 UNKNOWN = "Unknown"
 """The state of a group if the log does not prove the state, and the type of a group that is not on record. Kafka uses
@@ -105,7 +106,8 @@ _PROOFS = """
     SELECT unnest($proven) AS log_partition, unnest($proven_from) AS proven_from, unnest($proven_to) AS proven_to
 """
 
-_IS_UNPROVEN = "(proven_from IS NULL OR coalesce({first} < proven_from OR begin_open_offset < proven_to, false))"
+_IS_UNPROVEN = """(proven_from IS NULL OR coalesce(
+    {first} < proven_from AND NOT list_contains({known}, later.group_id) OR begin_open_offset < proven_to, false))"""
 
 _GROUPS = f"""
     WITH timeline AS ({_LAST_EVENT}), protocols AS ({_PROTOCOL}), holders AS ({{holders}}), later AS ({{later}}),
@@ -115,16 +117,17 @@ _GROUPS = f"""
         WHERE last.event <> '{DELETED}' AND coalesce(last.state, '') <> 'Dead' OR NOT last.is_exact
     ),
     deleted AS (SELECT group_id, last FROM timeline WHERE group_id NOT IN (SELECT group_id FROM alive)),
-    -- Groups that are not on record at that time but may have existed.
+    -- Groups that are not on record at that time but may have existed. A group that was deleted before missing records
+    -- may have stored offsets among them, even if its own keys are proven to be gone.
     open AS (
         SELECT later.group_id, log_partition FROM later LEFT JOIN proofs USING (log_partition)
-        WHERE later.group_id NOT IN (SELECT group_id FROM timeline)
-          AND {_IS_UNPROVEN.format(first="next_offset")}
+        WHERE later.group_id NOT IN (SELECT group_id FROM timeline WHERE last.event <> '{COMPLETE}')
+          AND {_IS_UNPROVEN.format(first="next_offset", known="$absent")}
     ),
     stored AS (
         SELECT holders.group_id, holders.log_partition, holders.is_exact,
                deleted.group_id IS NULL AND NOT {{is_whole}}
-               AND {_IS_UNPROVEN.format(first="own_offset")} AS is_open
+               AND {_IS_UNPROVEN.format(first="own_offset", known="$without_members")} AS is_open
         FROM holders LEFT JOIN proofs USING (log_partition)
         LEFT JOIN later ON later.group_id = holders.group_id
         LEFT JOIN deleted ON deleted.group_id = holders.group_id
@@ -377,7 +380,21 @@ def _recorded_groups(
     for name, part in parts.items():
         sql = sql.replace(name, part)
     asked = {"at": at or END, "group": group, "proven": proven, "proven_from": proven_from, "proven_to": proven_to}
-    return warehouse.answers(Group, sql, **asked)
+
+    def found(known: KnownGroups) -> list[Group]:
+        # A list without elements would have no type in DuckDB.
+        names = {"absent": [None, *known.absent], "without_members": [None, *known.without_members]}
+        return warehouse.answers(Group, sql, **asked, **names)
+
+    groups = found(KnownGroups())
+    # Only later records show that these groups may have existed, or may have had members.
+    doubtful = {
+        found_group.group_id: found_group.log_partition
+        for found_group in groups
+        if found_group.state == UNKNOWN and found_group.since is None
+    }
+    known = KnownGroups() if is_plain else known_groups(warehouse, doubtful, at or END)
+    return found(known) if known.without_members else groups
 
 
 def _phases(warehouse: Tables, groups: Sequence[Group], at: datetime | None, group: str | None) -> dict[str, JoinPhase]:
@@ -494,7 +511,8 @@ def group_at(warehouse: Tables, group: str, at: datetime | None = None) -> Group
     until = "up to the end of the log" if at is not None and _is_there(warehouse, group) else f"to {moment_text(last)}"
     seen = f": it is on record from {moment_text(first)} {until}" if first and last else ""
     end = f", and was {deletions[0]}" if deletions else ""
-    raise UsageError(f"group {group!r} does not exist {when}{seen}{end}")
+    note = missing_groups_note(warehouse, at, log_partitions_of(warehouse, group))
+    raise UsageError(f"group {group!r} does not exist {when}{seen}{end}{'' if note is None else f'. {note}'}")
 
 
 def _is_there(warehouse: Tables, group: str) -> bool:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ from coordinator_replay.completeness.past import LogPartition
 from coordinator_replay.completeness.ranges import CompleteRange
 from coordinator_replay.errors import UsageError, writing
 from coordinator_replay.listing import counted, ranges_by_topic
+from coordinator_replay.query.absence import Tombstone, is_removed, kept_ranges
 from coordinator_replay.query.completeness import log_partitions_of
 from coordinator_replay.query.group_moves import COUNTS, in_log_order
 from coordinator_replay.query.groups import check_group
@@ -66,12 +68,6 @@ _TOMBSTONES = """
     SELECT topic, partition, max(log_timestamp), arg_max(log_offset, log_timestamp) FROM offset_commits AS records
     WHERE cluster = $cluster AND group_id = $group AND is_tombstone AND log_timestamp <= $at AND {counts} GROUP BY ALL
 """.replace("{counts}", COUNTS)
-
-# Ranges of records in those copies of the log partition that end at an offset or later.
-_HAS = """
-    SELECT from_offset, to_offset FROM log_copies
-    WHERE cluster = $cluster AND log_partition = $log_partition AND end_offset >= $end_offset
-"""
 
 _PENDING = f"""
     SELECT topic, partition, producer_id, producer_epoch, pending_since
@@ -401,36 +397,6 @@ def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -
     return not (is_removed and not partition.has_hole_between(ended_at, at))
 
 
-def _kept(warehouse: Tables, partition: LogPartition, at: datetime) -> Sequence[tuple[Any, ...]]:
-    """Return the ranges of log offsets in those copies of a log partition that reach beyond a point in time.
-
-    Return an empty tuple if the log partition has gaps.
-    """
-    asked = {"log_partition": partition.log_partition, "end_offset": partition.read_to(at)}
-    return () if partition.gaps else warehouse.rows(_HAS, **asked)
-
-
-def _is_removed(
-    partition: LogPartition | None, at: datetime, tombstone: Sequence[Any], kept: Iterable[Sequence[int]]
-) -> bool:
-    """Return whether the last tombstone proves that a partition had no offset at a point in time.
-
-    If a hole follows the tombstone, a copy that reaches beyond the hole must still have the tombstone. This proves that
-    no later record of the key is missing, not even a commit that was pending at that time. After such a record, the
-    cleaner would have removed the tombstone.
-
-    Args:
-        partition: the log partition of the group.
-        at: the point in time.
-        tombstone: a row of ``_TOMBSTONES``; empty if the log has no tombstone up to that time.
-        kept: ranges of the log partition, see ``_kept``.
-    """
-    if partition is None or not tombstone:
-        return False
-    removed_at, log_offset = tombstone[2:]
-    return not partition.has_hole_between(removed_at, at) or any(first <= log_offset < end for first, end in kept)
-
-
 def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> list[CommittedOffset]:
     """Return a row without an offset for each partition whose offset at a point in time is open.
 
@@ -452,9 +418,9 @@ def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> l
     ]
     if not rows:
         return []
-    tombstones = {row[:2]: row for row in warehouse.rows(_TOMBSTONES, group=group, at=moment)}
-    partitions = {known.log_partition: known for _, known in rows if known is not None and tombstones}
-    kept = {number: _kept(warehouse, partition, moment) for number, partition in partitions.items()}
+    tombstones = {row[:2]: Tombstone(*row[2:]) for row in warehouse.rows(_TOMBSTONES, group=group, at=moment)}
+    partitions = {known.log_partition: known for _, known in rows if known is not None}
+    kept = {number: cache(partial(kept_ranges, warehouse, known, moment)) for number, known in partitions.items()}
     return [
         row_with(
             CommittedOffset,
@@ -466,7 +432,7 @@ def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> l
             is_begin_open=True,
         )
         for row, partition in rows
-        if not _is_removed(partition, moment, tombstones.get(row[:2], ()), kept.get(row[2], ()))
+        if partition is None or not is_removed(partition, moment, tombstones.get(row[:2]), kept[row[2]])
     ]
 
 

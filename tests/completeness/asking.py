@@ -43,6 +43,8 @@ _ENDED = "was in force until"
 """In notes on what ended an offset."""
 _ELSEWHERE = "Only log partition"
 """How a note on groups of other log partitions begins, which says nothing about those that were audited."""
+_BEGINS = "The log begins only at"
+"""How a note begins that says that changes are counted from the begin of the log on."""
 _OPEN = re.compile(
     r"on record|not complete|may have existed|is not known|audits have read no record|before the start of the log"
     r"|range is not covered"
@@ -243,10 +245,12 @@ def ask_diff(warehouse: Warehouse, start_ms: int, end_ms: int) -> Reply:
         answer = warehouse.diff(moment(start_ms) or "now", moment(end_ms))
     except UsageError as refused:
         return Reply(is_open=says_open(refused))
+    # Then the answer is about another time, and says so.
+    is_since_begin = any(note.startswith(_BEGINS) for note in answer.notes)
     return Reply(
         {
             (one.group_id, one.what, one.change, (one.name or "").partition(" on /")[0]): Told(
-                _row(one, ("before", "after", "number")), _is_row_open(one)
+                _row(one, ("before", "after", "number")), is_since_begin or _is_row_open(one)
             )
             for one in answer
             if one.what not in ("rebalance", "finding")

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from coordinator_replay.records.damage import RecordError
 from coordinator_replay.records.plain import DecodedRecord, decode_record
-from tests.cleaner.batches import control_type, read_batches
+from tests.cleaner.batches import Batch, control_type, read_batches
 from tests.log.writer import LogEntry
 
 CLASSIC = "GroupMetadata"
@@ -58,6 +58,7 @@ class PartitionProof:
         newest_base: B: the base of the newest file; the end, where offsets are missing behind it.
         present: The offsets that a record or a control record stands at.
         first_markers: Times of the first marker of each producer behind where everything is exact.
+        aborts: Times of the first marker of each producer behind the last missing offset, where it aborts.
     """
 
     base: int
@@ -66,6 +67,7 @@ class PartitionProof:
     present: dict[int, int]
     survivors: list[Survivor]
     first_markers: list[int]
+    aborts: list[int]
 
     @cached_property
     def missing(self) -> list[int]:
@@ -169,7 +171,19 @@ class PartitionProof:
             return True
         # Below C any key may have been there of which nothing is left: a member, or the group's own record.
         is_behind = self.is_from(self.behind_missing, time_ms)
-        return is_behind and all(self.is_key_exact(group, key, time_ms) for key in keys)
+        if not is_behind or not all(self.is_key_exact(group, key, time_ms) for key in keys):
+            return False
+        # A group is there while a commit is pending, and the cleaner removes what was aborted without a later record.
+        return self._has_offset(keys, time_ms) or all(one <= time_ms for one in self.aborts)
+
+    @staticmethod
+    def _has_offset(keys: dict[bytes, list[Survivor]], time_ms: int) -> bool:
+        """Whether an offset of a group was in force at a moment: the group was there then."""
+        for survivors in keys.values():
+            holding = [one for one in survivors if one.holds_from_ms is not None and one.holds_from_ms <= time_ms]
+            if holding and holding[-1].kind == COMMIT and not holding[-1].is_tombstone:
+                return True
+        return False
 
     def is_rebalance_exact(self, group: str, offset: int) -> bool:
         """Whether a rebalance must be exact in which no member came or went.
@@ -381,6 +395,7 @@ def _read_partition(folder: Path) -> PartitionProof:
         present=present,
         survivors=[],
         first_markers=list(firsts.values()),
+        aborts=_first_aborts(batches, missing[-1] + 1, present) if missing else [],
     )
     for place, batch in enumerate(batches):
         if batch.is_control:
@@ -421,6 +436,15 @@ def _read_partition(folder: Path) -> PartitionProof:
                 )
             )
     return proof
+
+
+def _first_aborts(batches: Sequence[Batch], start: int, present: Mapping[int, int]) -> list[int]:
+    """Times at which transactions were aborted that may have been open at an offset."""
+    ends: dict[int, Batch] = {}
+    for batch in batches:
+        if batch.is_control and batch.records and batch.base_offset >= start:
+            ends.setdefault(batch.producer_id, batch)
+    return [present[one.base_offset] for one in ends.values() if one.is_abort]
 
 
 def _decoded(record: LogEntry) -> tuple[DecodedRecord | None, bool]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from coordinator_replay.query.absence import missing_groups_note
 from coordinator_replay.query.answers.answered import Rows, nothing_note
 from coordinator_replay.query.basis import basis_at, basis_from
 from coordinator_replay.query.group_partitions import unaudited_note
@@ -40,8 +41,11 @@ def groups(
     nothing = (
         None if chosen else f"No group matches; cluster {warehouse.cluster!r} is covered from {warehouse.coverage}."
     )
+    basis = basis_at(warehouse, at or END)
     notes = [
         nothing,
+        # The basis already says of an earlier time that records are missing.
+        missing_groups_note(warehouse, at) if basis.is_complete else None,
         unknown_states_note(of_types, states),
         unrecorded_states_note(chosen, states, has_logs=warehouse.has_rows("broker_log")),
         in_progress_note(chosen, at),
@@ -51,7 +55,7 @@ def groups(
         content=chosen,
         row_type=Group,
         notes=[*notes, unaudited_note(warehouse)],
-        basis=basis_at(warehouse, at or END),
+        basis=basis,
     )
 
 
