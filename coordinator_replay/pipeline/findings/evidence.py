@@ -316,17 +316,6 @@ class GroupEvidence:
                     "log_offset": row["tombstone_offset"],
                 }
 
-    def tombstones(self) -> Iterator[tuple[int, str]]:
-        """Yield the time in milliseconds and the counter of each tombstone of the group's offsets.
-
-        The counter is ``expired_offsets`` or ``deleted_offsets``, as in ``group_metrics``. Tombstones without a time
-        are left out.
-        """
-        for row in self.removed_offsets:
-            if row["valid_to"] is not None:
-                counter = "expired_offsets" if row["ended_by"] == "EXPIRED" else "deleted_offsets"
-                yield row["valid_to"] // 1000, counter
-
 
 def _bursts(totals: Totals, kind: SummaryKind) -> Iterator[tuple[str, int, Burst]]:
     """Yield each topic's bursts: the topic, the number of the burst within the topic, and the burst."""

@@ -224,8 +224,8 @@ class Evaluation:
         self.conditions = conditions_of(context.limits, context.retention, context.horizon_ms, self.spans)
         self.totals = self._stored_totals()
         self.last = last_evaluation(self.totals)
-        self.earlier = self.last.findings(context.news.earlier)
-        self.first_runs = context.news.first_runs(self.earlier)
+        self.earlier = None if files.is_rebuild else self.last.findings(context.news.earlier)
+        self.first_runs = context.news.first_runs(None if context.moved else self.earlier)
         self.seen: dict[str, str] = {}
         self.result = EvaluationResult()
 
@@ -267,21 +267,27 @@ class Evaluation:
         self.seen = dict(zip(*(column.to_pylist() for column in seen.columns), strict=True))
         end_ms = milliseconds(self.context.end)
         is_comparable = self.context.sums.since is not None and not self.files.is_rebuild
-        if not is_comparable or self.last.conditions != self.conditions.text() or end_ms < self.last.end_ms:
+        is_comparable &= self.last.conditions == self.conditions.text() and end_ms >= self.last.end_ms
+        if not is_comparable or self.earlier is None:
             return sources
         added = (pc.unique(rows.column("group_id")).to_pylist() for name, rows in sources.items() if name in _NEW_SUMS)
         standing = standing_groups(self.last, seen, end_ms, chain(self.context.moved, *added))
-        self._keep_standing(standing)
+        self._keep_standing(standing, self.earlier)
         of_standing = pc.SetLookupOptions(standing)
         return {
             name: rows.filter(pc.invert(pc.is_in(rows.column("group_id"), options=of_standing)))
             for name, rows in sources.items()
         }
 
-    def _keep_standing(self, standing: pa.Array) -> None:
-        """Keep the findings and the sums of groups that are not evaluated again."""
+    def _keep_standing(self, standing: pa.Array, earlier: Sequence[str]) -> None:
+        """Keep the findings and the sums of groups that are not evaluated again.
+
+        Args:
+            standing: ids of the groups.
+            earlier: files with the bucket's findings.
+        """
         schema = table(FINDINGS).file_schema().remove_metadata()
-        for batch in read_paths(self.earlier, schema.names, pc.field("group_id").isin(standing)):
+        for batch in read_paths(earlier, schema.names, pc.field("group_id").isin(standing)):
             rows = conform(batch, schema)
             self.result.severities.update(rows.column("severity").to_pylist())
             self.result.new += self.context.news.count(rows.select(["severity", FOUND_IN_RUN]).to_pylist())

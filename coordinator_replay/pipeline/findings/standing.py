@@ -2,7 +2,9 @@
 
 The findings of a group stand if all of this is true:
 
-- This run and the last one evaluate under the same conditions: thresholds, retention, ranges without missing records.
+- This run and the last one evaluate under the same conditions: release, thresholds, retention, ranges without missing
+  records.
+- The last run's findings of the bucket are in files of their own. ``maintain`` merges the files of all buckets.
 - This run has added up no commit of the group.
 - The evidence about the group, apart from sums of commits, is what it was when the group was last evaluated.
 - No rule could find something else because the log ends later now, see ``LogEnd``.
@@ -34,6 +36,7 @@ from coordinator_replay.pipeline.findings.evidence import (
     UNCOMMITTED,
 )
 from coordinator_replay.store.duckdb_connection import select
+from coordinator_replay.version import __version__
 
 CONDITIONS, EVALUATED = "conditions", "evaluated"
 """Values of ``what`` in rows of ``commit_totals`` that are no sums: the conditions of the run, and an evaluated group.
@@ -51,6 +54,7 @@ class Conditions:
     """What decides the findings of all groups of a bucket.
 
     Attributes:
+        release: the release, whose words the messages have.
         version: version of the rules.
         limits: the thresholds of findings.
         retention_ms: the retention of offsets, in milliseconds.
@@ -59,6 +63,7 @@ class Conditions:
         spans: the parts of log partitions in which everything is proven.
     """
 
+    release: str
     version: int
     limits: Mapping[str, int]
     retention_ms: int
@@ -74,6 +79,7 @@ class Conditions:
 def conditions_of(limits: Thresholds, retention: Retention, horizon_ms: int, spans: Sequence[ExactSpan]) -> Conditions:
     """Return the conditions of a run."""
     return Conditions(
+        release=__version__,
         version=VERSION,
         limits=asdict(limits),
         retention_ms=retention.ms,
@@ -99,16 +105,16 @@ class LastEvaluation:
     files: frozenset[str]
     groups: pa.Table
 
-    def findings(self, stored: Sequence[str]) -> Sequence[str]:
-        """Return the files among those of all buckets that have the bucket's findings.
+    def findings(self, stored: Sequence[str]) -> Sequence[str] | None:
+        """Return the files of findings that have only the bucket's findings.
 
-        If one of the bucket's files is gone, because ``maintain`` merged files, any file may have its findings.
+        Return None if a file is gone, because ``maintain`` merged the files of all buckets, or if no file is known.
 
         Args:
-            stored: URIs of the files of findings.
+            stored: URIs of the files of findings of all buckets.
         """
         own = [uri for uri in stored if file_name(uri) in self.files]
-        return own if self.conditions is not None and len(own) == len(self.files) else stored
+        return own if self.conditions is not None and len(own) == len(self.files) else None
 
 
 def last_evaluation(totals: pa.Table) -> LastEvaluation:
@@ -181,7 +187,7 @@ def seen_of(sources: Mapping[str, pa.Table]) -> pa.Table:
 
 _STANDING = """
 SELECT group_id FROM evaluated LEFT JOIN seen USING (group_id)
-WHERE sums->>'seen' = coalesce(seen, '') AND coalesce(CAST(sums->>'changes_at' AS BIGINT) > $end, true)
+WHERE sums->>'seen' = coalesce(seen, '') AND coalesce(TRY_CAST(sums->>'changes_at' AS BIGINT) > $end, true)
 """
 
 
