@@ -75,7 +75,9 @@ FORMS: Mapping[RemovalFact, str] = {
     RemovalFact.LOGGED: "{text}",
     RemovalFact.GROUP_TOMBSTONE: "the group's tombstone was written with it",
     RemovalFact.NO_GROUP_TOMBSTONE: ", and no tombstone of the group was written with it",
-    RemovalFact.GROUP_TOMBSTONE_MISSING: "that no tombstone of the group followed it is not proven",
+    RemovalFact.GROUP_TOMBSTONE_MISSING: (
+        "a tombstone of the group may have followed it: the log does not prove that there was none"
+    ),
     RemovalFact.UNREADABLE: (
         "a commit that the same write removed can't be read, and with it whether it was past retention"
     ),
@@ -87,10 +89,10 @@ FORMS: Mapping[RemovalFact, str] = {
         "; the cluster's own retention is not known, and retention may have removed all of them if it is shorter"
     ),
     RemovalFact.ALL_PAST: "each offset of the same write whose commit is on record was past {limit}",
-    RemovalFact.PROMPT: ", and retention could have removed it for at most {limit}",
-    RemovalFact.LATE: "; retention could have removed one of them for longer than {limit}",
+    RemovalFact.PROMPT: ", and had been open to removal for at most {limit}",
+    RemovalFact.LATE: "; one of them had been open to removal for longer than {limit}",
     RemovalFact.OTHER_GROUPS: "so were offsets of {count} other groups that were removed at the same time",
-    RemovalFact.SOME_NOT_PAST: ("an offset removed in the same write was not past {limit}, or was kept from expiring"),
+    RemovalFact.SOME_NOT_PAST: "an offset removed in the same write was not past {limit}, or was kept from expiring",
     RemovalFact.SOME_NOT_PROVEN: "whether each offset removed in the same write was past {limit} is not proven",
     RemovalFact.WITH_OTHERS: (
         "removed in the same write as an offset that was not past {limit}, or was kept from expiring"
@@ -122,7 +124,7 @@ FORMS: Mapping[RemovalFact, str] = {
         f"whether the group was rebalancing then is not on record: {_OF_13636} expire other offsets while a group "
         "rebalances (KAFKA-13636)"
     ),
-    RemovalFact.ELECTED: ("leader epoch {count} of the log partition was elected {elapsed_ms} ms earlier"),
+    RemovalFact.ELECTED: "leader epoch {count} of the log partition was elected {elapsed_ms} ms earlier",
     RemovalFact.FIRST_OF_EPOCH: (
         "the first record of leader epoch {count} of the log partition was {elapsed_ms} ms earlier"
     ),
@@ -199,7 +201,7 @@ def offset_fact(kind: RemovalFact, **fields: str) -> str:
     return fact(kind, **_OFFSET, **fields)
 
 
-def evidence(*sentences: Sequence[str]) -> str:
+def evidence_sql(*sentences: Sequence[str]) -> str:
     """Return SQL for evidence.
 
     Args:
@@ -219,21 +221,21 @@ _BRANCHES = " ".join(f"WHEN '{kind}' THEN {_words(form)}" for kind, form in FORM
 _WORDS = f"CASE f.kind {_BRANCHES} END"
 
 
-def sentences_of(said: str) -> str:
+def sentences_of(evidence: str) -> str:
     """Return SQL for the sentences of evidence.
 
     Args:
-        said: SQL for the evidence.
+        evidence: SQL for the evidence.
     """
-    return f"list_transform({said}, lambda s: array_to_string(list_transform(s, lambda f: {_WORDS}), ''))"
+    return f"list_transform({evidence}, lambda s: array_to_string(list_transform(s, lambda f: {_WORDS}), ''))"
 
 
-def facts_of(said: str) -> str:
+def facts_of(evidence: str) -> str:
     """Return SQL for the facts of evidence: a list of structs with the fields of FIELDS and the number of the sentence.
 
     Args:
-        said: SQL for the evidence.
+        evidence: SQL for the evidence.
     """
     fields = ", ".join(f"'{name}': f.\"{name}\"" for name in FIELDS)
     numbered = f"lambda s, n: list_transform(s, lambda f: {{'sentence': CAST(n - 1 AS INTEGER), {fields}}})"
-    return f"flatten(list_transform({said}, {numbered}))"
+    return f"flatten(list_transform({evidence}, {numbered}))"

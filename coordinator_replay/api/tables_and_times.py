@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class TablesAndTimes:
-    """What every question needs, for the classes with questions: the tables, and times in their log.
+    """Base of the classes with questions: the tables, and times in their log.
 
     Args:
         tables: the tables to read.

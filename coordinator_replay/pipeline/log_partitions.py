@@ -14,7 +14,7 @@ from coordinator_replay.pipeline.bucket_share import BucketShare
 from coordinator_replay.pipeline.stored_copies import COPIES, BucketCompleteness, copy_rows
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.tables.definition import table
-from coordinator_replay.times import latest_ms, milliseconds, moment_of_ms
+from coordinator_replay.times import latest_ms, microseconds, milliseconds, moment_of_ms
 
 TABLE = "log_partitions"
 
@@ -138,12 +138,12 @@ class PartitionStep:
         """
         return max((row["end_timestamp"] or 0 for row in self.old.values()), default=0)
 
-    def end_times(self) -> dict[int, int]:
-        """Return the latest time of a record that this run or an earlier one has read, by log partition."""
-        ends = {partition: row["end_timestamp"] or 0 for partition, row in self.old.items()}
+    def last_times(self) -> dict[int, int]:
+        """Return the latest time of a record that any run has read, by log partition, in microseconds."""
+        times = {partition: (row["end_timestamp"] or 0) * 1000 for partition, row in self.old.items()}
         for partition, last in self.share.last.items():
-            ends[partition] = max(ends.get(partition, 0), milliseconds(last))
-        return ends
+            times[partition] = max(times.get(partition, 0), microseconds(last))
+        return times
 
     def times(self) -> Mapping[Needed, _Times]:
         """Return the times around the offsets at which complete ranges begin, become exact and end."""

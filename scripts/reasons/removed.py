@@ -77,7 +77,7 @@ def removals(cluster: Cluster, warehouse: Path) -> Iterator[Removal]:
         for row in of_group:
             batch = next(b for b in batches if b.first_offset <= row["to_offset"] <= b.last_offset)
             trigger = batch.trigger
-            false = tuple(witness.false_facts(row, trigger))
+            false = tuple(witness.false_facts(row, batch))
             yield Removal(seed, row, _cause(trigger.kind, trigger.name), f"{trigger.kind} {trigger.name}", false)
 
 

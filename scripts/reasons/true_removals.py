@@ -17,15 +17,13 @@ from coordinator_replay.analysis.removal_facts import (
     RemovalFact,
 )
 from coordinator_replay.engine.model import Marker, Record
-from coordinator_replay.simulation.coordinator.truth import BatchWritten, Trigger, TriggerKind
+from coordinator_replay.pipeline.offsets.causes import TOPIC_DELETION_SPREAD_MS
+from coordinator_replay.simulation.coordinator.truth import BatchWritten, TriggerKind
 from scripts.world.consumers import Consumer
 from scripts.world.life import Life
 
 Fact = Mapping[str, Any]
 Row = Mapping[str, Any]
-
-SPREAD_MS = 30_000
-"""Removals of a topic's offsets that are at most this far apart belong together."""
 
 _GROUPS = ("GroupMetadata", "ConsumerGroupMetadata")
 
@@ -39,11 +37,11 @@ class RemovalWitness:
         retention_ms: the cluster's offsets.retention.minutes, in milliseconds.
         on_record: offsets of the tombstones whose commit is on record: those of all rows of the group.
         row: the row of ``removed_offsets`` whose facts are checked.
-        trigger: the request, timer or change that removed the row's offset.
+        batch: the batch with the row's tombstone. Its trigger removed the row's offset.
     """
 
     row: Row
-    trigger: Trigger
+    batch: BatchWritten
 
     def __init__(self, life: Life, others: Iterable[Life], retention_ms: int, on_record: frozenset[int]) -> None:
         self.life = life
@@ -51,9 +49,14 @@ class RemovalWitness:
         self.retention_ms = retention_ms
         self.on_record = on_record
 
-    def false_facts(self, row: Row, trigger: Trigger) -> Iterator[Fact]:
-        """Yield the facts of a removed offset that are not true."""
-        self.row, self.trigger = row, trigger
+    def false_facts(self, row: Row, batch: BatchWritten) -> Iterator[Fact]:
+        """Yield the facts of a removed offset that are not true.
+
+        Args:
+            row: the row of ``removed_offsets``.
+            batch: the batch with the row's tombstone.
+        """
+        self.row, self.batch = row, batch
         for fact in row["ended_facts"]:
             check = _CHECKS.get(RemovalFact(fact["kind"]))
             is_of_row = fact["partition"] is None or (fact["topic"], fact["partition"], fact["log_offset"]) == (
@@ -65,27 +68,30 @@ class RemovalWitness:
                 yield fact
 
     @cached_property
-    def records(self) -> list[Record]:
-        """Return all records."""
-        return [record for record in self.life.written if isinstance(record, Record)]
+    def records(self) -> dict[int, Record]:
+        """Return records by offset."""
+        return {record.offset: record for record in self.life.written if isinstance(record, Record)}
+
+    @property
+    def tombstone(self) -> Record:
+        """Return the row's tombstone."""
+        return self.records[self.row["to_offset"]]
 
     @property
     def now_ms(self) -> int:
         """Return the time of the row's tombstone."""
-        return self._record(self.row["to_offset"]).timestamp_ms or 0
+        return self.tombstone.timestamp_ms or 0
 
     @property
     def write(self) -> list[Record]:
         """Return the records with the time of the row's tombstone."""
-        return [record for record in self.records if record.timestamp_ms == self.now_ms]
+        now_ms = self.now_ms
+        return [record for record in self.records.values() if record.timestamp_ms == now_ms]
 
     @property
     def gone(self) -> list[Record]:
         """Return the tombstones with the time of the row's tombstone whose commit is on record."""
         return [record for record in self.write if record.offset in self.on_record]
-
-    def _record(self, offset: int) -> Record:
-        return next(record for record in self.records if record.offset == offset)
 
     def commit(self, tombstone: Record) -> Mapping[str, Any] | None:
         """Return the value of the commit that a tombstone removed; None if there is none.
@@ -124,7 +130,7 @@ class RemovalWitness:
     def empty_since_ms(self, until: int) -> int | None:
         """Return the time since which the classic group was Empty at a log offset; None if it was not."""
         value: Mapping[str, Any] | None = None
-        for record in self.records:
+        for record in self.records.values():
             if record.offset >= until:
                 break
             if record.kind in _GROUPS:
@@ -136,11 +142,6 @@ class RemovalWitness:
         value = self.commit(tombstone)
         return None if value is None else int(value["commitTimestamp"]), self.empty_since_ms(tombstone.offset)
 
-    @property
-    def tombstone(self) -> Record:
-        """Return the row's tombstone."""
-        return self._record(self.row["to_offset"])
-
     def subscribed(self, topic: str) -> bool:
         """Return whether members in the records before the row's tombstone keep the offsets of a topic.
 
@@ -148,7 +149,7 @@ class RemovalWitness:
         The topics are those of the member's last request before its record.
         """
         members: dict[str, int] = {}
-        for record in self.records:
+        for record in self.records.values():
             if record.offset >= self.row["to_offset"]:
                 break
             at_ms = record.timestamp_ms or 0
@@ -196,7 +197,7 @@ def _all_past(witness: RemovalWitness, fact: Fact) -> bool:
 
 
 def _some_not_past(witness: RemovalWitness, fact: Fact) -> bool:
-    """Return whether an offset of the write was not past retention since its commit or since the group was Empty."""
+    """Return whether an offset of the write was not past retention."""
     return any(not _is_past(witness, fact, record) for record in witness.gone)
 
 
@@ -245,24 +246,16 @@ def _group_tombstone(witness: RemovalWitness, fact: Fact) -> bool:
 
 def _no_group_tombstone(witness: RemovalWitness, fact: Fact) -> bool:
     """Return whether the batch of the row's tombstone has no tombstone of the group."""
-    batch = next(
-        event
-        for event in witness.life.truth
-        if isinstance(event, BatchWritten) and event.first_offset <= witness.row["to_offset"] <= event.last_offset
-    )
-    return not any(
-        record.kind in _GROUPS and record.value is None
-        for record in witness.write
-        if batch.first_offset <= record.offset <= batch.last_offset
-    )
+    batch = (witness.records[at] for at in range(witness.batch.first_offset, witness.batch.last_offset + 1))
+    return not any(record.kind in _GROUPS and record.value is None for record in batch)
 
 
 def _by_delete_or_topic(witness: RemovalWitness, fact: Fact) -> bool:
-    return witness.trigger.kind is TriggerKind.TOPICS or witness.trigger.name == "OffsetDelete"
+    return witness.batch.trigger.kind is TriggerKind.TOPICS or witness.batch.trigger.name == "OffsetDelete"
 
 
 def _by_topic(witness: RemovalWitness, fact: Fact) -> bool:
-    return witness.trigger.kind is TriggerKind.TOPICS
+    return witness.batch.trigger.kind is TriggerKind.TOPICS
 
 
 def _several_groups(witness: RemovalWitness, fact: Fact) -> bool:
@@ -277,7 +270,7 @@ def _several_groups(witness: RemovalWitness, fact: Fact) -> bool:
     groups: set[str] = set()
     before_ms, is_here = None, False
     for at_ms, group in lost:
-        if before_ms is not None and at_ms - before_ms > SPREAD_MS:
+        if before_ms is not None and at_ms - before_ms > TOPIC_DELETION_SPREAD_MS:
             if is_here:
                 break
             groups = set()
@@ -291,7 +284,7 @@ def _rebalanced(witness: RemovalWitness, fact: Fact) -> bool:
     over_ms = witness.now_ms + fact["elapsed_ms"]
     return fact["elapsed_ms"] <= fact["limit_ms"] and any(
         record.kind == "GroupMetadata" and record.value is not None and record.timestamp_ms == over_ms
-        for record in witness.records
+        for record in witness.records.values()
     )
 
 

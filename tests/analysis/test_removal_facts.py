@@ -7,7 +7,15 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from coordinator_replay.analysis.removal_facts import FIELDS, FORMS, RemovalFact, evidence, fact, facts_of, sentences_of
+from coordinator_replay.analysis.removal_facts import (
+    FIELDS,
+    FORMS,
+    RemovalFact,
+    evidence_sql,
+    fact,
+    facts_of,
+    sentences_of,
+)
 from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.tables.definition import table
 from tests.pipeline.in_process import audit_here
@@ -16,7 +24,7 @@ from tests.samples import DATA
 
 def said(*sentences: list[str]) -> tuple[list[str], list[dict[str, Any]]]:
     """The sentences and the facts of evidence."""
-    made = evidence(*sentences)
+    made = evidence_sql(*sentences)
     [row] = select(f"SELECT {sentences_of(made)} AS s, {facts_of(made)} AS f", {}).to_pylist()
     return row["s"], row["f"]
 

@@ -149,13 +149,6 @@ class _Expiring(TypedDict):
     is_exact: bool | None
 
 
-class _Removed(TypedDict):
-    """A tombstone of an offset, with its time in microseconds."""
-
-    ended_by: str
-    valid_to: int | None
-
-
 @dataclass(slots=True, kw_only=True)
 class GroupEvidence:
     """Rows about one group. Each list has the rows from one source, and has the source's name."""
@@ -172,7 +165,6 @@ class GroupEvidence:
     offset_history: list[_Current] = field(default_factory=list)
     pending_offsets: list[LongTransaction] = field(default_factory=list)
     expired_offsets: list[_Expiring] = field(default_factory=list)
-    removed_offsets: list[_Removed] = field(default_factory=list)
 
     def totals(self, limits: Thresholds) -> Totals:
         """Return the sums of the group's commits. Call this only once, because the call removes fields from the rows.

@@ -1,7 +1,8 @@
 """The last stage of a bucket: expiring offsets, findings and steps of the metrics, from all facts about its groups.
 
 No rule sees single commits: they were added up before. So the amount of data here grows with groups, partitions with
-commits and rebalances, not with commits. Groups whose findings stand are not evaluated again, see ``standing``.
+commits and rebalances, not with commits. Groups whose findings can't have changed are not evaluated again, see
+``unchanged``.
 """
 
 from collections import Counter
@@ -59,16 +60,6 @@ from coordinator_replay.pipeline.findings.evidence import (
 )
 from coordinator_replay.pipeline.findings.metrics import happened_rows, minute_steps
 from coordinator_replay.pipeline.findings.news import FOUND_IN_RUN, News
-from coordinator_replay.pipeline.findings.standing import (
-    CONDITIONS,
-    EVALUATED,
-    conditions_of,
-    conditions_row,
-    evaluated_row,
-    last_evaluation,
-    seen_of,
-    standing_groups,
-)
 from coordinator_replay.pipeline.findings.statements import (
     endangered_offsets,
     expected_offsets,
@@ -76,6 +67,16 @@ from coordinator_replay.pipeline.findings.statements import (
     stalls,
     uncommitted_partitions,
     unreadable_records,
+)
+from coordinator_replay.pipeline.findings.unchanged import (
+    CONDITIONS,
+    EVALUATED,
+    conditions_row,
+    conditions_text,
+    evaluated_row,
+    evidence_hashes,
+    last_evaluation,
+    unchanged_groups,
 )
 from coordinator_replay.pipeline.guard import GroupGuard
 from coordinator_replay.pipeline.interval_rows import OPEN_ROWS, STAGED
@@ -221,12 +222,12 @@ class Evaluation:
         self.writer = TableWriter(context.place, files.bucket)
         self.found = TableWriter(context.place, files.bucket)
         self.spans = exact_spans(files)
-        self.conditions = conditions_of(context.limits, context.retention, context.horizon_ms, self.spans)
+        self.conditions = conditions_text(context.limits, context.retention, context.horizon_ms, self.spans)
         self.totals = self._stored_totals()
         self.last = last_evaluation(self.totals)
         self.earlier = None if files.is_rebuild else self.last.findings(context.news.earlier)
         self.first_runs = context.news.first_runs(None if context.moved else self.earlier)
-        self.seen: dict[str, str] = {}
+        self.hashes: dict[str, str] = {}
         self.result = EvaluationResult()
 
     def run(self) -> EvaluationResult:
@@ -240,8 +241,9 @@ class Evaluation:
         self.result.causes = text_counts(
             read_paths(self.files.uris("rebalances"), ["cause"], dictionaries=["cause"]), "cause"
         )
+        # Only the metrics need the tombstones: the rules see expired offsets.
         happened = happened_rows(
-            sources[REMOVED], sources[EVIDENCE], sources.get(GROUP_SUMS), sources[TOTALS], sources[OFFSETS]
+            sources.pop(REMOVED), sources[EVIDENCE], sources.get(GROUP_SUMS), sources[TOTALS], sources[OFFSETS]
         )
         for steps in minute_steps(sources[EVIDENCE], happened).to_batches():
             self.writer.stage(STEP_ROWS, steps)
@@ -263,37 +265,37 @@ class Evaluation:
 
     def _due(self, sources: dict[str, pa.Table]) -> dict[str, pa.Table]:
         """Return the evidence about groups that have to be evaluated, and keep the rows of all other groups."""
-        seen = seen_of(sources)
-        self.seen = dict(zip(*(column.to_pylist() for column in seen.columns), strict=True))
+        hashes = evidence_hashes(sources)
+        self.hashes = dict(zip(*(column.to_pylist() for column in hashes.columns), strict=True))
         end_ms = milliseconds(self.context.end)
         is_comparable = self.context.sums.since is not None and not self.files.is_rebuild
-        is_comparable &= self.last.conditions == self.conditions.text() and end_ms >= self.last.end_ms
+        is_comparable &= self.last.conditions == self.conditions and end_ms >= self.last.end_ms
         if not is_comparable or self.earlier is None:
             return sources
         added = (pc.unique(rows.column("group_id")).to_pylist() for name, rows in sources.items() if name in _NEW_SUMS)
-        standing = standing_groups(self.last, seen, end_ms, chain(self.context.moved, *added))
-        self._keep_standing(standing, self.earlier)
-        of_standing = pc.SetLookupOptions(standing)
+        unchanged = unchanged_groups(self.last, hashes, end_ms, chain(self.context.moved, *added))
+        self._keep_unchanged(unchanged, self.earlier)
+        of_unchanged = pc.SetLookupOptions(unchanged)
         return {
-            name: rows.filter(pc.invert(pc.is_in(rows.column("group_id"), options=of_standing)))
+            name: rows.filter(pc.invert(pc.is_in(rows.column("group_id"), options=of_unchanged)))
             for name, rows in sources.items()
         }
 
-    def _keep_standing(self, standing: pa.Array, earlier: Sequence[str]) -> None:
+    def _keep_unchanged(self, unchanged: pa.Array, earlier: Sequence[str]) -> None:
         """Keep the findings and the sums of groups that are not evaluated again.
 
         Args:
-            standing: ids of the groups.
+            unchanged: ids of the groups.
             earlier: files with the bucket's findings.
         """
         schema = table(FINDINGS).file_schema().remove_metadata()
-        for batch in read_paths(earlier, schema.names, pc.field("group_id").isin(standing)):
+        for batch in read_paths(earlier, schema.names, pc.field("group_id").isin(unchanged)):
             rows = conform(batch, schema)
-            self.result.severities.update(rows.column("severity").to_pylist())
+            self.result.severities += text_counts([rows], "severity")
             self.result.new += self.context.news.count(rows.select(["severity", FOUND_IN_RUN]).to_pylist())
             self.found.add(FINDINGS, rows)
         schema = table(TOTALS).arrow_schema([*_READ[TOTALS], "until"])
-        kept = self.totals.filter(pc.is_in(self.totals.column("group_id"), options=pc.SetLookupOptions(standing)))
+        kept = self.totals.filter(pc.is_in(self.totals.column("group_id"), options=pc.SetLookupOptions(unchanged)))
         for batch in kept.filter(pc.not_equal(kept.column("what"), CONDITIONS)).to_batches():
             self.writer.add(TOTALS, conform(batch, schema, until=self.context.sums.until))
 
@@ -399,7 +401,7 @@ class Evaluation:
         if guard.failure is not None or not is_replayed:
             self.result.failed.append(group_id)
             return None
-        return evaluated_row(self.seen.get(group_id, ""), changes_at_ms)
+        return evaluated_row(self.hashes.get(group_id, ""), changes_at_ms)
 
     def _evaluate_quarantine(self) -> None:
         """Write findings about unreadable records, by log partition and error."""

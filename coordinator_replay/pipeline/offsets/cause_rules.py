@@ -13,7 +13,7 @@ from coordinator_replay.analysis.removal_facts import (
     OR_NAMED_TIME,
     RETENTION,
     RemovalFact,
-    evidence,
+    evidence_sql,
     fact,
     offset_fact,
 )
@@ -78,7 +78,8 @@ _NOT_PAST = offset_fact(RemovalFact.NOT_PAST, elapsed_ms="age_ms", **_LIMIT)
 _NOT_PAST_NAMED_TIME = offset_fact(RemovalFact.NOT_PAST_NAMED_TIME, elapsed_ms="age_ms", **_LIMIT)
 _KEPT_BY_MEMBERS = offset_fact(RemovalFact.KEPT_BY_MEMBERS)
 _TRANSACTION_OPEN = offset_fact(RemovalFact.TRANSACTION_OPEN)
-_RETENTION_UNKNOWN = evidence([fact(RemovalFact.RETENTION_UNKNOWN)])
+_SPARED = fact(RemovalFact.SPARED)
+_RETENTION_UNKNOWN = evidence_sql([fact(RemovalFact.RETENTION_UNKNOWN)])
 _NOTHING = "[]"
 
 
@@ -88,8 +89,8 @@ def _either(is_open: str, if_open: str, otherwise: str) -> str:
 
 _NOT_PROVEN = _either(
     f"coalesce(doubt = '{UNDETERMINED}', false)",
-    evidence([offset_fact(RemovalFact.NOT_PROVEN, **_LIMIT)]),
-    evidence([_SOME_NOT_PROVEN]),
+    evidence_sql([offset_fact(RemovalFact.NOT_PROVEN, **_LIMIT)]),
+    evidence_sql([_SOME_NOT_PROVEN]),
 )
 _SOME_OTHER = _either("any_spared", _SOME_NOT_PAST, _SOME_NOT_PROVEN)
 _DELETE_OR_TOPIC = _either(_IS_OPEN, fact(RemovalFact.LIKELY_DELETE_OR_TOPIC), fact(RemovalFact.DELETE_OR_TOPIC))
@@ -105,15 +106,15 @@ def _without_group(*facts: str) -> str:
     """Return SQL for evidence of one sentence, which also says that the group's tombstone is missing, if it is."""
     return _either(
         _MAY_BE_GROUP,
-        evidence([*facts, _DELETE_OR_TOPIC]),
-        evidence([*facts, fact(RemovalFact.NO_GROUP_TOMBSTONE), _DELETE_OR_TOPIC]),
+        evidence_sql([*facts, _DELETE_OR_TOPIC]),
+        evidence_sql([*facts, fact(RemovalFact.NO_GROUP_TOMBSTONE), _DELETE_OR_TOPIC]),
     )
 
 
 _WHY_EARLY = f"""CASE
     WHEN is_old THEN {_without_group(fact(RemovalFact.WITH_OTHERS, **_LIMIT_OF_WRITE))}
-    WHEN is_due AND is_protected THEN {evidence([_PAST, _TRANSACTION_OPEN, fact(RemovalFact.SPARED), _DELETE_OR_TOPIC])}
-    WHEN is_due THEN {evidence([_PAST, _KEPT_BY_MEMBERS, _TOPIC])}
+    WHEN is_due AND is_protected THEN {evidence_sql([_PAST, _TRANSACTION_OPEN, _SPARED, _DELETE_OR_TOPIC])}
+    WHEN is_due THEN {evidence_sql([_PAST, _KEPT_BY_MEMBERS, _TOPIC])}
     WHEN rule = '{ExpiryRule.EXPLICIT_EXPIRE_TIMESTAMP}' THEN {_without_group(_NOT_PAST_NAMED_TIME)}
     ELSE {_without_group(_NOT_PAST)}
 END"""
@@ -142,74 +143,73 @@ _OF_FAULTS = {
     PERHAPS_REBALANCING: ([fact(RemovalFact.REBALANCING_UNKNOWN)],),
 }
 _FAULT_EVIDENCE = f"""CASE doubt
-    {" ".join(f"WHEN '{doubt}' THEN {evidence(*sentences)}" for doubt, sentences in _OF_FAULTS.items())}
+    {" ".join(f"WHEN '{doubt}' THEN {evidence_sql(*sentences)}" for doubt, sentences in _OF_FAULTS.items())}
     WHEN '{UNDETERMINED}' THEN {_NOT_PROVEN}
-    ELSE {evidence([_PAST, fact(RemovalFact.OTHERS_NOT_PAST)])}
+    ELSE {evidence_sql([_PAST, fact(RemovalFact.OTHERS_NOT_PAST)])}
 END"""
 
 
-def _with_doubts(said: str, retention: str) -> str:
+def _with_doubts(evidence: str, retention: str) -> str:
     """Return SQL for evidence, followed by the sentences that speak for retention and for a deleted group.
 
     Args:
-        said: SQL for evidence.
+        evidence: SQL for evidence.
         retention: SQL for evidence about a retention that is not known.
     """
-    doubt = (
-        f"CASE WHEN NOT is_sure THEN {retention} WHEN all_old THEN {evidence([_ALL_PAST])} ELSE {_FAULT_EVIDENCE} END"
-    )
-    missing = evidence([fact(RemovalFact.GROUP_TOMBSTONE_MISSING)])
-    return f"""list_concat(list_concat({said}, CASE WHEN {_MAY_BE_RETENTION} THEN {doubt} ELSE [] END),
+    past = evidence_sql([_ALL_PAST])
+    doubt = f"CASE WHEN NOT is_sure THEN {retention} WHEN all_old THEN {past} ELSE {_FAULT_EVIDENCE} END"
+    missing = evidence_sql([fact(RemovalFact.GROUP_TOMBSTONE_MISSING)])
+    return f"""list_concat(list_concat({evidence}, CASE WHEN {_MAY_BE_RETENTION} THEN {doubt} ELSE [] END),
         CASE WHEN has_group_tombstone IS NULL THEN {missing} ELSE [] END)"""
 
 
-def _cause(ended_by: str, confidence: str, said: str, alternatives: str) -> str:
+def _cause(ended_by: str, confidence: str, evidence: str, alternatives: str) -> str:
     """Return SQL for a cause.
 
     Args:
         ended_by: the cause.
         confidence: SQL for the confidence.
-        said: SQL for the evidence.
+        evidence: SQL for the evidence.
         alternatives: SQL for a list of other causes.
     """
     return (
         f"{{'ended_by': '{ended_by}', 'ended_confidence': {confidence}, "
-        f"'ended_alternatives': CAST({alternatives} AS VARCHAR[]), 'said': {said}}}"
+        f"'ended_alternatives': CAST({alternatives} AS VARCHAR[]), 'evidence': {evidence}}}"
     )
 
 
 _LOGGED = fact(RemovalFact.LOGGED, text="sentence")
-_TOPIC_DELETED = evidence(
+_TOPIC_DELETED = evidence_sql(
     [fact(RemovalFact.TOPIC_DELETED, topic="topic", elapsed_ms="deleted_ms")],
 )
-_SEVERAL_GROUPS = evidence(
+_SEVERAL_GROUPS = evidence_sql(
     [
         fact(RemovalFact.SEVERAL_GROUPS, topic="topic", count="young_groups"),
         fact(RemovalFact.LIKELY_TOPIC, topic="topic"),
     ]
 )
-_OF_GROUP = evidence([_GROUP_TOMBSTONE], [_SOME_OTHER])
-_PERHAPS_OF_GROUP = evidence([_GROUP_TOMBSTONE], [_SOME_OTHER, fact(RemovalFact.RETENTION_UNKNOWN_FOR_ALL)])
-_PROMPT = evidence([_ALL_PAST, fact(RemovalFact.PROMPT, elapsed_ms="late_ms_of_write", **_CHECK)], [_OTHER_GROUPS])
-_LATE = evidence([_ALL_PAST, fact(RemovalFact.LATE, elapsed_ms="late_ms_of_write", **_CHECK)])
+_OF_GROUP = evidence_sql([_GROUP_TOMBSTONE], [_SOME_OTHER])
+_PERHAPS_OF_GROUP = evidence_sql([_GROUP_TOMBSTONE], [_SOME_OTHER, fact(RemovalFact.RETENTION_UNKNOWN_FOR_ALL)])
+_PROMPT = evidence_sql([_ALL_PAST, fact(RemovalFact.PROMPT, elapsed_ms="late_ms_of_write", **_CHECK)], [_OTHER_GROUPS])
+_LATE = evidence_sql([_ALL_PAST, fact(RemovalFact.LATE, elapsed_ms="late_ms_of_write", **_CHECK)])
 
 DECISION = f"""CASE
     WHEN tombstone_at IS NULL
-        THEN {_cause("TOMBSTONE", "'possible'", evidence([offset_fact(RemovalFact.NO_TIME)]), _EXPIRED_TOO)}
+        THEN {_cause("TOMBSTONE", "'possible'", evidence_sql([offset_fact(RemovalFact.NO_TIME)]), _EXPIRED_TOO)}
     WHEN removal = 'GROUPS' AND has_group_tombstone AND list_contains(names, group_id) THEN {
-    _cause("GROUP_DELETED", "'certain'", evidence([_LOGGED], [_GROUP_TOMBSTONE]), _NOTHING)
+    _cause("GROUP_DELETED", "'certain'", evidence_sql([_LOGGED], [_GROUP_TOMBSTONE]), _NOTHING)
 }
     WHEN removal = 'TOPICS' AND (list_contains(names, topic) OR list_contains(names, topic || '-' || partition)) THEN {
-    _cause("DELETED", "'certain'", evidence([_LOGGED]), _NOTHING)
+    _cause("DELETED", "'certain'", evidence_sql([_LOGGED]), _NOTHING)
 }
     WHEN removal = 'OFFSETS' AND list_contains(names, group_id || '/' || topic || '-' || partition) THEN {
-    _cause("DELETED", "'certain'", evidence([_LOGGED]), _NOTHING)
+    _cause("DELETED", "'certain'", evidence_sql([_LOGGED]), _NOTHING)
 }
     WHEN removal = 'CLEANUP' AND (all_old OR NOT $is_known) THEN {
-    _cause("EXPIRED", "'certain'", evidence([_LOGGED]), _NOTHING)
+    _cause("EXPIRED", "'certain'", evidence_sql([_LOGGED]), _NOTHING)
 }
     WHEN any_unreadable
-        THEN {_cause("TOMBSTONE", "'possible'", evidence([fact(RemovalFact.UNREADABLE)]), _EXPIRED_TOO)}
+        THEN {_cause("TOMBSTONE", "'possible'", evidence_sql([fact(RemovalFact.UNREADABLE)]), _EXPIRED_TOO)}
     WHEN NOT all_old AND all_by_fault AND deleted_ms IS NULL AND NOT topic_went THEN {
     _cause("EXPIRED", "'possible'", _FAULT_EVIDENCE, _OTHERWISE_DELETED)
 }
@@ -233,7 +233,7 @@ DECISION = f"""CASE
     _cause(
         "EXPIRED",
         "CASE WHEN coalesce(is_prompt, false) THEN 'likely' ELSE 'possible' END",
-        evidence([_ALL_PAST]),
+        evidence_sql([_ALL_PAST]),
         _OTHERWISE_DELETED,
     )
 }

@@ -322,7 +322,8 @@ WITH timed AS (
 )
 SELECT {", ".join(name for name in STAGED.names if name not in ("kind", "ended_by"))},
     tombstone_offset, tombstone_at, expire_at, {PROVEN} AS is_rule_proven, cause.ended_by, cause.ended_confidence,
-    cause.ended_alternatives, {sentences_of("cause.said")} AS ended_evidence, {facts_of("cause.said")} AS ended_facts
+    cause.ended_alternatives, {sentences_of("cause.evidence")} AS ended_evidence,
+    {facts_of("cause.evidence")} AS ended_facts
 FROM decided ORDER BY log_partition, group_id, topic, partition, from_offset
 """  # noqa: S608 - names and texts of our own
 

@@ -99,12 +99,14 @@ class OffsetStep:
     moves: GroupMoves = NO_MOVES
     proofs: OffsetProofs = field(init=False)
     lives: TopicLives = field(init=False)
+    last_times: Mapping[int, int] = field(init=False)
     intervals: IntervalSums = field(init=False, default_factory=IntervalSums)
 
     def __post_init__(self) -> None:
-        """Prepare the proofs and the ids of topics."""
+        """Prepare the proofs, the ids of topics, and the times at which the log partitions end."""
         self.proofs = offset_proofs(self.partitions, with_times=self.share.is_rebuild)
         self.lives = TopicLives(self.context.topic_lives)
+        self.last_times = self.partitions.last_times()
 
     def run(self, writer: TableWriter) -> None:
         """Derive and write history, pending commits, staged rows and sums."""
@@ -200,7 +202,7 @@ class OffsetStep:
         if removed.num_rows:
             writer.stage(
                 REMOVED_ROWS,
-                conform(_with_group_tombstones(removed, tombstones, self.proofs, self.partitions.end_times()), STAGED),
+                conform(_with_group_tombstones(removed, tombstones, self.proofs, self.last_times), STAGED),
             )
 
     def _stage_interval_sums(self, rows: pa.RecordBatch, writer: TableWriter) -> None:
@@ -238,7 +240,7 @@ class OffsetStep:
                 kept = conform(batch, STAGED, kind=int(Staged.REMOVED))
                 writer.stage(
                     REMOVED_ROWS,
-                    conform(_with_group_tombstones(kept, tombstones, self.proofs, self.partitions.end_times()), STAGED),
+                    conform(_with_group_tombstones(kept, tombstones, self.proofs, self.last_times), STAGED),
                 )
 
     def _stage_open(self, opened: Sequence[pa.RecordBatch], writer: TableWriter) -> None:
@@ -319,19 +321,19 @@ def _with_merged(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _at_least(rows: pa.RecordBatch, ends: Mapping[int, int], column: str) -> Bools:
-    """Return, for each row, whether its offset is at or after the offset that ``ends`` has for its log partition.
+    """Return, for each row, whether its offset or time is at or after that of its log partition in ``ends``.
 
-    If ``ends`` has no offset for the log partition, return True.
+    If ``ends`` lacks the log partition, return True.
     """
-    partitions, offsets = (numbers_of(rows.column(name), -1) for name in ("log_partition", column))
+    partitions, places = (numbers_of(rows.column(name), -1) for name in ("log_partition", column))
     is_after = np.ones(rows.num_rows, np.bool_)
     for partition, end in ends.items():
-        is_after &= (partitions != partition) | (offsets >= end)
+        is_after &= (partitions != partition) | (places >= end)
     return is_after
 
 
 def _with_group_tombstones(
-    removed: pa.RecordBatch, tombstones: pa.Table, proofs: OffsetProofs, ends: Mapping[int, int]
+    removed: pa.RecordBatch, tombstones: pa.Table, proofs: OffsetProofs, last_times: Mapping[int, int]
 ) -> pa.RecordBatch:
     """Return removed offsets with ``has_group_tombstone``: whether the group's tombstone follows in the same operation.
 
@@ -343,7 +345,7 @@ def _with_group_tombstones(
         removed: removed offsets.
         tombstones: tombstones of groups, see ``_group_tombstones``.
         proofs: the proofs about the offsets of the log partitions.
-        ends: the latest time of a record that was read, by log partition, in milliseconds.
+        last_times: the latest time of a record that was read, by log partition, in microseconds.
     """
     rows = pa.table(
         {
@@ -360,9 +362,7 @@ def _with_group_tombstones(
     has = np.zeros(removed.num_rows, np.bool_)
     has[follows.to_numpy()] = True
     partitions, offsets = (numbers_of(removed.column(name), -1) for name in ("log_partition", "to_offset"))
-    times = numbers_of(removed.column("valid_to"), 0) // 1000
-    last = np.array([ends.get(int(partition), 0) for partition in partitions], np.int64)
-    is_cut = (times >= last) & ~as_bools(removed.column("is_proven"))
+    is_cut = _at_least(removed, last_times, "valid_to") & ~as_bools(removed.column("is_proven"))
     is_unknown = ~has & (proofs.are_unproven(partitions, offsets + 1) | is_cut)
     place = removed.schema.get_field_index("has_group_tombstone")
     return removed.set_column(place, "has_group_tombstone", pa.array(has, mask=is_unknown))

@@ -1,6 +1,6 @@
-"""Groups whose findings stand: an audit keeps their findings and their sums, and evaluates only the other groups.
+"""Groups whose findings can't have changed: an audit keeps their findings and sums, and evaluates only other groups.
 
-The findings of a group stand if all of this is true:
+The findings of a group are unchanged if all of this is true:
 
 - This run and the last one evaluate under the same conditions: release, thresholds, retention, ranges without missing
   records.
@@ -31,7 +31,6 @@ from coordinator_replay.pipeline.findings.evidence import (
     EXPIRED,
     OFFSETS,
     PENDING,
-    REMOVED,
     STALLS,
     UNCOMMITTED,
 )
@@ -41,51 +40,34 @@ from coordinator_replay.version import __version__
 CONDITIONS, EVALUATED = "conditions", "evaluated"
 """Values of ``what`` in rows of ``commit_totals`` that are no sums: the conditions of the run, and an evaluated group.
 
-``sums`` in the row of a group has two fields: ``seen``, a hash of the evidence, and ``changes_at``, the end of the log
+``sums`` in the row of a group has two fields: ``hash``, a hash of the evidence, and ``changes_at``, the end of the log
 from which on the findings may be different."""
 
-SEEN = (EVIDENCE, STALLS, ENDANGERED, UNCOMMITTED, OFFSETS, PENDING, EXPIRED, REMOVED)
+_COMPARED = (EVIDENCE, STALLS, ENDANGERED, UNCOMMITTED, OFFSETS, PENDING, EXPIRED)
 """Sources whose rows are compared with those of the last evaluation. Sums of commits are not compared: they change only
 if the run adds up commits of the group."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conditions:
-    """What decides the findings of all groups of a bucket.
+def conditions_text(limits: Thresholds, retention: Retention, horizon_ms: int, spans: Sequence[ExactSpan]) -> str:
+    """Return the conditions that decide the findings of all groups of a bucket, as a text.
 
-    Attributes:
-        release: the release, whose words the messages have.
-        version: version of the rules.
+    Equal conditions have equal texts. The release is one of them, because its words are in the messages.
+
+    Args:
         limits: the thresholds of findings.
-        retention_ms: the retention of offsets, in milliseconds.
-        is_retention_known: whether the retention is more than Kafka's default.
+        retention: the retention of offsets.
         horizon_ms: offsets that expire within this duration are looked for.
         spans: the parts of log partitions in which everything is proven.
     """
-
-    release: str
-    version: int
-    limits: Mapping[str, int]
-    retention_ms: int
-    is_retention_known: bool
-    horizon_ms: int
-    spans: Sequence[ExactSpan]
-
-    def text(self) -> str:
-        """Return the conditions as a text; equal conditions have equal texts."""
-        return encode(asdict(self))
-
-
-def conditions_of(limits: Thresholds, retention: Retention, horizon_ms: int, spans: Sequence[ExactSpan]) -> Conditions:
-    """Return the conditions of a run."""
-    return Conditions(
-        release=__version__,
-        version=VERSION,
-        limits=asdict(limits),
-        retention_ms=retention.ms,
-        is_retention_known=retention.is_known,
-        horizon_ms=horizon_ms,
-        spans=sorted(spans),
+    return encode(
+        {
+            "release": __version__,
+            "version": VERSION,
+            "limits": asdict(limits),
+            "retention": [retention.ms, retention.is_known],
+            "horizon_ms": horizon_ms,
+            "spans": sorted(spans),
+        }
     )
 
 
@@ -139,68 +121,68 @@ def file_name(uri: str) -> str:
     return uri.rpartition("/")[2]
 
 
-def conditions_row(conditions: Conditions, end_ms: int, files: Iterable[str]) -> str:
+def conditions_row(conditions: str, end_ms: int, files: Iterable[str]) -> str:
     """Return the field ``sums`` of the row with the conditions.
 
     Args:
-        conditions: the conditions of the run.
+        conditions: the conditions of the run, see ``conditions_text``.
         end_ms: the end of the log.
         files: paths of the files of findings that the bucket has now.
     """
-    return encode({"conditions": conditions.text(), "end": end_ms, "files": sorted(map(file_name, files))})
+    return encode({"conditions": conditions, "end": end_ms, "files": sorted(map(file_name, files))})
 
 
-def evaluated_row(seen: str, changes_at_ms: int | None) -> str:
+def evaluated_row(evidence_hash: str, changes_at_ms: int | None) -> str:
     """Return the field ``sums`` of the row of an evaluated group.
 
     Args:
-        seen: the hash of the evidence about the group.
+        evidence_hash: the hash of the evidence about the group.
         changes_at_ms: the end of the log from which on the findings may be different.
     """
-    return encode({"seen": seen, "changes_at": changes_at_ms})
+    return encode({"hash": evidence_hash, "changes_at": changes_at_ms})
 
 
 _HASHED = " UNION ALL ".join(
     f"SELECT group_id, CAST(hash('{name}', r) AS HUGEINT) AS hashed FROM {name} AS r"  # noqa: S608 - our own names
-    for name in SEEN
+    for name in _COMPARED
     if name != EVIDENCE
 )
-_SEEN = f"""
+_HASHES = f"""
 WITH hashes AS (
     {_HASHED}
     UNION ALL SELECT group_id, hash('{EVIDENCE}', r) FROM {EVIDENCE} AS r WHERE tag <> {int(Evidence.STATE)}
 )
-SELECT group_id, CAST(sum(hashed) AS VARCHAR) AS seen FROM hashes GROUP BY group_id
+SELECT group_id, CAST(sum(hashed) AS VARCHAR) AS hash FROM hashes GROUP BY group_id
 """  # noqa: S608 - our own names and numbers
 
 
-def seen_of(sources: Mapping[str, pa.Table]) -> pa.Table:
-    """Return a hash of the evidence about each group, with the columns ``group_id`` and ``seen``.
+def evidence_hashes(sources: Mapping[str, pa.Table]) -> pa.Table:
+    """Return a hash of the evidence about each group, with the columns ``group_id`` and ``hash``.
 
     The hash does not depend on the order of rows. Rows about states are left out: no rule sees them.
 
     Args:
         sources: rows of evidence, by source.
     """
-    return select(_SEEN, {}, **{name: sources[name] for name in SEEN})
+    return select(_HASHES, {}, **{name: sources[name] for name in _COMPARED})
 
 
-_STANDING = """
-SELECT group_id FROM evaluated LEFT JOIN seen USING (group_id)
-WHERE sums->>'seen' = coalesce(seen, '') AND coalesce(TRY_CAST(sums->>'changes_at' AS BIGINT) > $end, true)
+_UNCHANGED = """
+SELECT group_id FROM evaluated LEFT JOIN hashes USING (group_id)
+WHERE sums->>'hash' = coalesce(hash, '') AND coalesce(TRY_CAST(sums->>'changes_at' AS BIGINT) > $end, true)
 """
 
 
-def standing_groups(last: LastEvaluation, seen: pa.Table, end_ms: int, changed: Iterable[str]) -> pa.Array:
-    """Return the groups whose findings stand, if the conditions are those of the last run.
+def unchanged_groups(last: LastEvaluation, hashes: pa.Table, end_ms: int, changed: Iterable[str]) -> pa.Array:
+    """Return the groups whose findings can't have changed, if the conditions are those of the last run.
 
     Args:
         last: the evaluation by the last run.
-        seen: hashes of the evidence, see ``seen_of``.
+        hashes: hashes of the evidence, see ``evidence_hashes``.
         end_ms: the end of the log.
         changed: ids of groups that have to be evaluated.
     """
-    [found] = select(_STANDING, {"end": end_ms}, evaluated=last.groups, seen=seen).columns
-    standing = found.combine_chunks()
-    to_evaluate = pa.array(sorted(set(changed)), standing.type)
-    return standing.filter(pc.invert(pc.is_in(standing, value_set=to_evaluate)))
+    [found] = select(_UNCHANGED, {"end": end_ms}, evaluated=last.groups, hashes=hashes).columns
+    unchanged = found.combine_chunks()
+    to_evaluate = pa.array(sorted(set(changed)), unchanged.type)
+    return unchanged.filter(pc.invert(pc.is_in(unchanged, value_set=to_evaluate)))

@@ -1,4 +1,4 @@
-"""Groups whose findings stand: nights that do not evaluate them end in the same tables as nights that evaluate all."""
+"""Nights that evaluate only groups whose findings may have changed end in the tables of nights that evaluate all."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -28,12 +28,12 @@ Audits = Sequence[Callable[[Path], object]]
 
 
 class Counted:
-    """``standing_groups``, which counts the groups that it finds; or none at all."""
+    """``unchanged_groups``, which counts the groups that it finds; or none at all."""
 
     def __init__(self, *, finds_none: bool = False) -> None:
         self.finds_none = finds_none
         self.count = 0
-        self.find = stage.standing_groups
+        self.find = stage.unchanged_groups
 
     def __call__(self, *arguments: Any) -> pa.Array:
         found = self.find(*arguments)
@@ -45,10 +45,10 @@ def both(folder: Path, audits: Audits, monkeypatch: pytest.MonkeyPatch) -> int:
     """Run audits with and without evaluating every group, compare all tables after each, and return how many stood."""
     some, every = Counted(), Counted(finds_none=True)
     for number, run in enumerate(audits):
-        for name, standing in (("some", some), ("every", every)):
-            monkeypatch.setattr(stage, "standing_groups", standing)
+        for name, finder in (("some", some), ("every", every)):
+            monkeypatch.setattr(stage, "unchanged_groups", finder)
             run(folder / name)
-            monkeypatch.setattr(stage, "standing_groups", standing.find)
+            monkeypatch.setattr(stage, "unchanged_groups", finder.find)
         found, expected = contents(folder / "some"), contents(folder / "every")
         for table, rows in expected.items():
             assert found[table] == rows, (number, table)
