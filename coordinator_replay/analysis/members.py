@@ -120,10 +120,12 @@ class MemberReplay:
             yield self._row(stay, None, None)
 
     def interrupt(self, confirmed: "MemberReplay", at_ms: int | None, offset: int) -> Iterator[Row]:
-        """End all intervals where records begin to be missing, and begin the confirmed ones. Yield the ended intervals.
+        """End and yield all membership intervals at the first missing record.
+
+        Begin new intervals for the confirmed members.
 
         Args:
-            confirmed: the members that remaining records confirm.
+            confirmed: the members whose membership is confirmed by records that a newer dump still has.
             at_ms: the time from which records are missing.
             offset: the first missing log offset.
         """
@@ -194,7 +196,7 @@ def _assignor(stay: OpenMemberInterval) -> str | None:
 
 
 def _is_incomplete(member: Member) -> bool:
-    """Return whether a record of one of the member's parts has not been seen yet."""
+    """Return whether the log has not shown the member's subscription, target and current assignment yet."""
     return member.subscription is None or member.current is None or member.target is None
 
 

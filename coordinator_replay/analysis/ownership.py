@@ -175,17 +175,18 @@ class OwnershipReplay:
 
     Attributes:
         topics: names of the topics in the group's records.
-        holders: open ownerships, by the topic in the records and the partition.
-        shared: in share groups, until the rebalance is over: partitions that a member took or gave up while others
-            owned them. A partition has moved if one member gave it up and another one took it.
-        gaps: partitions that were owned and have no owner; their rows wait for the next owner.
+        holders: open ownerships. The key is the topic as in the group's records, and the partition.
+        shared: changes of a share group's partitions that several members own. They are kept until the rebalance is
+            over. If one member gave a partition up and another member took it, the partition has moved.
+        gaps: partitions that had an owner and have none now. Their rows are written when the next owner is known.
         owned: the partitions that each member owns.
         handovers: handovers of the last operation.
         added: number of partitions that the last operation assigned and that nobody had owned before.
         at_offset: log offset of the group's last record.
         log_partition: the log partition of the group's records.
         seen: members whose ownership is on record.
-        lost: members whose later ownership can't be read or may be missing, with their last ownership on record.
+        lost: members with their last ownership on record, if records about their later ownership can't be read or may
+            be missing.
         is_step_exact: whether the group is proven before the present operation.
         is_exact: whether the group is proven after the present operation.
         unrevoked_since: members in the state UNREVOKED_PARTITIONS or UNREVOKED_TASKS, each with the time of its last
@@ -193,8 +194,8 @@ class OwnershipReplay:
             again).
         subscriptions: the topics that members subscribe to.
         has_new_gaps: whether the present operation left partitions without an owner.
-        awaited_since: for each member that owns partitions outside its target assignment: these partitions, each with
-            the time since which the target lacks it.
+        awaited_since: for each member, the owned partitions that are not in its target assignment. Each partition has
+            the time at which it left the target assignment.
     """
 
     topics: RecordTopics
@@ -409,7 +410,10 @@ class OwnershipReplay:
         return GROUP_EMPTIED if circumstances.is_emptied else MEMBER_LEFT
 
     def _restart_timers(self, events: Sequence[Event]) -> None:
-        """Forget since when a member must revoke partitions, if the record of its assignment has changed."""
+        """Restart the rebalance timeouts of members whose current assignment has changed.
+
+        Forget since when such a member must revoke partitions.
+        """
         for event in events:
             before, member = event.before, event.member
             if before is None or member is None or before.current is None:

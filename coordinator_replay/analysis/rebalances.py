@@ -109,8 +109,8 @@ class OpenRebalance:
 
     Attributes:
         attempts: number of generations since the last one on record; 1 if no generation failed in between.
-        started_ms: begin of the rebalance; for a classic rebalance, the latest possible begin. None, like all other
-            times, before the group's first record with a time.
+        started_ms: begin of the rebalance; for a classic rebalance, the latest possible begin. This time and all other
+            times are None before the group's first record with a time.
         earliest_ms: the earliest possible begin; None if the log does not show it.
         completed_at: end of the rebalance, in milliseconds; None while it is in progress, or if the record has no time.
         completed_offset: log offset of the record that completed the rebalance; None while it is in progress.

@@ -83,10 +83,10 @@ class GroupProofs:
         return breaks
 
     def after(self, log_partition: int, first_offset: int) -> list[Break]:
-        """Return the breaks of a new group, which no earlier run has read.
+        """Return the breaks in the history of a group that no earlier run has read.
 
-        The breaks are the beginning of the group's history, and the gaps after its first record. If no record of the
-        log partition is missing, return an empty list.
+        The first break is the beginning of the history. The others are the gaps after the group's first record. If no
+        record of the log partition is missing, return an empty list.
 
         Args:
             log_partition: number of the log partition.
@@ -102,15 +102,19 @@ class GroupProofs:
         return [Break(0, None, ranges[number].is_gap, proven_from, proven_ms, number), *behind]
 
     def confirmed_in(self, log_partition: int, offsets: Numbers) -> Iterator[tuple[int, Bools]]:
-        """Yield the ranges that follow compacted records, each with the older records that the range's copy still has.
+        """Find older records in the copies that begin after compacted records.
+
+        A range that begins after compacted records has a copy of its own. This copy may still have records at offsets
+        below the range.
 
         Args:
             log_partition: number of the log partition.
             offsets: offsets of records in the log partition.
 
         Yields:
-            The number of a range; and for each of ``offsets``, whether the offset lies below the range and the range's
-            copy still has the record.
+            For each range that begins after compacted records: the number of the range, and an array with an entry for
+            each of ``offsets``. The entry says whether the offset is below the range, and the copy of the range has the
+            record at this offset.
         """
         for number, span in enumerate(self.ranges.get(log_partition, ())):
             if number and not span.is_gap:

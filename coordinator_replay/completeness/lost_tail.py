@@ -1,26 +1,32 @@
 """The lost tail: where the logs of two copies diverged, even if the cleaner removed the records that show it.
 
-A leader that is elected without the newest records writes others at their offsets, and the cleaner may remove these new
-records. Then the copies do not differ at any offset that both have. So a comparison offset by offset finds nothing. But
-the cleaner removes an older record of a key in the same round as a newer one, or earlier. Partial rounds, full
-offset maps, tombstones and ``.swap`` files do not change this order. Assume that all files of a copy were copied at one
-moment, and that the copy has a record q of a key. Another copy has a later record r of the key, which the first copy
-lacks. Then the first copy never had r, or the transaction of r was aborted (``Cleaner.buildOffsetMap`` skips such
-records). ``divergence`` follows these rules:
+A leader that is elected without the newest records writes other records at their offsets. The cleaner may remove these
+other records. Then the two copies do not differ at any offset that both have, so a comparison offset by offset finds
+nothing.
 
-- If r is transactional and the other copy has its COMMIT marker at an offset m, the logs diverged at or below m. If r
-  is not transactional, they diverged at or below r. The lowest such offset is an upper bound of the divergence.
-- Two logs with the same record at an offset are the same below this offset (KIP-101). So are two logs with records of
-  the same leader epoch there. The highest such offset is a lower bound of the divergence.
-- An entry of ``leader-epoch-checkpoint`` says that records of lower epochs at or after its start are lost. It says
-  nothing about records below this start: a follower that fetched a cleaned log notes too high a start.
+The order in which the cleaner removes records still shows it. The cleaner removes an older record of a key in the same
+round as a newer one, or earlier. Partial rounds, full offset maps, tombstones and ``.swap`` files do not change this
+order.
+
+Assume that all files of the first copy were copied at one moment. It has a record q of a key. The second copy has a
+later record r of the same key, and the first copy lacks r. The cleaner would have removed q before r. So the first copy
+never had r, or the transaction of r was aborted (``Cleaner.buildOffsetMap`` skips records of aborted transactions).
+``divergence`` follows these rules:
+
+- Upper bound: if r is not transactional, the logs diverged at or below r. If r is transactional and the second copy has
+  its COMMIT marker at an offset m, they diverged at or below m. The lowest such offset counts.
+- Lower bound: two logs with the same record at an offset are the same below this offset (KIP-101). This also holds for
+  two logs with records of the same leader epoch at an offset. The highest such offset counts.
+- An entry of ``leader-epoch-checkpoint`` has the offset at which a leader epoch starts. Records of lower epochs at or
+  after this offset are lost. The entry proves nothing about records below: the offset is too high if a follower fetched
+  a cleaned log.
 - After the divergence, each log is a branch. The branch with the higher leader epoch counts. If one of the epochs is
   not known, it is not known which branch counts.
-- Both copies may have the same record, or a record of the same leader epoch, at or after r. Then the first copy is not
-  of one moment: its files were copied one after the other, or a follower fetched during a cleaning.
+- Both copies may have the same record, or a record of the same leader epoch, at or after r. Then the files of the first
+  copy do not come from one moment: they were copied one after the other, or a follower fetched during a cleaning.
 
-If the branch that counts is not known, or the first copy is not of one moment, no record is certainly lost. Missing
-offsets of this copy then prove nothing.
+No record is certainly lost if the files of the first copy do not come from one moment, or if it is not known which
+branch counts. Missing offsets of this copy then prove nothing.
 """
 
 from collections.abc import Sequence

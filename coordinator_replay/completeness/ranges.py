@@ -89,18 +89,26 @@ class CompleteRange:
 
 
 def are_longer(before: Sequence[CompleteRange], now: Sequence[CompleteRange]) -> bool:
-    """Return whether ranges have the same ``from_offset`` and ``exact_from_offset`` as earlier ranges.
+    """Return whether a new dump at most made the last range longer.
 
-    Then only the last range can have become longer.
+    This is so if the ranges of earlier runs and the ranges with the new dump have the same ``from_offset`` and
+    ``exact_from_offset``.
+
+    Args:
+        before: the ranges of earlier runs.
+        now: the ranges with the new dump.
     """
     return _begins(before) == _begins(now)
 
 
 def gaps_behind(before: Sequence[CompleteRange], end: int, now: Sequence[CompleteRange]) -> list[int]:
-    """Return the indexes of the ranges that a new dump added behind the earlier ranges.
+    """Return the indexes of the ranges that a new dump added after the ranges of earlier runs.
 
-    Return an empty list if there were no earlier ranges, or one of them changed. Also return an empty list if a new
-    range does not follow a gap, or its gap begins before ``end``.
+    Return an empty list in each of these cases:
+
+    - There were no earlier ranges.
+    - The new dump changed the beginning of an earlier range.
+    - A new range does not follow a gap, or its gap begins before ``end``.
 
     Args:
         before: the ranges of earlier runs.

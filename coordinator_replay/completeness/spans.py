@@ -46,13 +46,13 @@ def spans_of(partition: int, ranges: Sequence[CompleteRange]) -> Iterator[ExactS
 
 
 def is_begin_proven(spans: Sequence[ExactSpan], at_ms: int | None, *, recurs: bool, joins_ms: int = 0) -> bool:
-    """Return whether something first seen at a time is proven not to have begun earlier.
+    """Return whether the log proves that something did not begin before the time at which it is first seen.
 
     Args:
         spans: the spans of the log partition; empty if no record is missing.
-        at_ms: the time; None if no record has a time.
-        recurs: whether the same thing may have begun and ended before.
-        joins_ms: an earlier occurrence within this time would count as the same occurrence.
+        at_ms: the time at which it is first seen; None if no record has a time.
+        recurs: whether it may have begun and ended before, such as a state that a group enters several times.
+        joins_ms: how far an earlier occurrence may lie back and still count as the same occurrence.
 
     >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]
     >>> [is_begin_proven(spans, at_ms, recurs=False) for at_ms in (50, 60, 70, 71)]

@@ -121,10 +121,10 @@ A name is a group, a partition of a topic, or ``GROUP/TOPIC-PARTITION``.
 
 
 def read_removals(lines: Iterable[tuple[int | None, GroupLogLine]]) -> list[Removed]:
-    """Return the facts of lines about removals. Lines about other things are left out.
+    """Return the removals that lines of brokers' logs report. Lines about other things are left out.
 
-    Several brokers may log that the same topics were deleted, within SLACK_MS and without a log partition. Their lines
-    become one, with the sum of their numbers.
+    When topics are deleted, several brokers may log it, without naming a log partition. Merge such lines of different
+    brokers if they name the same topics and lie within SLACK_MS. Add up their numbers.
 
     Args:
         lines: lines of brokers' logs, each with the log partition that it names.

@@ -207,10 +207,11 @@ class GroupContext:
         return owner._replace(at_ms=self.end.ms) if owner is not None else self.released.get((topic, number))
 
     def active_time(self, of_partition: Range) -> ActiveTime:
-        """Return the times in which the group committed.
+        """Return the time ranges in which the group committed.
 
-        If the sums of the group don't have these times, return ``of_partition``, the time range of one partition's
-        commits.
+        Args:
+            of_partition: time range of one partition's commits. It is the result if the sums of the group have no time
+                ranges.
         """
         if self.active is None and self.commits is not None and self.commits["active"]:
             self.active = ActiveTime(self.commits["active"])

@@ -120,7 +120,10 @@ class Evaluator:
 
     @property
     def changes_at_ms(self) -> int | None:
-        """Return the earliest later end of the log with which the findings so far may be different; None if none is."""
+        """Return the first end of the log after the present one at which the findings may be different.
+
+        Return None if no later end changes the findings.
+        """
         return self.context.end.changes_at_ms
 
     def finish(self) -> Iterator[FindingRow]:

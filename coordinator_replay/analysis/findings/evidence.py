@@ -1,9 +1,9 @@
 """Evidence: rows of plain data from which a group's findings and metrics are made. Each row has a kind.
 
-The evidence of a group comes in the order of its kinds: rebalances by time, partitions by topic, observations by
-finding. Because of this order, a rule can add rows up as they come and need not keep them. Evidence from a group's own
-records is kept in the internal table ``group_evidence``. Every run makes the evidence about offsets again from the
-tables of offsets.
+The evidence of a group comes in the order of the kinds in ``Evidence``. Within a kind, rebalances are in order of time,
+partitions in order of topic, and observations in order of finding. Because of this order, a rule can add rows up as
+they come and need not keep them. Evidence from a group's own records is kept in the internal table ``group_evidence``.
+Every run makes the evidence about offsets again from the tables of offsets.
 """
 
 from collections.abc import Mapping

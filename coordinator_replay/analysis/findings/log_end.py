@@ -25,7 +25,9 @@ class LogEnd:
 
     @property
     def ms(self) -> int:
-        """Return the end itself. A finding that is made from this number changes with every later end.
+        """Return the time at which the log ends.
+
+        A finding that uses this number changes with every later end. So note the next millisecond in ``changes_at_ms``.
 
         >>> end = LogEnd(100)
         >>> end.ms, end.changes_at_ms
@@ -36,6 +38,8 @@ class LogEnd:
 
     def has_reached(self, at_ms: int) -> bool:
         """Return whether the log ends at a time or after it.
+
+        If the log ends before this time, note the time in ``changes_at_ms``.
 
         >>> end = LogEnd(100)
         >>> end.has_reached(100), end.changes_at_ms, end.has_reached(150), end.changes_at_ms
@@ -61,7 +65,7 @@ class LogEnd:
         """Return when an observation ended.
 
         An observation holds for ``goes_on_ms`` after ``last_ms``, or for ever if ``goes_on_ms`` is None. Return None if
-        the observation still holds at the end of the log, or if no record has its end.
+        the observation still holds at the end of the log, or if ``last_ms`` is None.
 
         >>> [LogEnd(end).ended_ms(10, goes_on_ms) for end, goes_on_ms in ((10, 0), (14, 5), (16, 5), (16, None))]
         [10, None, 10, None]

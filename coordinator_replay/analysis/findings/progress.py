@@ -250,11 +250,16 @@ def rebalance_storm(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _unexplained(recent: Sequence[list[Any]], least: int) -> Sequence[list[Any]]:
-    """Return the longest list of last rebalances of which the change of size leaves ``least`` or more unexplained.
+    """Return the longest list of the newest rebalances with at least ``least`` unexplained rebalances.
 
-    A shorter list may leave more unexplained than all of ``recent``, because one rebalance can let many members in. A
-    list never begins with a rebalance before which the group's size is not on record. Return an empty list if no list
-    leaves so many unexplained.
+    The change of the group's size explains some rebalances of a list: N members more or fewer explain N of them. The
+    other rebalances are unexplained. A shorter list may have more unexplained rebalances than ``recent``, because one
+    rebalance can let many members in. A list never begins with a rebalance if the group's size before it is not on
+    record. Return an empty list if no list has enough unexplained rebalances.
+
+    Args:
+        recent: the rebalances within the window, oldest first.
+        least: the lowest number of unexplained rebalances.
     """
     count, first = 0, None
     if sum(entry[3] for entry in recent) >= least:

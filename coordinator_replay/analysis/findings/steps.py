@@ -122,9 +122,17 @@ class Memory:
         subject: tuple[Any, ...] | None = None,
         **about: Any,
     ) -> None:
-        """Open an observation of the group in its state ``now``, or replace the open observation of the same name.
+        """Open an observation, or replace the open observation of the same name.
 
-        If ``subject`` is None, the position of the group's last record identifies the observation.
+        Args:
+            name: name of the observation within the rule.
+            now: status of the group. The observation gets the position of the group's last record from it.
+            since: time at which the observation began; None if it is not on record.
+            message: message of the finding.
+            detail: details of the finding.
+            needed_ms: how long the observation must last to be yielded.
+            subject: identifies the observation; None stands for the position of the group's last record.
+            about: further fields of ``Observation``.
         """
         place = now.partition, now.offset
         which = place if subject is None else subject
@@ -198,7 +206,7 @@ class StepRules:
         self.applied = [*zip(rules, self.memories.values(), strict=True)]
 
     def fold(self, events: Sequence[Event], at_ms: int | None) -> Iterator[Row]:
-        """Apply the rules to an operation, after the folds of members and ownership.
+        """Apply the rules to an operation. The folds of members and of ownership must have seen its events before.
 
         Yield evidence: ended observations, states that the group entered, and long times without a record.
         """

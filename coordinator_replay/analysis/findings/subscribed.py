@@ -180,7 +180,16 @@ def _numbers_on_record(step: Step) -> dict[str, set[int]]:
 
 
 def _never_owned(step: Step, on_record: Mapping[str, set[int]]) -> dict[str, tuple[str, DatedTopicChange, list[int]]]:
-    """Return partitions that never had an owner, by topic and by the change that added the partitions."""
+    """Return partitions that never had an owner.
+
+    Args:
+        step: the step of the group.
+        on_record: for each topic, the partitions that have or had an owner.
+
+    Returns:
+        An entry for each change of a topic that added such partitions. The entry has the topic, the change and the
+        numbers of the partitions.
+    """
     if any(_may_own_more(stay.member) for stay in step.members.values()):
         return {}
     until_ms = None if step.is_end else step.now.at_ms

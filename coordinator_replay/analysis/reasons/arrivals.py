@@ -195,8 +195,8 @@ def twin(situation: Situation, member: Member) -> Member | None:
 def namesake(situation: Situation, member: Member) -> Departed | None:
     """Return the last dynamic member that was removed and had the client id and host of a new member.
 
-    The removal may be long ago, and the new member the same client. Return None if there is no such removed member, or
-    if the new member is static.
+    The new member may be the same client, even if the removal was long ago. Return None if there is no such removed
+    member, or if the new member is static.
     """
     if member.instance_id is not None:
         return None

@@ -241,9 +241,9 @@ def _range(topic: str, first: int, end: int) -> str:
 
 
 def _that_made(situation: Situation, topic: str, count: int) -> tuple[str, DatedTopicChange] | None:
-    """Return a topic and the last change after which it had ``count`` partitions.
+    """Return the last change that gave a topic ``count`` partitions, together with the topic's name.
 
-    Changes after the begin of the rebalance are left out. Return None if no such change is on record.
+    Leave out changes after the rebalance began. Return None if no such change is on record.
     """
     made = [
         change

@@ -5,11 +5,11 @@ without the member. Only times tell them apart.
 
 - A timeout needs time to expire. So a member has left if the time from its last sign of life to its removal is shorter
   than its session timeout and its rebalance timeout.
-- A member that left temporarily and did not come back, or did not revoke partitions for its rebalance timeout, was
-  removed by the coordinator.
+- The coordinator removed the member if it had left temporarily and did not come back. It also removed the member if the
+  member did not revoke partitions within its rebalance timeout.
 - Commits of a member's partitions show that its consumer was working. Missing commits show nothing if there was nothing
-  to read, so they count only while other members still committed. Commits mean the reverse in a join phase: members
-  that joined again commit nothing, and a member that still commits did not join (``join_phase``).
+  to read, so they count only while other members still committed. In a join phase, a commit speaks against its member:
+  members that joined again wait and commit nothing, and a member that still commits did not join (``join_phase``).
 - A client that is closed leaves before it comes back. So a client was killed if it was back, as another member, before
   its old member was removed.
 

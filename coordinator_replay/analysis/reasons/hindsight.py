@@ -80,7 +80,8 @@ def _came_back(situation: Situation, back: Return) -> Sentence:
 def revised(reason: Reason, revision: Revision) -> Reason:
     """Return the reason of the earlier rebalance, given the new facts.
 
-    A certain cause stays. A cause that also rests on other members stays too, and the new cause becomes an alternative.
+    Keep a certain cause. If other members may also have caused the rebalance, keep the cause and add the new cause to
+    the alternatives. Otherwise replace the cause.
     """
     if reason.confidence is Confidence.CERTAIN or reason.cause is revision.cause:
         return reason

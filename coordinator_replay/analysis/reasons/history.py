@@ -179,7 +179,13 @@ class GroupHistory:
         return self.synced if own is None else Sign(*own)
 
     def take_signs(self, confirmed: "GroupHistory", before: "GroupHistory") -> None:
-        """Take signs of life from ``confirmed``, whose records a newer dump confirms, and commits from ``before``."""
+        """Replace the signs of life where records are missing.
+
+        Args:
+            confirmed: the history from the records that a newer dump still has. Its signs from the group's records are
+                taken.
+            before: the history before the missing records. Its commits are taken.
+        """
         self.seen, self.synced = dict(confirmed.seen), confirmed.synced
         self.commits, self.newer_commits = before.commits, before.newer_commits
 
@@ -276,8 +282,9 @@ class GroupHistory:
             started_ms: time at which the rebalance began.
             join_reason: join reason of the rebalance.
             returned: ids of members whose return is on record now, see ``hindsight.returned_by``.
-            asking: members that joined or changed their subscription in the rebalance. If such a member subscribes by
-                regex, brokers up to 4.0 begin a rebalance at once, and another when the regex is resolved.
+            asking: members that joined or changed their subscription in the rebalance, so that another rebalance may
+                follow. If such a member subscribes by regex, brokers up to 4.0 begin a second rebalance when they have
+                resolved the regex.
             twins: members that joined in the rebalance while another member had the same client id and host.
         """
         self.rebalanced_ms = started_ms

@@ -98,7 +98,10 @@ def converted_before(situation: Situation) -> Explanation | None:
 
 
 def _conversion_here(situation: Situation) -> Conversion | None:
-    """Return the conversion in this operation or in the write of this operation; None if there is none."""
+    """Return the conversion of the group that the present operation belongs to; None if there is none.
+
+    The coordinator may have written the conversion just before, in the same write.
+    """
     converted = situation.of_kind(EventKind.GROUP_CONVERTED)
     if converted:
         return Conversion.of(converted[0], situation.at_ms)
@@ -276,9 +279,9 @@ POLL_SLACK_MS = 15_000
 def poll_timeout_rejoin(situation: Situation) -> Explanation | None:
     """A process that ran all the time was removed from the group, and joined again.
 
-    Footprint: a member joined again under its old member id. Or a removed client joined again, and had been silent
-        before its removal for its rebalance timeout (max.poll.interval.ms), or a few seconds more. Then the
-        rebalance of the removal has this cause, too.
+    Footprint: a member joined again under its old member id. Or a removed client joined again, and it had been silent
+        for at least its rebalance timeout (max.poll.interval.ms) before its removal, but only a few seconds longer. In
+        the second case, this cause also replaces the cause of the rebalance that the removal began.
     Confidence: possible: a client that has nothing to commit is silent, too.
     Look-alikes: SESSION_TIMEOUT of a process that hung; MEMBER_RESTART; a client that unsubscribed and joined again.
     """

@@ -37,7 +37,12 @@ PROVEN_ALONE = frozenset({Cause.GROUP_CREATED, Cause.GROUP_CONVERSION, Cause.UNK
 
 @cache
 def _rows(group_type: GroupType, *, is_quiet: bool) -> list[ReasonRule]:
-    """Return the rows that apply to a group of a type."""
+    """Return the rows of the table of reasons that apply to a rebalance.
+
+    Args:
+        group_type: type of the group.
+        is_quiet: whether no member joined, was removed or changed its subscription. Some rows apply only then.
+    """
     return [rule for rule in TABLE if group_type in rule.types and (is_quiet or not rule.is_quiet)]
 
 
@@ -98,10 +103,10 @@ def _unknown(situation: Situation, kind: FactKind) -> Reason:
 
 
 def with_unknown_departures(reason: Reason) -> Reason:
-    """Return a reason that also allows for joined members to be clients that came back.
+    """Return the reason of a rebalance if records about earlier removals may be missing.
 
-    The record of their earlier removal may be missing. So the confidence is at most ``likely``. MEMBER_RESTART,
-    CLIENT_UPGRADE and CLIENT_DOWNGRADE become alternatives, except the cause itself.
+    A member that joined may then be a client that came back. So lower the confidence to ``likely``, and add
+    MEMBER_RESTART, CLIENT_UPGRADE and CLIENT_DOWNGRADE to the alternatives. Do not add the cause itself.
     """
     back = (Cause.MEMBER_RESTART, Cause.CLIENT_UPGRADE, Cause.CLIENT_DOWNGRADE)
     others = tuple(cause for cause in back if cause is not reason.cause)

@@ -24,11 +24,12 @@ OF_RETURNS = frozenset(
 def together(of_members: Iterable[Evidence]) -> list[Sentence]:
     """Return the evidence about several members, with fewer sentences.
 
-    Members with the same client id and host share their sentences if all these sentences differ only in the members.
-    A static member shares none. After MOST_TOLD groups of such members, the other members are only counted.
+    Merge the sentences of members with the same client id and host, if these sentences differ only in the names of the
+    members. Never merge the sentences of a static member. After MOST_TOLD groups of members, add one sentence with the
+    number of the remaining members.
 
     Args:
-        of_members: the evidence about each member. Its first fact names the member and the member's client.
+        of_members: the evidence about each member. The first fact of each evidence names the member and its client.
     """
     alike: dict[tuple[object, ...], list[Evidence]] = {}
     for evidence in of_members:

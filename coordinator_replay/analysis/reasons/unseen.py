@@ -109,9 +109,13 @@ def _have_topics_changed(situation: Situation) -> bool:
 
 
 def _grown_since(before: Mapping[str, Collection[int]], after: Mapping[str, Collection[int]]) -> set[str]:
-    """Return topics whose highest partition number in a generation is higher than in the previous generation.
+    """Return topics whose highest partition number is higher in a generation than in the previous generation.
 
-    If even earlier generations assigned as many partitions, the topic was deleted and created again.
+    Such a topic grew. Or it was deleted and created again, if even earlier generations assigned as many partitions.
+
+    Args:
+        before: partitions that the previous generation assigned, by topic.
+        after: partitions that the generation assigns, by topic.
     """
     highest = {topic: max(partitions, default=-1) for topic, partitions in before.items()}
     return {topic for topic, partitions in after.items() if max(partitions, default=-1) > highest.get(topic, -1)}
