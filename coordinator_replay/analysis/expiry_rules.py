@@ -33,7 +33,7 @@ class ExpiryRules:
     def interrupt(self, partition: int, offset: int, timestamp_ms: int | None, group: Group | None) -> Row:
         """Return the row with the group's expiry rule after missing records.
 
-        The rule rests on the part of the group that the remaining records confirm.
+        The rule follows from the state of the group that the remaining records confirm.
         """
         return self._row(deciding(group), partition, offset, timestamp_ms, is_tombstone=False)
 

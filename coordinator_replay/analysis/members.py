@@ -213,7 +213,7 @@ _SHOWN_OF_CURRENT = attrgetter("state", "epoch", "assigned", "pending")
 
 
 def _looks_alike(newer: Member, other: Member) -> bool:
-    """Return whether the table would show the same values for two members, or for one member at two times."""
+    """Return whether a member's row in the table of members would be the same for two states of the member."""
     if _SHOWN_OF_CURRENT(newer.current or JOINING) != _SHOWN_OF_CURRENT(other.current or JOINING):
         return False
     targets = [member.target.assigned if member.target is not None else None for member in (newer, other)]

@@ -306,10 +306,12 @@ class OwnershipReplay:
     def interrupt(
         self, confirmed: "OwnershipReplay", at_ms: int | None, offset: int, released_by: str = RECORDS_MISSING
     ) -> Iterator[Row]:
-        """End all intervals where records begin to be missing, and begin the confirmed ones. Yield the ended intervals.
+        """End and yield all ownership intervals at the first missing record.
+
+        Begin new intervals for the confirmed owners.
 
         Args:
-            confirmed: the owners that remaining records confirm.
+            confirmed: the owners that are confirmed by records that a newer dump still has.
             at_ms: the time from which records are missing.
             offset: the first missing log offset.
             released_by: why the intervals end.
@@ -384,8 +386,8 @@ class OwnershipReplay:
 
         Args:
             group_type: the new type.
-            owned: topics that members own under the new type. If an old and a new topic have the same name, the id in
-                ``owned`` becomes the key.
+            owned: keys of the topics that members own under the new type. If a topic was deleted and created again, its
+                name has several topic ids. Then the id in ``owned`` becomes the key.
         """
         gaps, self.gaps = self.gaps, {}
         for (topic, partition), gap in gaps.items():

@@ -417,10 +417,10 @@ class Rebalances:
         return rebalance.rebalance_id
 
     def _doubt_first(self, open_rebalance: OpenRebalance) -> None:
-        """Mark a classic rebalance as not exact, because a downgrade of the group may have come before it.
+        """Mark a classic rebalance as not exact if a downgrade of the group may have come before it.
 
-        The rebalance is the first proven rebalance after missing records. If members joined or left, nothing changes.
-        If no conversion is on record, the reason also allows for a downgrade without a record.
+        The rebalance is the first proven one after missing records. If members joined or left in it, leave it
+        unchanged. If no conversion is on record, add to its reason that the record of a conversion may be missing.
         """
         if open_rebalance.members_joined or open_rebalance.members_left:
             return
@@ -435,11 +435,12 @@ class Rebalances:
         return time_order(self.history.rebalanced_ms) <= time_order(self.unproven_ms)
 
     def _doubts(self, situation: Situation) -> tuple[bool, bool]:
-        """Return whether joined members may be clients whose removal is in missing records.
+        """Return whether the removals of clients that came back may be in missing records.
 
         Returns:
-            Two answers. The first says whether a joined member may be such a client. The second says whether a joined
-            member may be another removed client than ``returns`` found. The second is true whenever the first is true.
+            Two answers. The first says whether a joined member may be a client whose removal is in missing records. The
+            second says whether a joined member may be a client other than ``returns`` found. The second answer is true
+            whenever the first is true.
         """
         if self.unproven_at is None:
             return False, False

@@ -75,7 +75,7 @@ class Copy:
     def have_gap_between(self, offsets: Numbers, later: Numbers) -> Bools:
         """Return, for each pair of offsets, whether a gap lies between the two.
 
-        If the copy lacks the later offset, gaps up to the copy's next record count too.
+        If the copy has no record at the later offset, also count gaps between this offset and the copy's next record.
 
         Args:
             offsets: offsets at which the copy has a record.

@@ -49,13 +49,13 @@ class GroupProofs:
     Attributes:
         ranges: the history of each such log partition.
         times: the times of each range's ``begins_at`` and ``from_offset``, by log partition and number of the range.
-        appearances: for each group, log partition and range: the offset and time of the first record of the key that
-            appears last. Only keys that appear between ``from_offset`` and ``exact_from_offset`` count, because the
-            cleaner may have worked there.
+        appearances: for each group, log partition and range: the offset and time from which every key of the group has
+            had a record in the range. A key counts only if its first record in the range is between ``from_offset`` and
+            ``exact_from_offset``, because the cleaner may have worked there.
         new: the gaps after the offsets that earlier runs have read, by log partition. These gaps are in the history of
             each group that earlier runs have read.
-        confirmed: for each group, log partition and range that follows compacted records: the group's records at
-            lower offsets that the copy of the range still has.
+        confirmed: for each group and each range that follows compacted records: the group's records below the range
+            that the range's copy still has. The key has the group, the log partition and the number of the range.
     """
 
     ranges: Mapping[int, Sequence[CompleteRange]] = field(default_factory=dict)

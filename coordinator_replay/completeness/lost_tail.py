@@ -61,8 +61,8 @@ class Divergence(NamedTuple):
         other: the copy with the other records; None for the records of earlier runs.
         from_offset: both logs are the same below this offset.
         until_offset: both logs diverged at this offset at the latest.
-        loser: the branch whose records don't count from ``from_offset`` on. NONE if the copy is not of one moment, or
-            if no leader epoch shows which branch counts.
+        loser: the branch whose records don't count from ``from_offset`` on. NONE if the copy's files were copied at
+            several moments, or if no leader epoch shows which branch counts.
         leader_epoch: leader epoch of the branch that counts; NO_EPOCH if no branch is known to count.
     """
 
@@ -233,8 +233,14 @@ def losing(copy: EpochBounds, others: EpochBounds) -> tuple[Loser, int]:
 def _is_torn(copy: SegmentCopy, common: int, until: int, epoch: EpochBounds) -> bool:
     """Return whether it is proven that the files of a copy were copied at several moments.
 
-    The proof is a record at or after ``until`` that both logs have, or records of the same leader epoch there. The logs
-    diverged at ``until`` at the latest.
+    The logs diverged at ``until`` at the latest. So files from one moment can't share a record with the other log there
+    or later, and can't have records of the other log's leader epoch there or later.
+
+    Args:
+        copy: the copy.
+        common: the highest offset at which both logs have the same record.
+        until: the offset at which the logs diverged at the latest.
+        epoch: bounds of the other log's leader epoch.
     """
     if common >= until:
         return True

@@ -25,7 +25,8 @@ class CompleteRange:
             range.
         is_gap: whether no copy had the offsets that are missing before the range. Their records may have been of any
             key.
-        copy: the copy whose records below ``from_offset`` prove something; None for a range from a table.
+        copy: the copy from which the range was made. Its records below ``from_offset`` can prove values of their keys.
+            None for a range from a table.
         from_timestamp: the highest timestamp of all records up to ``from_offset``; None if the records have no
             timestamps. ``to_timestamp`` and ``exact_from_timestamp`` are the same for the other two offsets.
     """

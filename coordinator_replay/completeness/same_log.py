@@ -429,16 +429,19 @@ def _check_same_log(copy: LogCopy, log: EarlierLog, diverged: Comparison) -> Non
 
 
 def _narrowed(copy: LogCopy, first: int, last: int, epoch: int) -> tuple[int, int]:
-    """Return two offsets between which a copy diverges, as close together as its leader epochs allow.
+    """Return a narrower range of offsets in which a copy diverged, by leader epochs.
 
-    The checkpoint says that records at or after the start of an epoch are lost. It says nothing about lower offsets: a
-    follower that fetched a cleaned log notes too high a start.
+    An entry of the copy's checkpoint proves that records at or after the start of its epoch are lost. It proves nothing
+    about lower offsets: the start is too high if a follower fetched a cleaned log.
 
     Args:
         copy: the copy.
         first: the copy is the same as the log of earlier runs below this offset.
         last: the copy has a different record at this offset.
         epoch: the leader epoch of the lost records.
+
+    Returns:
+        The lowest and the highest offset at which the copy can have diverged.
     """
     starts = [start for start in copy.epochs if start.leader_epoch > epoch and first <= start.first <= last]
     if starts:

@@ -79,13 +79,16 @@ def is_all_proven(
 ) -> bool:
     """Return whether no record is missing about something that lasted from one time to another.
 
+    Another occurrence may count as a part of the same one. So records that may show such an occurrence must not be
+    missing either.
+
     Args:
         spans: the spans of the log partition; empty if no record is missing.
         first_ms: the first time; None if no record has a time.
         last_ms: the last time; None if no record has a time.
-        recurs: whether each later occurrence would count as the same occurrence.
-        joins_ms: an earlier or later occurrence within this time would count as the same occurrence.
-        goes_on_ms: a later occurrence within this time would count as the same occurrence.
+        recurs: whether every later occurrence counts as a part of this one.
+        joins_ms: an earlier or later occurrence counts if it is at most this far away.
+        goes_on_ms: a later occurrence counts if it is at most this far away.
 
     >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]
     >>> [is_all_proven(spans, first_ms, 80) for first_ms in (40, 70, 71)]

@@ -44,7 +44,7 @@ class ExpiringOffsets:
     Attributes:
         first_ms: the earliest time at which one of the offsets expired or is to expire.
         last_ms: the latest of these times.
-        owner: the last owner of these partitions; of several, the one with the latest time.
+        owner: the last owner of these partitions. If they had different owners, this is the owner with the latest time.
         numbers: numbers of the partitions.
         since_ms: begin of an earlier period in which the offsets were past retention or about to expire; None if the
             offsets have expired, or this period has not ended.
@@ -104,7 +104,10 @@ class GroupContext:
     active: ActiveTime | None = None
 
     def add(self, kind: Evidence, content: Content) -> None:
-        """Take a row of evidence, if rules need it later. Rows of type ``PartitionCommits`` go to ``add_partition``."""
+        """Keep a row of evidence if rules need it later.
+
+        Pass rows of type ``PartitionCommits`` to ``add_partition`` instead.
+        """
         match kind:
             case Evidence.STATUS:
                 self.add_status(cast("LastStatus", content))
@@ -125,7 +128,7 @@ class GroupContext:
                 self.uncommitted.append(cast("UncommittedTime", content))
 
     def add_status(self, row: LastStatus) -> None:
-        """Take the row with the group at its last record."""
+        """Keep the facts of the row with the group at its last record."""
         self.status = row
         for owners, rows in ((self.owned, row["owned"]), (self.released, row["released"])):
             owners.update(
@@ -133,7 +136,10 @@ class GroupContext:
             )
 
     def add_partition(self, row: PartitionCommits) -> None:
-        """Take a committed partition, its past stalls, and the times in which no member subscribed to its topic."""
+        """Keep facts of a partition's commits.
+
+        They are the past stalls, and the times in which no member subscribed to the topic.
+        """
         if (row["topic"], row["partition"]) in self.owned:
             self.committed.add((row["topic"], row["partition"]))
         first_ms, last_ms = row["first_at"], row["last_at"]
@@ -154,7 +160,7 @@ class GroupContext:
                     self.stalls.append({**summary, "topic": topic, "partition": number, "usual_ms": usual_ms})
 
     def _add_expiry(self, row: OffsetExpiry) -> None:
-        """Take an offset that has expired or is about to expire, if its partition had an owner lately."""
+        """Keep an offset that has expired or is about to expire, if its partition had an owner lately."""
         is_expired, until_ms = row["status"] == "EXPIRED", row.get("until")
         owner = self.owned_until(row["topic"], row["partition"])
         if owner is None:

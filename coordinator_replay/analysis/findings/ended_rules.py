@@ -109,9 +109,10 @@ def epoch_of(row: LastStatus | Silence) -> str:
 
 
 def _quiet_at_end(context: GroupContext) -> list[QuietTime]:
-    """Return the time between a Stable group's last record that is no offset commit and its last offset commit.
+    """Return the time at the end of the log in which a Stable group wrote offset commits and no other records.
 
-    Return an empty list if the group is not proven to be Stable, or if one of the two records has no time.
+    The time begins with the last record that is not an offset commit, and ends with the last offset commit. Return an
+    empty list if the group is not proven to be Stable, or if one of the two records has no time.
     """
     status, commits = context.status, context.commits
     if not context.is_stable or status is None or status["at"] is None or commits is None:

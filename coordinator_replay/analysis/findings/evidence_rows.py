@@ -106,7 +106,8 @@ class GroupCommits(TypedDict):
     Attributes:
         unproven: number of commits that may or may not be transactional. Sums of an earlier release lack this number.
         last_offset: log offset of the last commit.
-        most_a_minute: highest mean number of commits in one minute, over the partitions committed in that minute.
+        most_a_minute: the highest number of commits per partition in one minute. Partitions without a commit in that
+            minute don't count.
         hot_minutes: number of minutes with too many commits (``Thresholds.hot_commits_per_minute``).
         hot_from: time of the first commit in such a minute.
         hot_to: time of the last commit in such a minute.

@@ -2,13 +2,14 @@
 
 
 class LogEnd:
-    """The end of the log, which notes from which later end on a group's findings may be different.
+    """The end of the log, and the earliest later end with which a group's findings may be different.
 
-    The findings of a group without new records change only because the log ends later. So the rules ask this object for
-    the end, and it notes the earliest later end that could change an answer that it gave.
+    A group without new records gets other findings only because the log ends later. So the rules ask this object about
+    the end of the log. For each answer, this object computes the earliest later end with which the answer would be
+    different. It keeps the earliest of these ends.
 
     Attributes:
-        changes_at_ms: the earliest later end of the log with which a rule may find something else; None if no later end
+        changes_at_ms: the earliest later end of the log with which the findings may be different; None if no later end
             changes the findings.
     """
 

@@ -110,16 +110,14 @@ def mean_interval_ms(first_ms: int, last_ms: int, commits: int) -> int | None:
 
 
 def ranges_of(ranges: Iterable[Range], pause_ms: int = 1, patience: int = 0) -> list[Range]:
-    """Return ranges in order.
+    """Return ranges in order of time. Merge ranges if the time between them is too short to be a pause.
 
-    Ranges without a pause between them are merged.
-
-    Only earlier commits decide whether a time is a pause; later commits change nothing.
+    Whether a time is a pause depends only on the commits before it.
 
     Args:
         ranges: ranges in any order.
         pause_ms: the shortest pause.
-        patience: a pause counts if it lasts at least ``patience`` times the usual time between the commits before it.
+        patience: a pause must also last at least ``patience`` times the usual time between the commits before it.
     """
     joined: list[Range] = []
     current = [0, 0, 0]
@@ -198,8 +196,8 @@ class SummaryKind(NamedTuple):
     Attributes:
         name: name of the kind.
         columns: for each column, the function that merges its values in two sums.
-        newest: columns that are taken from the newer one of two sums. The key is the column that tells which sum is
-            newer: the sum with the larger value in this column.
+        newest: columns whose values come from the newer one of two sums. Their key is another column: the sum with the
+            larger value in it is the newer one.
     """
 
     name: str

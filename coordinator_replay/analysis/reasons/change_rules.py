@@ -430,9 +430,10 @@ def _owners(members: Iterable[Member]) -> dict[tuple[str, int], str] | None:
 
 @CHANGE_RULES.row(Cause.LEADER_REJOIN, CLASSIC, is_quiet=True)
 def leader_rejoin(situation: Situation) -> Explanation | None:
-    """Only a leader's request makes a stable group rebalance without any change.
+    """The leader asked for a rebalance, although nothing changed.
 
-    Footprint: a new generation with the members, topics and protocol of the previous generation.
+    Footprint: a new generation with the members, topics and protocol of the previous generation. In a stable group,
+        only a request of the leader begins such a rebalance.
     Confidence: possible.
     Look-alikes: a rebalance that the client's user enforced, a member that did not sync and came back, a failed write,
         a topic that changed and changed back.

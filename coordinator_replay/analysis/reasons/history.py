@@ -131,7 +131,8 @@ class GroupHistory:
         departed: members that were removed, oldest first.
         waiting: members whose regex is not resolved yet.
         regex_topics: topics of each resolved regex.
-        partition_counts: for each topic, the number of partitions that a classic group is known to have covered.
+        partition_counts: for each topic, the number of partitions that generations of a classic group are known to have
+            assigned.
         is_new_life: whether the group was created and has not rebalanced yet.
         conversion: the group's last conversion, until the next rebalance begins; otherwise None.
         converted_ms: when the group was last converted.
@@ -206,10 +207,15 @@ class GroupHistory:
         return last is None or sign.offset > last.offset
 
     def count_commits(self, up_to_offset: int, at_ms: int | None) -> None:
-        """Take commits before the current operation into account, and drop commits that are too old.
+        """Count the commits before the current operation as signs of life, and drop commits that are too old.
 
-        Commits are looked for only near records that may show a departure. So after an old commit, later commits of its
-        partition may not have been looked for. The old commit does not show when a member was last alive.
+        The caller passes commits only if they come shortly before a record that may show a departure. So after an old
+        commit, the partition may have later commits that the caller did not pass. Then the old commit does not show
+        when a member was last alive.
+
+        Args:
+            up_to_offset: log offset of the current operation.
+            at_ms: time of the current operation.
         """
         while self.newer_commits and self.newer_commits[0][0] <= up_to_offset:
             self.commits.update(self.newer_commits.pop(0)[1])

@@ -45,8 +45,8 @@ def group_conversion(situation: Situation) -> Explanation | None:
     """The group went over to another protocol.
 
     Footprint: one write has the tombstone of a group of one type, and after it records of a group of another type.
-    Confidence: certain; likely if the group was empty, or if a regex was resolved in the same write; possible if
-        both, or without the tombstone.
+    Confidence: certain; likely if the group was empty, or if a regex was resolved in the same write; possible if both
+        are true, or if no tombstone is on record.
     Look-alikes: TOPIC_METADATA_CHANGE, if the regex is resolved later; GROUP_CREATED, if no tombstone is on
         record, or if the empty group was deleted in the millisecond of the join.
     """
@@ -73,10 +73,10 @@ def group_conversion(situation: Situation) -> Explanation | None:
     Cause.GROUP_CONVERSION, explains=(*_FOLLOWS_MEMBERS, Cause.GROUP_CREATED, Cause.LEADER_REJOIN, Cause.CLIENT_UPGRADE)
 )
 def converted_before(situation: Situation) -> Explanation | None:
-    """The group's first rebalance after it went over to another protocol.
+    """The group's first rebalance after a change to another protocol.
 
-    Footprint: the first rebalance after a conversion that began no rebalance itself. In a group on a newer protocol
-        also: no member joined, was removed or changed its subscription in this rebalance.
+    Footprint: the group was converted without a rebalance, and this is its first rebalance since then. If the group is
+        not a classic group, also no member joined, was removed or changed its subscription in this rebalance.
     Confidence: likely for a classic group that had members, if the tombstone of the other group is on record; else
         possible.
     Look-alikes: any change after the conversion; GROUP_CREATED, if the group of the other protocol was empty and was
@@ -232,9 +232,9 @@ def _changed(situation: Situation, upgraded: list[Return]) -> Explanation | None
 
 
 def _beside_others(situation: Situation, explanation: Explanation) -> Explanation:
-    """Return an explanation by members that came back, made less sure if other members were removed too.
+    """Lower the confidence of an explanation by members that came back, if other members were removed too.
 
-    The removal of these others may have begun the rebalance, so the causes of the removal become alternatives.
+    The removal of the other members may have begun the rebalance. So the causes of this removal become alternatives.
     """
     back = {returned.departed.member_id for returned in returns(situation)[0]}
     others = [departure for departure in departures(situation) if departure.member_id not in back]
@@ -337,8 +337,8 @@ def member_restart(situation: Situation) -> Explanation | None:
     """A client came back.
 
     Footprint: a member joined with the instance id of a removed member. Or it joined with the client id and host of a
-        removed member: before that member's session timed out, or within its timeouts after its removal. In a classic
-        group also: a static member got a new member id.
+        removed member: before the removal, while that member's session had not timed out, or after the removal, within
+        that member's timeouts. In a classic group also: a static member got a new member id.
     Confidence: certain if the instance id is the same; likely if only client id and host are the same; possible if
         several members share client id and host.
     Look-alikes: MEMBER_JOIN of another client with the same client id and host; POLL_TIMEOUT_REJOIN.
@@ -380,7 +380,7 @@ def _removals(situation: Situation) -> list[Sentence]:
 
 
 def _replaced(situation: Situation) -> Explanation | None:
-    """Return an explanation by static members that came back during a rebalance, or whose return began it."""
+    """Return the explanation that static members came back under new member ids. Return None if none did."""
     replaced = situation.of_kind(EventKind.MEMBER_REPLACED)
     if situation.group_type is not GroupType.CLASSIC or not replaced:
         return None

@@ -54,7 +54,10 @@ class RuleTable:
         explains: Iterable[Cause] = (),
         is_quiet: bool = False,
     ) -> Callable[[Find], Find]:
-        """Return a decorator that appends a function as the next row, see ``ReasonRule``."""
+        """Return a decorator that appends a function to the table as the next row.
+
+        The arguments are fields of ``ReasonRule``.
+        """
 
         def append(find: Find) -> Find:
             self.rules.append(ReasonRule(cause, types, frozenset(explains), is_quiet, find))

@@ -232,10 +232,11 @@ class _Values(dict[str, object]):
 
 
 def _who(fact: Fact) -> str:
-    """Return how a sentence names a fact's members.
+    """Return the members of a fact as a sentence names them.
 
-    A static member on the classic protocol is named as "first joined as client". A classic group keeps the client id
-    and host of the first process that used the instance id, even if another process uses the instance id now.
+    The client id of a static member on the classic protocol is introduced by the words "first joined as client". A
+    classic group keeps the client id and host of the first process that used the instance id, even if another process
+    uses the instance id now.
     """
     client = fact.client or Client(None, None, None, False)
     where = " on ".join(filter(None, (client.client_id, (client.host or "").lstrip("/"))))

@@ -105,8 +105,8 @@ def _unknown(situation: Situation, kind: FactKind) -> Reason:
 def with_unknown_departures(reason: Reason) -> Reason:
     """Return the reason of a rebalance if records about earlier removals may be missing.
 
-    A member that joined may then be a client that came back. So lower the confidence to ``likely``, and add
-    MEMBER_RESTART, CLIENT_UPGRADE and CLIENT_DOWNGRADE to the alternatives. Do not add the cause itself.
+    A member that joined may then be a client that came back. So the confidence is at most ``likely``. MEMBER_RESTART,
+    CLIENT_UPGRADE and CLIENT_DOWNGRADE become alternatives, except the one that is the cause.
     """
     back = (Cause.MEMBER_RESTART, Cause.CLIENT_UPGRADE, Cause.CLIENT_DOWNGRADE)
     others = tuple(cause for cause in back if cause is not reason.cause)
@@ -118,10 +118,10 @@ def with_unknown_departures(reason: Reason) -> Reason:
 
 
 def with_unknown_conversion(reason: Reason) -> Reason:
-    """Return a reason that also allows for a downgrade of the group, before the rebalance and without a record.
+    """Return the reason of a rebalance if the record of a downgrade of the group may be missing.
 
     The downgrade may have written the previous classic generation. So the confidence is at most ``likely``, and
-    GROUP_CONVERSION becomes an alternative. A reason whose cause is in PROVEN_ALONE stays as it is.
+    GROUP_CONVERSION becomes an alternative. Return a reason unchanged if its cause is in PROVEN_ALONE.
     """
     if reason.cause in PROVEN_ALONE:
         return reason

@@ -1,4 +1,4 @@
-"""Evidence about several members: members with the same client id and host share their sentences if these are alike."""
+"""Evidence about several members. Alike sentences about members with the same client id and host are merged."""
 
 from collections.abc import Iterable, Sequence
 
@@ -65,9 +65,9 @@ def _merged(facts: Sequence[Fact]) -> Fact:
 
 
 def _client(fact: Fact) -> tuple[str | None, ...]:
-    """Return the values that members must have in common to share their sentences.
+    """Return the values that members must have in common if their sentences are to be merged.
 
-    For a static member, this is its member id, so that the member shares no sentence.
+    For a static member, return its member id, so that its sentences are never merged.
     """
     client = fact.client
     if client is None or client.instance_id is not None or client.client_id is None:

@@ -43,7 +43,7 @@ class Confidence(StrEnum):
 
 
 class JoinReason(StrEnum):
-    """The reasons that the JoinReason proposal (KIP-423) wanted a member to give when it joins."""
+    """Reasons for which a member joins, as the proposal KIP-423 lists them."""
 
     RESTART = "restart"
     TOPIC_METADATA_CHANGE = "topic_metadata_change"
