@@ -186,7 +186,13 @@ def _election(row: CoordinatorChange) -> LeaderChange | None:
 
 
 def _by_records(key: Key, elected: LeaderChange | None, first: FirstRecord | None) -> CoordinatorChange:
-    """Return a change as the controller's records and the log partition's records show it."""
+    """Return a change of the coordinator as the records show it.
+
+    Args:
+        key: log partition and leader epoch.
+        elected: the election, from the controller's records; None if they lack it.
+        first: the first record of the leader epoch in the log partition; None if it is not on record.
+    """
     has_time = elected is not None and elected.at_ms is not None
     offset, at_ms = (None, None) if first is None else first
     return CoordinatorChange(

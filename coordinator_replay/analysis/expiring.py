@@ -26,10 +26,10 @@ class ExpiryRule(StrEnum):
     """Rules of expiry. A rule says from which time an offset's retention counts, or that the offset does not expire.
 
     Attributes:
-        EMPTY_SINCE: from the time since which the classic group is Empty.
-        UNSUBSCRIBED_TOPIC: from the offset's commit, because no member subscribes to the topic.
-        SIMPLE_GROUP: from the offset's commit, because clients commit without joining the group.
-        EXPLICIT_EXPIRE_TIMESTAMP: the commit itself has the time of expiry.
+        EMPTY_SINCE: retention counts from the time at which the classic group became Empty.
+        UNSUBSCRIBED_TOPIC: retention counts from the offset's commit, because no member subscribes to the topic.
+        SIMPLE_GROUP: retention counts from the offset's commit, because clients commit without joining the group.
+        EXPLICIT_EXPIRE_TIMESTAMP: the commit itself has the time at which the offset expires.
         NEVER_WHILE_ACTIVE: the offset does not expire as long as the group has members.
     """
 

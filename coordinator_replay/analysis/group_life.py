@@ -207,7 +207,7 @@ class GroupReplay:
         return self._final(rows + self._fold([event]), offset)
 
     def number_from(self, first: int) -> None:
-        """Give the group's next event the number ``first``, and its next state the number after it.
+        """Give the group's next event the number ``first``, and its next state the number ``first + 1``.
 
         The group's earlier events are in another log partition.
         """
@@ -241,7 +241,15 @@ class GroupReplay:
     def _go_on_as(
         self, confirmed: "GroupReplay", partition: int, offset: int, at_ms: int | None, why: str = RECORDS_MISSING
     ) -> list[Row]:
-        """End open rows, and continue with the state of another replay of the group. Return the ended rows."""
+        """End open rows, and continue with the state of another replay of the group. Return the ended rows.
+
+        Args:
+            confirmed: the other replay.
+            partition: the log partition.
+            offset: the first log offset that the group's records lack or that no longer counts.
+            at_ms: the time of this offset; None if no record shows it.
+            why: why the ownership of partitions ends.
+        """
         rows = [*self._step_rules.interrupt(at_ms)]
         self._rebalances.lose_track(offset)
         for name, row in self._rebalances.open_rows():
@@ -300,6 +308,8 @@ class GroupReplay:
     ) -> "GroupReplay":
         """Continue from a snapshot.
 
+        The other arguments are those of ``__init__``.
+
         Raises:
             SnapshotError: the snapshot is damaged, or has a version that this release does not know.
         """
@@ -326,7 +336,11 @@ class GroupReplay:
         return rows
 
     def _finish(self, missing_from: int | None = None) -> list[Row]:
-        """End the open operation, and return the rows that this makes final."""
+        """End the open operation, and return the rows that this makes final.
+
+        Args:
+            missing_from: log offset from which records are missing; None if none is missing.
+        """
         events = self.replay.finish(missing_from=missing_from)
         return self._fold(events) if events else []
 

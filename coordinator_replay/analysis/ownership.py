@@ -344,7 +344,14 @@ class OwnershipReplay:
     ) -> tuple[frozenset[Key], int | None]:
         """Return the partitions that a classic generation moves between members.
 
-        The second result is the latest time at which these partitions were revoked.
+        Args:
+            events: the events of the operation.
+            changed: the members that the operation changed.
+            at_ms: time of the operation.
+            last_ms: the latest time of the group's earlier operations; None if no earlier operation has a time.
+
+        Returns:
+            The partitions, and the latest time at which they were revoked.
         """
         for event in events:
             if "join_done_ms" in event.changes:
@@ -364,6 +371,11 @@ class OwnershipReplay:
 
         Yield the rows of ended ownerships whose partition has an owner afterwards, or whose topic has no known name.
         Any other partition is added to ``gaps`` under its new key, and its row waits for the next owner.
+
+        Args:
+            changed: the members that the operation changed.
+            group_type: the group's type after the conversion.
+            at_ms: time of the conversion.
         """
         for member_id, assignment in list(self.owned.items()):
             is_removed = member_id not in changed or changed[member_id][0] is None

@@ -234,6 +234,11 @@ class Rebalances:
 
         Call this before other folds see these events.
 
+        Args:
+            events: the events of one operation.
+            at_ms: time of the operation.
+            last_ms: the latest time of the group's earlier operations; None if no earlier operation has a time.
+
         Returns:
             The id of the rebalance that the operation belongs to; None if it belongs to no rebalance.
         """
@@ -535,6 +540,11 @@ def _started_ms(event: Event, at_ms: int | None, last_ms: int | None) -> int | N
     """Return when the rebalance of an event began.
 
     For a classic rebalance, return the latest possible begin.
+
+    Args:
+        event: the event that shows the rebalance.
+        at_ms: time of the event's operation.
+        last_ms: the latest time of the group's earlier operations; None if no earlier operation has a time.
     """
     if event.group_type is GroupType.CLASSIC and event.kind in GENERATIONS:
         return join_done(event.changes.get("join_done_ms"), at_ms, last_ms)
@@ -585,6 +595,11 @@ def _count_wait(open_rebalance: OpenRebalance, handover: Handover, awaited_ms: i
     """Store how long a rebalance waited for a member that revoked a partition meant for another member.
 
     If there are several such members, the last one counts as the member that blocked the rebalance.
+
+    Args:
+        open_rebalance: the rebalance.
+        handover: the handover of the partition.
+        awaited_ms: time at which the target assignment took the partition from the member.
     """
     if open_rebalance.group_type not in WAIT_FOR_EACH_OTHER:
         return

@@ -270,8 +270,13 @@ def _covered(copy: SegmentCopy, offsets: Numbers) -> Bools:
 def _outlived(copy: SegmentCopy, others: LogRecords, match: _Match) -> Bools:
     """Return, for each record of ``others``, whether the copy lacks the record but has an older record of its key.
 
-    The older record must be the same in the copy and in ``others``. The result is False if the copy has a gap between
-    the older record and the record, because the copy may have had the record in the gap.
+    The older record must be the same in the copy and in ``others``. If the copy has a gap between the two records,
+    return False: the copy may have had the later record in the gap.
+
+    Args:
+        copy: the copy.
+        others: the other records of the log partition.
+        match: the comparison of ``others`` with the copy.
     """
     order = np.lexsort((others.offsets, others.keys))
     keys, offsets = others.keys[order], others.offsets[order]

@@ -69,7 +69,13 @@ class OffsetProofs:
         return absent
 
     def have_gap(self, partitions: Numbers, begins: Numbers, ends: Numbers) -> Bools:
-        """Return, for each range of log offsets, whether a gap lies in the range."""
+        """Return, for each range of log offsets, whether a gap lies in the range.
+
+        Args:
+            partitions: the log partition of each range.
+            begins: the first log offset of each range.
+            ends: the end of each range, not included.
+        """
         gaps = np.zeros(len(begins), np.bool_)
         for partition, ranges in self.ranges.items():
             for span in ranges:

@@ -72,6 +72,10 @@ class CompleteRange:
         """Return the first offset from which the range proves every key at a time.
 
         Return None if the range proves nothing about this time.
+
+        Args:
+            at: the time.
+            is_last: whether the range is the last one of its log partition. The last range never ends.
         """
         if self.exact_from_offset is None or self.is_over(at, is_last=is_last):
             return None

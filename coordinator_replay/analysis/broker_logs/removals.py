@@ -195,7 +195,11 @@ def logged_removals(
 def _of_names(removed: Removed, named: Named) -> Collection[Write]:
     """Return the writes near a line's time that removed offsets of the names in the line.
 
-    Return no write if the number in the line is not the sum of these offsets.
+    Return no write if these writes removed more or fewer offsets than the line says.
+
+    Args:
+        removed: the facts of the line.
+        named: for each name, the writes that removed its offsets, with the numbers of offsets.
     """
     near = [
         (write, offsets)

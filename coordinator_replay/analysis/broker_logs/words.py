@@ -387,6 +387,10 @@ def _removals(lines: Sequence[GroupLogLine], left: Collection[str]) -> dict[str,
     """Return the cause of each member's removal, with the first line about it.
 
     Leave out members about whom lines disagree.
+
+    Args:
+        lines: lines about the rebalance.
+        left: ids of the removed members.
     """
     removals: dict[str, tuple[Cause, GroupLogLine]] = {}
     unclear: set[str] = set()

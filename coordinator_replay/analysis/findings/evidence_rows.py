@@ -152,12 +152,12 @@ class PastStall(TypedDict):
 
 
 class PastExpiry(TypedDict):
-    """A past time in which an offset was about to expire or past retention, or no member subscribed to its topic.
+    """A past period in which an offset was about to expire, was past retention, or had no subscriber to its topic.
 
     Attributes:
-        at: the time at which the offset was to expire; if the status is ABANDONED, the same as ``since``.
-        since: begin of the period in which the offset had this status.
-        until: end of that period.
+        at: the time at which the offset was to expire. If the status is ABANDONED, this is ``since``.
+        since: begin of the period.
+        until: end of the period.
     """
 
     status: Literal["EXPIRING", "DUE", "ABANDONED"]
@@ -383,7 +383,7 @@ class ObservationRow(TypedDict):
     """An observation of a rule in columns of ``findings``, with further times: ``Evidence.OBSERVATION``.
 
     Attributes:
-        needed_ms: see ``observation.Observation`` for ``needed_ms`` and for the two columns after it.
+        needed_ms: this column, ``goes_on_ms`` and ``joins_ms`` are as in ``observation.Observation``.
         is_open: whether the observation still holds at the group's last record.
     """
 

@@ -88,7 +88,7 @@ def _transaction(context: GroupContext, row: LongTransaction, until_ms: int, ver
 
 
 def offset_due(context: GroupContext) -> Iterator[Observation]:
-    """Yield offsets that are, or were at an earlier time, past retention and not removed yet."""
+    """Yield offsets that are past retention and not removed yet, at the end of the log or at an earlier time."""
     yield from _expiries(context, "DUE", "past retention, not removed yet, since")
 
 

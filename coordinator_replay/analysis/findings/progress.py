@@ -71,7 +71,12 @@ _EPOCHS = {"epoch": "group epoch", "assignment_epoch": "assignment epoch"}
 
 
 def _broken(rule: object, changes: Mapping[str, Any]) -> str:
-    """Return in words what contradicts the earlier records."""
+    """Return in words how a record contradicts the earlier records.
+
+    Args:
+        rule: the broken rule, a key of ``INVARIANTS``.
+        changes: changes of the event that reports the contradiction.
+    """
     for name, word in _EPOCHS.items():
         values = changes.get(name)
         if rule == EPOCHS_RISE and isinstance(values, list):
@@ -80,9 +85,13 @@ def _broken(rule: object, changes: Mapping[str, Any]) -> str:
 
 
 def _fault(rule: object, step: Step) -> str:
-    """Return a clause on the known fault that leaves the same contradiction in the log.
+    """Return a clause on the known fault of Kafka that leaves the same contradiction in the log.
 
-    The text is empty if there is no such fault.
+    Return an empty text if there is no such fault.
+
+    Args:
+        rule: the broken rule, a key of ``INVARIANTS``.
+        step: the step with the contradiction.
     """
     if rule == ONE_OWNER and step.now.group_type is GroupType.CONSUMER:
         return f", {KAFKA_16147.as_possible}"
@@ -275,6 +284,10 @@ def _add_up(storm: list[Any], entry: list[Any]) -> None:
 
     Count the rebalance's attempts, and the members that joined, were removed or changed. If there are no such members,
     also count the attempts as quiet, and note whether partitions moved.
+
+    Args:
+        storm: the notes about the storm.
+        entry: the notes about the rebalance.
     """
     passed, names, moved_by = entry[3], entry[6], entry[7:]
     storm[3] += passed

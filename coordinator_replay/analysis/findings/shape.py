@@ -165,9 +165,14 @@ def unbalanced_assignment(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _lopsided(step: Step, open_name: str) -> Spread | None:
-    """Return two members with an unbalanced assignment, or None if there are none.
+    """Return two members with an unbalanced assignment: those with the most and the fewest partitions.
 
-    If the two members of the open observation are still unbalanced, return these members.
+    If the two members of the open observation are still unbalanced, return these members. Return None if no assignment
+    is unbalanced.
+
+    Args:
+        step: the step of the group.
+        open_name: name of the open observation, which has the names of its two members.
     """
     alike: dict[Any, dict[str, Share]] = {}
     for member_id, stay in step.members.items():

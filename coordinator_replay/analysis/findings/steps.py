@@ -243,7 +243,14 @@ class StepRules:
     def _ended(
         self, rule: GroupRule, memory: Memory, before: GroupStatus | None, at_ms: int | None
     ) -> Iterator[Observation]:
-        """Yield observations of a rule that end because the group is no longer proven."""
+        """Yield observations of a rule that end because the group is no longer proven.
+
+        Args:
+            rule: the rule.
+            memory: the rule's memory.
+            before: the group after its previous operation.
+            at_ms: time of the present operation.
+        """
         if before is not None and before.is_exact:
             yield from rule(self._step((), before)._replace(is_in_gap=True), memory)
         yield from (observation._replace(is_end_open=True) for observation in memory.end_all(at_ms))
@@ -372,7 +379,13 @@ class StepRules:
     def _row(self, rule: str, observation: Observation, exact_from: int | None, *, is_open: bool) -> Row:
         """Return an observation as evidence.
 
-        An observation that began with the first proven step may have begun before this step.
+        If the observation began with the first proven step, mark its begin as open: it may have begun before.
+
+        Args:
+            rule: name of the rule.
+            observation: the observation.
+            exact_from: the time of the first proven step; None if the group is proven from the beginning.
+            is_open: whether the observation still holds.
         """
         if exact_from is not None and time_order(observation.first_ms) <= exact_from:
             observation = observation._replace(is_begin_open=True)

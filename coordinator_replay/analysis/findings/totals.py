@@ -344,9 +344,13 @@ class Totals:
         self.over: dict[str, dict[Key, Sum]] = {name: {} for name in SUMMARIES}
 
     def add(self, summary: SummaryKind, key: Key, added: Sum, *, is_over: bool) -> None:
-        """Add a sum of commits.
+        """Add a sum of commits to the sum with the same key.
 
-        Set ``is_over`` if no later commit belongs to the sum.
+        Args:
+            summary: the kind of the sum.
+            key: the topic and partition of the commits; ``WHOLE`` if the sum is about the whole group.
+            added: the sum to add.
+            is_over: whether no later commit belongs to the sum.
         """
         for sums in (self.every, self.over) if is_over else (self.every,):
             before = sums[summary.name].get(key)

@@ -27,6 +27,10 @@ def _asked(old: Subscription, new: Member) -> tuple[set[str], set[str]]:
     """Return the topics that a member newly subscribes to, and the topics that it no longer subscribes to.
 
     Both are empty if one of the two subscriptions can't be read.
+
+    Args:
+        old: the subscription before the change.
+        new: the member after the change.
     """
     if not _is_readable(old) or not _is_readable(new.subscription):
         return set(), set()

@@ -119,7 +119,12 @@ def _limits(situation: Situation, member: Member) -> Timeouts:
 
 
 def _left_by(member: Member, sure: Confidence) -> Fact:
-    """Return the fact that a member left, or likely left, and did not time out."""
+    """Return the fact that a member left, as far as the log shows this.
+
+    Args:
+        member: the member.
+        sure: CERTAIN if the member left for sure; otherwise the fact says that it likely left.
+    """
     is_static = member.instance_id is not None
     if sure is Confidence.CERTAIN:
         return about(FactKind.REMOVED_BY_LEAVE_OF_STATIC if is_static else FactKind.REMOVED_BY_LEAVE, member)
@@ -142,9 +147,10 @@ def _kept_partitions(situation: Situation, member: Member, fact: Fact) -> Depart
 
 
 def _kept_ms(situation: Situation, member: Member) -> int | None:
-    """Return how long a member kept partitions that it had to give up; None if its rebalance timeout did not pass.
+    """Return how long a member kept partitions that it had to give up.
 
-    A coordinator that loads the group begins to count anew, so a member may keep partitions for longer than its timeout
+    Return None if it kept them for less than its rebalance timeout, or if the times are not on record. A coordinator
+    that loads the group restarts the timeout, so a member may keep partitions for longer
     (GroupMetadataManager.onLoaded).
     """
     kept_ms = elapsed_ms(situation.unrevoked_since.get(member.member_id), situation.at_ms)
@@ -185,7 +191,15 @@ def _had_no_time(situation: Situation, member: Member, fact: Fact) -> Departure 
 
 
 def _did_not_join(situation: Situation, member: Member, fact: Fact) -> Departure | None:
-    """Return a possible rebalance timeout, if a dynamic member was not waiting when a classic join phase ended."""
+    """Return a rebalance timeout as the possible cause of a dynamic member's removal from a classic group.
+
+    The cause is possible if the member was not waiting when a join phase ended. Return None in any other case.
+
+    Args:
+        situation: the rebalance.
+        member: the removed member.
+        fact: the first fact of the evidence.
+    """
     if situation.group_type is not GroupType.CLASSIC or member.instance_id is not None:
         return None
     timeouts = timeouts_of(situation, member)
@@ -282,10 +296,15 @@ def _fell_silent(situation: Situation, member: Member, fact: Fact) -> Departure 
 
 
 def _was_back(situation: Situation, member: Member, fact: Fact) -> Departure | None:
-    """Return a likely session timeout, if the member's client was back as another member before the removal.
+    """Return a session timeout as the cause of a removal, if the member's client was back as another member before it.
 
     A client that is closed sends LeaveGroup before it comes back. A client that is killed can't do so. Then its old
-    member stays until the session timeout.
+    member stays until the session timeout. So the cause is likely. Return None if the client was not back.
+
+    Args:
+        situation: the rebalance.
+        member: the removed member.
+        fact: the first fact of the evidence.
     """
     back = successor(situation, member)
     if back is None:

@@ -397,7 +397,14 @@ def _is_old(sign: Sign, at_ms: int) -> bool:
 
 
 def departed(member: Member, event: Event, at_ms: int | None, seen: Sign | None) -> Departed:
-    """Return the facts that are kept about a removed member."""
+    """Return the facts that are kept about a removed member.
+
+    Args:
+        member: the member before its removal.
+        event: the event of the removal.
+        at_ms: time of the removal.
+        seen: the member's last sign of life.
+    """
     subscription = member.subscription_or_empty
     return Departed(
         member.member_id,

@@ -40,11 +40,16 @@ def could_expire(situation: Situation, member: Member) -> bool:
 
 
 def _has_synced(situation: Situation, member: Member, waited_ms: int) -> bool:
-    """Return whether a static member was removed so late that its generation's sync timer can't have removed it.
+    """Return whether the timer of the sync phase can't have removed a static member, because the removal came too late.
 
-    The sync timer expires at most one timeout after the generation's join phase ended. It removes the member and begins
-    a join phase, which lasts for at most another timeout. Only then is the removal written. No other timer of a phase
-    removes a static member. Return False for any other member, or if the timeouts are not known.
+    This timer expires at most one timeout after the join phase ended. It removes the member and begins another join
+    phase, which lasts at most one timeout, too. Only then is the removal written. No other timer of a phase removes a
+    static member. Return False for a dynamic member, or if the timeouts are not known.
+
+    Args:
+        situation: the rebalance.
+        member: the removed member.
+        waited_ms: time from the end of the previous join phase to the removal.
     """
     attempts = situation.opening.changes.get("attempts") or 1
     if situation.group_type is not GroupType.CLASSIC or member.instance_id is None or attempts > 1:
@@ -139,9 +144,10 @@ def did_others_wait(situation: Situation, others: Sign | None) -> bool | None:
 
 
 def rebalance_timeout_ms(situation: Situation, member: Member) -> int | None:
-    """Return the rebalance timeout that applies to a member, as in the records: it may be -1; None if it is absent.
+    """Return the rebalance timeout that applies to a member, as in the records, where it may be -1.
 
-    For a classic group, return the largest rebalance timeout of all members.
+    For a classic group, return the largest rebalance timeout of all members. Return None if the timeout is not on
+    record.
     """
     is_classic = situation.group_type is GroupType.CLASSIC
     return _largest_on_record(situation) if is_classic else member.subscription_or_empty.rebalance_timeout_ms

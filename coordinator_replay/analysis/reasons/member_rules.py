@@ -136,8 +136,8 @@ def group_created(situation: Situation) -> Explanation | None:
     """The group was created.
 
     Footprint: the first generation or epoch after the group's first record.
-    Confidence: certain; likely if earlier records are missing, and the generation or epoch has the number of a first
-        one.
+    Confidence: certain; likely if earlier records are missing, and the generation or epoch has the number with which a
+        new group begins.
     Look-alikes: a group that existed before the log begins.
     """
     is_new = situation.history.is_new_life or bool(situation.of_kind(EventKind.GROUP_CREATED))
@@ -217,7 +217,12 @@ def client_downgrade(situation: Situation) -> Explanation | None:
 
 
 def _changed(situation: Situation, upgraded: list[Return]) -> Explanation | None:
-    """Return an explanation by clients that came back after an upgrade or a downgrade; None if there are none."""
+    """Return the explanation that clients came back after an upgrade or a downgrade; None if none did.
+
+    Args:
+        situation: the rebalance.
+        upgraded: the returns after an upgrade or a downgrade.
+    """
     if not upgraded:
         return None
     facts = (back.facts(situation, _spoken(back)) for back in upgraded)
@@ -467,7 +472,7 @@ def rebalance_timeout(situation: Situation) -> Explanation | None:
         committed nothing for the group's largest rebalance timeout. Or the rebalance timeout of every member is 0 or
         less.
     Confidence: likely; possible in a classic group, where the timeout ends a join phase that something else began.
-    Look-alikes: SESSION_TIMEOUT or MEMBER_LEAVE at that time.
+    Look-alikes: SESSION_TIMEOUT or MEMBER_LEAVE, if the member happens to be removed at that time.
     """
     return _departure(situation, Cause.REBALANCE_TIMEOUT)
 
@@ -476,9 +481,9 @@ def rebalance_timeout(situation: Situation) -> Explanation | None:
 def session_timeout(situation: Situation) -> Explanation | None:
     """A member stopped sending heartbeats.
 
-    Footprint: a static member, or a member that had left temporarily, was removed. Or the removed member's client had
-        joined again before, and since then records showed only the new member alive. Or the removed member's
-        partitions had no commits for a session timeout, while other partitions had.
+    Footprint: a static member, or a member that had left temporarily, was removed. Or the member's client had joined
+        again before the removal, and since then records showed only the new member alive. Or the removed member's
+        partitions had no commits for a session timeout, while other partitions had commits.
     Confidence: likely; possible if only commits are missing.
     Look-alikes: MEMBER_LEAVE (an admin can remove any member).
     """

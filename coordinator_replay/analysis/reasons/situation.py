@@ -156,7 +156,9 @@ class Situation:
     def place(self, offset: int | None = None, partition: int | None = None) -> Place:
         """Return a position in the log.
 
-        By default, this is the position of the record that opens the rebalance.
+        Args:
+            offset: the log offset; None for that of the record that opens the rebalance.
+            partition: the log partition; None for that of this record.
         """
         return Place(
             self.opening.partition if partition is None else partition,
