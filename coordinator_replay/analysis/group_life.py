@@ -4,8 +4,8 @@ The row of an interval or a rebalance is returned when the interval or rebalance
 rows at the end of the log, with null for their end. A later run that continues from ``snapshot`` returns these rows
 again under the same keys: when they are over, or else at the end of its log.
 
-The cleaner may have removed records that no older dump has, before a newer dump was taken. Then ``interrupt`` continues
-the group from the records that the newer dump still has: the cleaner keeps the last record of each key.
+Between two dumps, records may be written and then removed by the cleaner, so that no dump has them. Then ``interrupt``
+continues the group from the records that the newer dump still has: the cleaner keeps the last record of each key.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -119,7 +119,9 @@ class GroupReplay:
         return self._final(rows, record.offset)
 
     def heed_commits(self, before_offset: int, commits: Iterable[tuple[str, int, int, int, int]]) -> None:
-        """Take the last commits before the next record, as signs that members were alive. They have no other effect.
+        """Keep the last commits before the next record as signs that members were alive.
+
+        Commits have no other effect here.
 
         Args:
             before_offset: log offset of the next record.

@@ -196,7 +196,7 @@ def _assignor(stay: OpenMemberInterval) -> str | None:
 
 
 def _is_incomplete(member: Member) -> bool:
-    """Return whether the log has not shown the member's subscription, target and current assignment yet."""
+    """Return whether the member's subscription, target assignment or current assignment is not on record yet."""
     return member.subscription is None or member.current is None or member.target is None
 
 

@@ -5,8 +5,9 @@ a key is not known until the key's next record, because the cleaner may have rem
 after missing offsets, a group is proven from the higher of two offsets on:
 
 - the offset after the last missing offset;
-- the offset after which each key of the group has had a record. A key does not count if its first record is at or
-  after the ``exact_from_offset`` of the range after the missing offsets: the cleaner has not worked there.
+- the offset from which each key of the group has had a record after the missing offsets. Keys whose first such record
+  is at or after the ``exact_from_offset`` of the range don't count: the cleaner has not worked there, so no earlier
+  record of them was removed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -102,7 +103,7 @@ class GroupProofs:
         return [Break(0, None, ranges[number].is_gap, proven_from, proven_ms, number), *behind]
 
     def confirmed_in(self, log_partition: int, offsets: Numbers) -> Iterator[tuple[int, Bools]]:
-        """Find older records in the copies that begin after compacted records.
+        """Find records below each range that begins after compacted records.
 
         A range that begins after compacted records has a copy of its own. This copy may still have records at offsets
         below the range.

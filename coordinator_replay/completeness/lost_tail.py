@@ -4,14 +4,14 @@ A leader that is elected without the newest records writes other records at thei
 other records. Then the two copies do not differ at any offset that both have, so a comparison offset by offset finds
 nothing.
 
-The order in which the cleaner removes records still shows it. The cleaner removes an older record of a key in the same
-round as a newer one, or earlier. Partial rounds, full offset maps, tombstones and ``.swap`` files do not change this
-order.
+The order in which the cleaner removes records can still show that the logs diverged. The cleaner removes an older
+record of a key in the same round as a newer one, or earlier. Partial rounds, full offset maps, tombstones and ``.swap``
+files do not change this order.
 
-Assume that all files of the first copy were copied at one moment. It has a record q of a key. The second copy has a
-later record r of the same key, and the first copy lacks r. The cleaner would have removed q before r. So the first copy
-never had r, or the transaction of r was aborted (``Cleaner.buildOffsetMap`` skips records of aborted transactions).
-``divergence`` follows these rules:
+Assume that all files of the first copy were copied at one moment. The first copy has a record q of a key. The second
+copy has a later record r of the same key, and the first copy lacks r. The cleaner would have removed q before r. So the
+first copy never had r, or the transaction of r was aborted (``Cleaner.buildOffsetMap`` skips records of aborted
+transactions). ``divergence`` follows these rules:
 
 - Upper bound: if r is not transactional, the logs diverged at or below r. If r is transactional and the second copy has
   its COMMIT marker at an offset m, they diverged at or below m. The lowest such offset counts.

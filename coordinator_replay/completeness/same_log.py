@@ -358,7 +358,12 @@ def comparison_by_anchors(copies: Sequence[LogCopy], earlier: Mapping[int, Earli
 
 
 def _behind(copy: LogCopy, lost: Truncation) -> Divergence:
-    """Return the divergence of a copy that was made before an election. Another copy shows the election."""
+    """Return the divergence of a copy that was made before an election.
+
+    Args:
+        copy: the copy.
+        lost: the truncation at this election, as another copy shows it.
+    """
     return Divergence(
         copy.log_partition, copy.folder, None, lost.from_offset, lost.until_offset, Loser.COPY, lost.leader_epoch
     )

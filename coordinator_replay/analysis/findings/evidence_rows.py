@@ -28,7 +28,7 @@ class LastStatus(TypedDict):
         owned: the owner of each partition.
         released: the last owner of each partition that has no owner now.
         proven_from: the time from which no record is missing; None if no record is missing at all.
-        has_gap: whether the log has a gap, whose records may have been anything.
+        has_gap: whether the log has a gap. The records in the gap may have been of any kind.
     """
 
     group_type: str

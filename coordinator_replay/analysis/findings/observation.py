@@ -1,9 +1,9 @@
 """An observation: a time range in which the condition of a rule held; it may still hold at the group's last record.
 
-Observations of a group's steps are stored in the internal table ``group_evidence``. If a run
-evaluates a group, it makes the group's findings again from all observations. Observations of a rule with the same
-subject become one row of ``findings``. An observation that still holds counts only if it has lasted for ``needed_ms``
-at the end of the log.
+Observations of a group's steps are stored in the internal table ``group_evidence``. If a run evaluates a group, it
+makes the group's findings again from all these observations. Observations of a rule with the same subject become one
+row of ``findings``. An observation that still holds counts only if it has lasted for ``needed_ms`` at the end of the
+log.
 """
 
 import hashlib

@@ -74,8 +74,8 @@ def partition_unowned(step: Step, memory: Memory) -> Iterator[Observation]:
 def _holes(step: Step) -> dict[str, tuple[str, Unowned, list[int]]]:
     """Return the partitions that members miss, if other partitions of their topic are owned.
 
-    The partitions are grouped by topic and by the operation in which they lost their owner. Each group's key is the
-    name of its observation.
+    An entry has the partitions of one topic that lost their owner in one operation. The key of the entry is the name of
+    its observation.
     """
     owned = step.ownership
     topics_owned = {topic for topic, _ in owned.holders}

@@ -269,7 +269,7 @@ class StepRules:
 
         Args:
             proven_ms: the time from which no record is missing; None if no record is missing at all.
-            has_gap: whether the log has a gap, whose records may have been anything.
+            has_gap: whether the log has a gap. The records in the gap may have been of any kind.
         """
         step = None if self.status is None else self._step((), self.status)
         for rule, memory in self.applied:

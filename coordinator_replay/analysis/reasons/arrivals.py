@@ -65,8 +65,9 @@ class Return(NamedTuple):
     def is_upgrade(self) -> bool:
         """Return whether the client changed as in an upgrade.
 
-        The client went from the classic protocol to KIP-848, uses another assignor than before, or sends a newer
-        version of its metadata for the assignor. Return False for a client that left KIP-848 (``is_downgrade``).
+        In an upgrade, the client goes from the classic protocol to KIP-848, uses another assignor than before, or sends
+        a newer version of its metadata for the assignor. Return False for a client that went back to the classic
+        protocol (``is_downgrade``).
         """
         subscription = self.member.subscription_or_empty
         old = self.departed

@@ -294,11 +294,12 @@ def share_partitions_ready(situation: Situation) -> Explanation | None:
 
 @CHANGE_RULES.row(Cause.TOPOLOGY_CHANGE, frozenset({GroupType.STREAMS}), is_quiet=True)
 def topology_change(situation: Situation) -> Explanation | None:
-    """The topology was validated, or the settings of the assignment changed.
+    """The topology of a streams group was validated, or the group's assignment settings changed.
+
+    The number of standby replicas is such a setting.
 
     Footprint: a new epoch with the metadata hash and members of the previous epoch.
     Confidence: likely.
-    Look-alikes: a change of the group's assignment settings (standby replicas).
     """
     if situation.of_kind(EventKind.METADATA_CHANGED):
         return None

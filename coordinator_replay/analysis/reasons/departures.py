@@ -94,7 +94,7 @@ def _departure(situation: Situation, event: Event, member: Member) -> Departure:
 
 
 def _alive(situation: Situation, member: Member) -> Fact:
-    """Return the fact about the last record that shows a member alive; a commit of its partitions is such a record."""
+    """Return the fact about the last record that shows a member alive. Commits of its partitions count, too."""
     sign = situation.history.last_sign(member, situation.group_type)
     return about(FactKind.NEVER_SEEN, member) if sign is None else _since(FactKind.LAST_SEEN, situation, member, sign)
 
@@ -296,10 +296,10 @@ def _fell_silent(situation: Situation, member: Member, fact: Fact) -> Departure 
 
 
 def _was_back(situation: Situation, member: Member, fact: Fact) -> Departure | None:
-    """Return a session timeout as the cause of a removal, if the member's client was back as another member before it.
+    """Return a session timeout as the cause of a member's removal, if its client had come back before the removal.
 
     A client that is closed sends LeaveGroup before it comes back. A client that is killed can't do so. Then its old
-    member stays until the session timeout. So the cause is likely. Return None if the client was not back.
+    member stays until the session timeout. So the cause is likely. Return None if the client had not come back.
 
     Args:
         situation: the rebalance.

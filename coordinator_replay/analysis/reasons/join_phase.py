@@ -2,10 +2,10 @@
 
 The join phase of a classic group ends when every member has joined again, or else after the largest rebalance timeout
 of the members (a negative one counts as 0). Dynamic members that have not joined again are removed then; static members
-stay until their sessions time out (``GroupMetadataManager.completeClassicGroupJoin``). A join phase that begins in
-Empty lasts for the initial delay, and has no earlier members. From Kafka 2.8.1 on, the sync phase has a timer of the
-same length, which removes dynamic and static members (``expirePendingSync``). In a consumer group, both timers of a
-member on the classic protocol last for its own rebalance timeout.
+stay until their sessions time out (``GroupMetadataManager.completeClassicGroupJoin``). A join phase that begins while
+the group is Empty lasts for the initial delay, and has no earlier members. From Kafka 2.8.1 on, the sync phase has a
+timer of the same length, which removes dynamic and static members (``expirePendingSync``). In a consumer group, both
+timers of a member on the classic protocol last for its own rebalance timeout.
 
 No record shows that a timer ended. But records show whether there was enough time for the timer to end.
 """

@@ -75,8 +75,9 @@ def group_conversion(situation: Situation) -> Explanation | None:
 def converted_before(situation: Situation) -> Explanation | None:
     """The group's first rebalance after a change to another protocol.
 
-    Footprint: the group was converted without a rebalance, and this is its first rebalance since then. If the group is
-        not a classic group, also no member joined, was removed or changed its subscription in this rebalance.
+    Footprint: the group was converted without a rebalance, and this is its first rebalance since then. In a group on a
+        newer protocol, this rebalance must also be one in which no member joined, was removed or changed its
+        subscription.
     Confidence: likely for a classic group that had members, if the tombstone of the other group is on record; else
         possible.
     Look-alikes: any change after the conversion; GROUP_CREATED, if the group of the other protocol was empty and was
@@ -98,7 +99,7 @@ def converted_before(situation: Situation) -> Explanation | None:
 
 
 def _conversion_here(situation: Situation) -> Conversion | None:
-    """Return the conversion of the group that the present operation belongs to; None if there is none.
+    """Return the conversion to which the present operation belongs; None if it belongs to none.
 
     The coordinator may have written the conversion just before, in the same write.
     """
@@ -284,9 +285,9 @@ POLL_SLACK_MS = 15_000
 def poll_timeout_rejoin(situation: Situation) -> Explanation | None:
     """A process that ran all the time was removed from the group, and joined again.
 
-    Footprint: a member joined again under its old member id. Or a removed client joined again, and it had been silent
-        for at least its rebalance timeout (max.poll.interval.ms) before its removal, but only a few seconds longer. In
-        the second case, this cause also replaces the cause of the rebalance that the removal began.
+    Footprint: a member joined again under its old member id. Or a removed client joined again. Before its removal, it
+        had been silent for its rebalance timeout (max.poll.interval.ms) or a few seconds longer. In this case, the
+        rebalance that began with the removal gets this cause, too.
     Confidence: possible: a client that has nothing to commit is silent, too.
     Look-alikes: SESSION_TIMEOUT of a process that hung; MEMBER_RESTART; a client that unsubscribed and joined again.
     """

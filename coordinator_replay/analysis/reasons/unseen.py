@@ -42,11 +42,12 @@ def unseen_beginnings(situation: Situation, cause: Cause) -> tuple[Cause, ...]:
 
 
 def _before_epoch(situation: Situation) -> Iterator[Cause]:
-    """Yield causes of a new epoch that may have left no record.
+    """Yield causes that may have begun a new epoch and left no record.
 
-    If no record shows the classic generation before a conversion, the conversion may have written two epochs. So the
-    second epoch may come from the conversion, too. A group on a newer protocol continues to count from its last epoch.
-    So a group that has a first epoch again was deleted and created in between, and no record shows this.
+    - GROUP_CONVERSION: the group was converted at this time, and the conversion may have written two epochs. Then the
+      second epoch comes from the conversion, too.
+    - GROUP_CREATED: the group has a first epoch again. A group that continues to exist counts on from its last epoch.
+      So the group was deleted and created in between, and no record shows this.
     """
     history = situation.history
     if history.conversion is None and situation.at_ms is not None and history.converted_ms == situation.at_ms:
