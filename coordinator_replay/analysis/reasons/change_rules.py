@@ -437,8 +437,9 @@ def _owners(members: Iterable[Member]) -> dict[tuple[str, int], str] | None:
 def leader_rejoin(situation: Situation) -> Explanation | None:
     """The leader asked for a rebalance, although nothing changed.
 
-    Footprint: a new generation with the members, topics and protocol of the previous generation. In a stable group,
-        only a request of the leader begins such a rebalance.
+    If nothing changes in a stable group, only a request of its leader begins a rebalance.
+
+    Footprint: a new generation with the members, topics and protocol of the previous generation.
     Confidence: possible.
     Look-alikes: a rebalance that the client's user enforced, a member that did not sync and came back, a failed write,
         a topic that changed and changed back.
