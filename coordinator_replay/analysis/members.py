@@ -213,7 +213,7 @@ _SHOWN_OF_CURRENT = attrgetter("state", "epoch", "assigned", "pending")
 
 
 def _looks_alike(newer: Member, other: Member) -> bool:
-    """Return whether a member's row in the table of members would be the same for two states of the member."""
+    """Return whether two states of a member have the same values in ``member_timeline``."""
     if _SHOWN_OF_CURRENT(newer.current or JOINING) != _SHOWN_OF_CURRENT(other.current or JOINING):
         return False
     targets = [member.target.assigned if member.target is not None else None for member in (newer, other)]

@@ -136,9 +136,9 @@ class GroupContext:
             )
 
     def add_partition(self, row: PartitionCommits) -> None:
-        """Keep facts of a partition's commits.
+        """Keep a partition that has commits.
 
-        They are the past stalls, and the times in which no member subscribed to the topic.
+        Also keep its past stalls, and the times in which no member subscribed to its topic.
         """
         if (row["topic"], row["partition"]) in self.owned:
             self.committed.add((row["topic"], row["partition"]))

@@ -288,9 +288,9 @@ class GroupHistory:
             started_ms: time at which the rebalance began.
             join_reason: join reason of the rebalance.
             returned: ids of members whose return is on record now, see ``hindsight.returned_by``.
-            asking: members that joined or changed their subscription in the rebalance, so that another rebalance may
-                follow. If such a member subscribes by regex, brokers up to 4.0 begin a second rebalance when they have
-                resolved the regex.
+            asking: members that joined or changed their subscription in the last operation. This rebalance is explained
+                by them, so they no longer wait for their regex. Brokers up to 4.0 begin such a rebalance at once, and
+                another one when they have resolved the regex.
             twins: members that joined in the rebalance while another member had the same client id and host.
         """
         self.rebalanced_ms = started_ms
