@@ -72,7 +72,7 @@ class MemberReplay:
     Attributes:
         topics: names of the topics in the group's records.
         stays: open intervals by member id.
-        lost: ids of members of which a record is unreadable or may be missing, until the group is proven again.
+        lost: ids of members with a record that is unreadable or may be missing, until the group is proven again.
     """
 
     topics: RecordTopics

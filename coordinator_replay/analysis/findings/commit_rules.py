@@ -315,9 +315,9 @@ def offset_jump(context: GroupContext, topic: "TopicCommits") -> Iterator[Observ
 def _committer(row: Rewinds) -> str:
     """Return in words who may have moved an offset back in a group without members.
 
-    A consumer commits an offset with the leader epoch of the last record that it read. kafka-consumer-groups,
-    MirrorMaker's checkpoints, and clients that choose an offset themselves, commit no leader epoch
-    (``OffsetAndMetadata``). So a commit with a leader epoch comes from a consumer.
+    A consumer commits an offset with the leader epoch of the last record that it read. Three others commit no leader
+    epoch (``OffsetAndMetadata``): kafka-consumer-groups, MirrorMaker's checkpoints, and clients that choose an offset
+    themselves. So a commit with a leader epoch comes from a consumer.
     """
     last = row["last"]
     if last.get("is_transactional"):

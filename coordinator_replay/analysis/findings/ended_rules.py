@@ -135,8 +135,8 @@ def _pauses(active: Sequence[Range]) -> list[tuple[int, int | None, int]]:
     A pause is left out if too few commits came before it to show the usual time between two commits.
 
     Returns:
-        For each pause: the time of the last commit before it, the time of the first commit after it (None if there is
-        no such commit), and the usual time between two commits.
+        For each pause, three values: the time of the last commit before it, the time of the first commit after it, and
+        the usual time between two commits. The second value is None if no commit came after the pause.
     """
     pauses = []
     so_far = 0

@@ -184,9 +184,9 @@ class PartitionCommits(TypedDict):
         is_last_known: whether no commit can be missing after the newest commit.
         past: past stalls and expiries.
         lowest: the lowest committed offset. Sums of an earlier release lack ``lowest`` and ``longest_step``.
-        longest_step: the longest step forward from one commit to the next while the group was not Empty: a list of its
-            length, and the log offset, committed offset and time of the commit at its end. The log offset is negated,
-            so that the earliest of several longest steps is the maximum.
+        longest_step: the longest step forward from one commit to the next while the group was not Empty. The list has
+            the length of the step, and the log offset, committed offset and time of the commit at its end. The log
+            offset is negated, so that the earliest of several longest steps is the maximum.
     """
 
     topic: str

@@ -343,8 +343,8 @@ def member_restart(situation: Situation) -> Explanation | None:
     """A client came back.
 
     Footprint: a member joined with the instance id of a removed member. Or it joined with the client id and host of a
-        removed member: before the removal, while that member's session had not timed out, or after the removal, within
-        that member's timeouts. In a classic group also: a static member got a new member id.
+        removed member, before that member's session timed out. It may also have joined after the removal, within the
+        removed member's timeouts. In a classic group also: a static member got a new member id.
     Confidence: certain if the instance id is the same; likely if only client id and host are the same; possible if
         several members share client id and host.
     Look-alikes: MEMBER_JOIN of another client with the same client id and host; POLL_TIMEOUT_REJOIN.

@@ -156,9 +156,11 @@ class Situation:
     def place(self, offset: int | None = None, partition: int | None = None) -> Place:
         """Return a position in the log.
 
+        If an argument is None, use the position of the record that opens the rebalance.
+
         Args:
-            offset: the log offset; None for that of the record that opens the rebalance.
-            partition: the log partition; None for that of this record.
+            offset: the log offset.
+            partition: the log partition.
         """
         return Place(
             self.opening.partition if partition is None else partition,

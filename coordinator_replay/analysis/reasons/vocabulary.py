@@ -124,7 +124,7 @@ class Reason(NamedTuple):
     Attributes:
         alternatives: other possible causes.
         triggers: ids of the members that caused the rebalance.
-        metadata_delay_ms: time from the change of topics to the rebalance that the change caused; None if ``cause`` has
+        metadata_delay_ms: time from the change of topics to the rebalance that the change caused. None if ``cause`` has
             nothing to do with topics, or if the time is not on record.
         unseen: other causes that may have begun the rebalance but left no record.
     """
