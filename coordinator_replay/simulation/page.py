@@ -65,7 +65,10 @@ def causes_of(answer: WhatIf) -> Mapping[str, str]:
 
 
 def rebalance_rows(answer: WhatIf, clock: Clock) -> list[dict[str, Any]]:
-    """Return each rebalance of each life, with the values of its mark in the figure and its line in the table."""
+    """Return a row for each rebalance of each life.
+
+    The row has the values of the rebalance's mark in the figure, and of its line in the table.
+    """
     colours = causes_of(answer)
     return [
         {

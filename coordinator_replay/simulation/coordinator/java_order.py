@@ -82,13 +82,14 @@ class _Order(MutableMapping[K, V]):
 
 
 class HashOrder(_Order[K, V]):
-    """A mapping that iterates in the order of a ``java.util.HashMap`` with the same history.
+    """A mapping that iterates like a ``java.util.HashMap`` to which the same operations were applied.
 
-    Bins are iterated by the low bits of the spread hash. Inside a bin, ``put`` appends and growing keeps the order, so
-    keys have the order of insertion. Only ``compute`` and similar methods put a new key first.
+    The low bits of a key's spread hash choose the bin of the key. Iteration goes through the bins in turn. Inside a
+    bin, keys are in the order of insertion, also after the table has grown. Only ``compute`` and similar methods put a
+    new key first.
 
     Args:
-        hash_of: ``hashCode`` of a key.
+        hash_of: function that returns the ``hashCode`` of a key.
         capacity: the capacity with which the table was created; the table only grows.
     """
 

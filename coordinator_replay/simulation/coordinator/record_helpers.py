@@ -77,7 +77,7 @@ def current_assignment(group_id: str, member_id: str, value: Mapping[str, Any]) 
 def regular_expression(
     group_id: str, expression: str, topics: Iterable[str], version: int, timestamp_ms: int
 ) -> NewRecord:
-    """Return a record of kind 16: the topics to which an expression was resolved."""
+    """Return a record of kind 16: a regular expression, and the topics to which it was resolved."""
     value = {"topics": sorted(topics), "version": version, "timestamp": timestamp_ms}
     key = {"groupId": group_id, "regularExpression": expression}
     return NewRecord("ConsumerGroupRegularExpression", key, value, 0)

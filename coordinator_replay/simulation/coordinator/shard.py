@@ -119,16 +119,17 @@ class Shard:
         return replay.group
 
     def committed_group(self, group_id: str) -> Group | None:
-        """Return the group as requests see it that only read; None if there is no such group.
+        """Return the group that read-only requests get; None if there is no such group.
 
-        They see the state as of the last record, so they still see a group that was forgotten after this record.
+        Read-only requests get the state as of the last record. So they still get a group that the coordinator forgot
+        after this record.
         """
         if self._forgotten.get(group_id) == self.end_offset:
             return self.replays[group_id].group
         return self.group(group_id)
 
     def committed_group_ids(self) -> list[str]:
-        """Return ids of all groups that requests see that only read."""
+        """Return ids of all groups that read-only requests get."""
         forgotten = [group_id for group_id, offset in self._forgotten.items() if offset == self.end_offset]
         return [*self.group_ids(), *forgotten]
 
@@ -269,9 +270,9 @@ class Shard:
 
         If a timer with this key runs already, the new timer replaces it.
 
-        A timer that sets itself again without a delay fires a millisecond later, because a broker needs some time, too.
-        Kafka's join timer sets itself again if only static members are left and none of them joined. Its delay is 0 if
-        the rebalance timeout is 0.
+        When a timer fires, its operation may start the same timer again. Without a delay, the timer then fires a
+        millisecond later, because a broker needs some time, too. For example, Kafka's join timer starts again if only
+        static members are left and none of them joined. Its delay is 0 if the rebalance timeout is 0.
 
         Args:
             key: the key of the timer.

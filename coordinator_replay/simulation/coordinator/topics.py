@@ -62,7 +62,8 @@ class Topics:
         Args:
             topics: all topics of the image.
             version: version of this image.
-            version_with_new: version of the last image in which topics were created; None for ``version``.
+            version_with_new: version of the last image in which topics were created; if None, the image has new topics,
+                and ``version`` is used.
 
         Raises:
             UsageError: two topics have the same name or id, or a topic is invalid.

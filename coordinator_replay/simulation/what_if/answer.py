@@ -109,7 +109,10 @@ def _unseen_sentence(share: float) -> Iterable[str]:
 
 
 def _with_first_protocol(operations: Sequence[RecordedOperation], start_ms: int | None) -> list[RecordedOperation]:
-    """Return the operations of a group under the protocol that the group has at the beginning of a time range."""
+    """Return the operations in which the group uses the same protocol as at ``start_ms``.
+
+    If ``start_ms`` is None or before the first operation, the protocol of the first operation counts.
+    """
     before = [operation for operation in operations if start_ms is not None and operation.at_ms <= start_ms]
     first = before[-1] if before else operations[0]
     return [operation for operation in operations if operation.is_classic == first.is_classic]

@@ -180,12 +180,13 @@ class ClassicConsumer(Consumer):
     def metadata_renewed_ms(self, now_ms: int, age_ms: int) -> int:
         """Return the next time at which the consumer renews its metadata.
 
-        Java renews metadata when they reach the maximum age. Their present age is unknown, so the latest possible time
-        is returned. librdkafka renews metadata at a fixed interval, counted from the start of the consumer.
+        Java's consumer renews its metadata when the metadata reaches the maximum age. The metadata's present age is
+        unknown, so return the latest possible time. librdkafka renews its metadata at a fixed interval, counted from
+        the start of the consumer.
 
         Args:
             now_ms: a time of the life.
-            age_ms: ``metadata.max.age.ms``; 0 if the consumer is known to see topics at once.
+            age_ms: ``metadata.max.age.ms``; 0 if it is known that the consumer sees new topics at once.
         """
         if self.library != LIBRDKAFKA or age_ms == 0:
             return now_ms + age_ms

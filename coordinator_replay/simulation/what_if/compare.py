@@ -82,7 +82,7 @@ def live_again(
 def clients_of(life: Life, alternative: Alternative) -> Sequence[ClientLife]:
     """Return the clients that an alternative simulates.
 
-    These are the recorded clients. The alternative may remove their restarts, and set their number.
+    These are the recorded clients. The alternative may leave out their restarts, or change how many clients there are.
     """
     clients = without_restarts(life.clients) if alternative.without_restarts else life.clients
     return clients if alternative.members is None else with_members(clients, alternative.members)

@@ -64,19 +64,20 @@ class Measures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """Gain of an alternative for one group, against the simulation of its recorded settings.
+    """Gain of an alternative for one group.
+
+    The alternative is compared with the simulation of the group's recorded settings.
 
     Attributes:
-        share: share of the rebalances of both lives that match (``Fidelity.share``).
+        share: share of matched rebalances when the recorded life is compared with its simulation (``Fidelity.share``).
         recorded_rebalances: number of rebalances on record.
         rebalances: number of rebalances of the alternative.
         rebalances_spared: how many fewer rebalances the alternative has; negative if it has more.
-        interruptions: how often a member that stays would have to give up partitions.
+        interruptions: how often members would have to give up partitions although they stay in the group.
         interruptions_spared: how many fewer interruptions the alternative has; negative if it has more.
         pause_ms_spared: how much shorter the pauses of partitions are in the alternative, in ms, summed over
             partitions.
-        ranges: lowest and highest value of each prediction and saving that has a range, by field; null if ranges were
-            not looked for.
+        ranges: lowest and highest value, by field, for each field that has a range; null if no ranges were computed.
         obstacle: an obstacle to ``group.protocol=consumer`` that the log shows, for a group on the classic protocol;
             null for other groups and alternatives.
     """

@@ -129,7 +129,10 @@ def rows_of(
 def lived(
     rows: Rows, by_member: Mapping[str, str], start_ms: int, end_ms: int, pauses: Sequence[Pause] | None = None
 ) -> Lived:
-    """Return a life, with its rebalances in a time range, and its later rebalances in ``late``."""
+    """Return a life.
+
+    ``rebalances`` of the life has the rebalances in a time range, and ``late`` has the later rebalances.
+    """
     latest = {row["rebalance_id"]: row for row in rows.get("rebalances", ())}
     ordered = sorted(latest.values(), key=lambda row: (moment_of(row), row["epoch"]))
     inside = [row for row in ordered if start_ms <= moment_of(row) < end_ms]

@@ -74,9 +74,9 @@ class RecordedOperation(NamedTuple):
 
 
 def operations_of(group_id: str, records: Iterable[Record]) -> list[RecordedOperation]:
-    """Return every operation of a group that has events, in order.
+    """Return, in order, the operations on a group. Operations without events are left out.
 
-    Operations before the first record with a time get that time, which is the latest possible.
+    Operations before the first record with a time get the time of that record. This is the latest possible time.
 
     Raises:
         UsageError: no record of the group carries a time.

@@ -164,10 +164,10 @@ class ClientLives:
                     client.now = replace(client.now, alive_ms=operation.join_done_ms or operation.at_ms)
 
     def _began_ms(self, operation: RecordedOperation) -> int:
-        """Return the assumed time at which members came or left, and thereby began the operation's rebalance.
+        """Return the assumed time of the join or departure that began the operation's rebalance.
 
-        A join phase waits for silent members until their sessions are over. So if silent members were removed with a
-        generation, other members most likely joined or left soon after the silent members had stopped.
+        A join phase does not end before the sessions of silent members are over. So if the new generation removed
+        silent members, the rebalance most likely began soon after these members fell silent.
         """
         began_ms = operation.began_ms(self.settings.heartbeat(), self.settings.initial_delay())
         removed_ms = operation.join_done_ms or operation.at_ms
@@ -390,10 +390,10 @@ class ClientLives:
         return self.last_commits.get(now.member_id, 0)
 
     def _weighed(self, visit: Visit, following: Visit | None) -> Visit:
-        """Return a visit, with its possible session timeout marked as unlikely if the client was back soon.
+        """Return a visit. If the client was back soon, mark the other ending of its visit as unlikely.
 
-        A client that died comes back before or after the end of its session with equal likelihood. A client that was
-        closed comes back after its removal, mostly at once.
+        The other ending says that the client died, and that its session timed out. A client that died is as likely to
+        come back after the end of its session as before. A client that was closed mostly comes back at once.
         """
         other = visit.other_ending
         if other is None or other.how != CRASHED or following is None or visit.departed_ms is None:

@@ -163,7 +163,7 @@ class Heartbeats:
         self._next: dict[Consumer, _Beat] = {}
 
     def forget(self, consumer: Consumer) -> None:
-        """Forget a consumer that has departed, or sends something else next."""
+        """Drop the scheduled heartbeat of a consumer that has departed, or that sends something else next."""
         self._next.pop(consumer, None)
 
     def after(self, consumer: Consumer, now_ms: int, event_ms: int | None) -> None:
@@ -220,7 +220,7 @@ class Closing:
         """Begin without consumers.
 
         Args:
-            at: schedules an action at a time.
+            at: function that schedules an action for a time.
         """
         self._at = at
         self._owed: dict[Consumer, list[Action]] = {}

@@ -168,18 +168,18 @@ def topic_images(
     start_ms: int,
     end_ms: int,
 ) -> tuple[tuple[int, tuple[Topic, ...]], ...]:
-    """Return pairs of a time and the topics that exist from this time on.
+    """Return pairs: a time, and the topics that exist from this time on.
 
-    The first pair is about ``start_ms``. A pair follows for each time at which a topic changed. Topics without
-    partitions are left out.
+    The time of the first pair is ``start_ms``. Another pair follows for each time at which a topic changed. Topics
+    without partitions are left out.
 
     Args:
         names: topic name by id.
         counts: partitions by topic, for topics whose changes are not known.
         changes: times at which topics changed.
         wanted: names of topics to include.
-        start_ms: the time of the first pair, whose topics have all changes up to this time.
-        end_ms: later changes are left out.
+        start_ms: the time of the first pair. Its topics have all earlier changes.
+        end_ms: the time after which changes are left out.
     """
     ids = {name: topic_id for topic_id, name in names.items()}
     chosen = sorted(set(wanted))

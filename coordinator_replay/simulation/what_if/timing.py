@@ -34,11 +34,11 @@ class Timing(NamedTuple):
     """The timing of the clients of a simulation.
 
     Attributes:
-        drift: the number that decides how heartbeats and shifts are spread. With 0, heartbeats keep their times since
-            the member joined, and clients come and go as on record.
+        drift: a number that decides how far the heartbeats of each member drift, and by how much each arrival and
+            departure is shifted. With 0, no heartbeat drifts, and clients come and go as on record.
         wake_ms: how much later than allowed a member joins, because librdkafka's main loop sleeps. A negative number
             shortens the member's wait.
-        pace: time of a revocation, as a multiple of the usual time.
+        pace: duration of a revocation, as a multiple of the usual duration.
         is_together: whether clients that come within ``SHIFT_MS`` of each other come at the same time.
         is_restarted: whether applications restart consumers of librdkafka that reported a fatal error.
     """

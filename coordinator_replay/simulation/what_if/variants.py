@@ -272,15 +272,17 @@ def roll_out(phases: Sequence[RecordedPhase], heartbeat_ms: int) -> int:
 def _windows(
     phase: RecordedPhase, own: Sequence[Place], rest: Sequence[Place], joined_ms: int
 ) -> list[tuple[Place, Window]]:
-    """Return the last visits of a deployment's members, each with the window in which the member may have been closed.
+    """Return the last visit of each member that a deployment replaced, and when the member may have been closed.
+
+    The visit comes with this time window.
 
     Return no windows if the phase shows no deployment.
 
     Args:
         phase: the join phase in which the replacements joined.
-        own: last visits of the members that are removed in this phase.
-        rest: last visits of the members that are removed one session later.
-        joined_ms: time from the close of the first member to the joins of the others.
+        own: last visits of the old members that are removed in this phase.
+        rest: last visits of the old members that are removed one session timeout later.
+        joined_ms: time between the close of the first old member and the joins of the members that are still there.
     """
     if not own or not (phase.left_out or rest):
         return []

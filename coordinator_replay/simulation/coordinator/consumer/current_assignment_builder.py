@@ -151,7 +151,8 @@ class CurrentAssignmentBuilder:
     def _next(self) -> Current:
         """Return the current assignment after a step towards the target.
 
-        First the member gives up partitions that are not in the target. Only then it takes free partitions.
+        First the member gives up partitions that are not in the target. After that, it takes partitions that no other
+        member owns.
         """
         had, gives_up = assigned(self.current), self.current.pending
         keep: PartitionEpochs = {}

@@ -171,15 +171,16 @@ def progress(
     is_bumped: bool = False,
     keeps_target: bool = False,
 ) -> Member:
-    """Store a member's new subscription, and take the member a step towards its target assignment.
+    """Store a member's new subscription, and reconcile the member with its target assignment by one step.
 
     Args:
-        update: the group; the function adds records to its records.
+        update: the group; the function adds records to ``update.records``.
         member: the member before the request, or a new member.
         subscription: the member's subscription from now on.
         owned: the partitions that the member's client says it owns.
-        is_bumped: whether the group epoch is raised in any case.
-        keeps_target: whether the target assignment stays, even if the group epoch is ahead of the assignment epoch.
+        is_bumped: whether to raise the group epoch even if the subscription does not require it.
+        keeps_target: whether to compute no new target assignment, even if the group epoch is higher than the epoch of
+            the present one.
 
     Returns:
         The member as it is now.

@@ -59,7 +59,8 @@ def start(
         member_id: the member that the timer is for.
         timeout_ms: the time until the timer fires.
         why: Kafka's own text for the removal.
-        epoch: when the timer fires, it does nothing if the member has another epoch; None for any epoch.
+        epoch: the member epoch at which the timer removes the member. If the member has another epoch by then, the
+            timer does nothing. None for any epoch.
     """
     shard.schedule(
         (timer, group_id, member_id),
@@ -105,10 +106,10 @@ def fence_if_there(shard: Shard, group_id: str, member_id: str, why: str, epoch:
 def fence(update: GroupUpdate, members: Sequence[Member], response: Mapping[str, Any] | None, reason: str) -> Outcome:
     """Remove members and raise the group epoch.
 
-    If the group then must become a classic group, convert it instead.
+    If the group must become a classic group without these members, convert it instead.
 
     Args:
-        update: the group; the function adds records to its records.
+        update: the group; the function adds records to ``update.records``.
         members: members to remove.
         response: response to the request; None if there is no request.
         reason: Kafka's own text, with braces in place of the member's id.

@@ -110,10 +110,17 @@ def _resolving(shard: Shard, group_id: str, expressions: tuple[str, ...]) -> Cal
 def take_resolved(
     shard: Shard, group_id: str, resolved: Mapping[str, frozenset[str]], version: int, started_ms: int
 ) -> Outcome:
-    """Return the outcome of a resolution: records with the topics that the expressions match.
+    """Return the outcome of a resolution: a record for each expression, with the topics that it matches.
 
     If these topics or the metadata hash changed, the outcome also raises the group epoch. If the consumer group no
     longer exists, the outcome is empty.
+
+    Args:
+        shard: the coordinator's state.
+        group_id: the consumer group.
+        resolved: the topics that each regular expression matches.
+        version: version of the topics' image in which the expressions were resolved.
+        started_ms: the time at which the resolution began.
     """
     if not isinstance(shard.group(group_id), ConsumerGroup):
         return NOTHING_TO_DO

@@ -76,7 +76,7 @@ class ClientAssignment:
         assignors: the assignors of each member.
         computing: the member that was asked to compute; None if no member is asked.
         prepared: the input that the asked member got; None before PrepareAssignment.
-        installed: error, metadata version and metadata of each member in the last installed assignment.
+        installed: what the last installed assignment says about each member: error, metadata version and metadata.
     """
 
     assignors: dict[str, Assignors] = field(default_factory=dict)
@@ -166,7 +166,7 @@ def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def offer(update: GroupUpdate, member_id: str, brought: Sequence[Mapping[str, Any]] | None) -> Offer:
-    """Return the assignors that members offer after a heartbeat of a member.
+    """Return the assignors that the group's members offer after one of them has sent a heartbeat.
 
     Args:
         update: the group.
@@ -201,7 +201,15 @@ def common_assignor(assignors: Mapping[str, Assignors], members: Collection[str]
 
 
 def _can_be_read(name: str, assignors: Mapping[str, Assignors], members: Collection[str]) -> bool:
-    """Return whether every member's metadata is in a version that every member can read."""
+    """Return whether every member can read the metadata that the members send for an assignor.
+
+    Each member says in which version it sends metadata, and which versions it can read.
+
+    Args:
+        name: name of the assignor.
+        assignors: the assignors of each member.
+        members: ids of the members to check.
+    """
     chosen = [
         assignor for member_id in members for assignor in assignors.get(member_id, ()) if assignor["name"] == name
     ]
@@ -217,7 +225,7 @@ def follow_up(
 ) -> Callable[[], None]:
     """Return a function to call after the records of a heartbeat are written.
 
-    The function keeps the members' assignors, and asks a member to compute if an assignment is due.
+    The function stores the members' assignors. If a new assignment is due, it also asks a member to compute it.
 
     Args:
         shard: the coordinator's state.

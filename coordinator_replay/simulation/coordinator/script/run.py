@@ -190,7 +190,7 @@ class ScriptRun:
         return [event for result in results for event in _events(result)]
 
     def renamed(self, line: str) -> str:
-        """Return a text in which ids made by the coordinator are replaced by names such as ``$m1``."""
+        """Return a line with names such as ``$m1`` in place of the ids that the coordinator made."""
         for match in GENERATED_ID.finditer(line):
             member_id = match.group(1)
             if member_id not in self._names:

@@ -17,16 +17,16 @@ from coordinator_replay.simulation.coordinator.java_order import HashOrder, hash
 
 @dataclass(slots=True)
 class Claims:
-    """Resolved claims: the partitions that each member keeps.
+    """The partitions that each member keeps after conflicts between the members' claims are resolved.
 
     Attributes:
         owned: the partitions that each member may keep, in the order of a HashMap of member ids. Partitions of unknown
             topics are left out.
         contested: partitions that two members claim with the same generation; no member keeps them.
         latest_generation: the highest generation that a member names.
-        subscriptions_are_equal: whether all members subscribe to the same topics. As in Kafka, members without any
-            topic are ignored if they come before all members with topics. Such members then get partitions of topics to
-            which they do not subscribe.
+        subscriptions_are_equal: whether all members subscribe to the same topics. As in Kafka, this ignores members
+            without topics that come before the first member with topics. The assignor may then give them partitions of
+            topics to which they do not subscribe.
     """
 
     owned: HashOrder[str, list[Partition]] = field(default_factory=hash_map)

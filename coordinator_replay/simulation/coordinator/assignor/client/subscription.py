@@ -84,8 +84,12 @@ def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
 def racks_matter(consumer_racks: frozenset[str], topics: Iterable[tuple[frozenset[str], ...]]) -> bool:
     """Return whether an assignment depends on racks (``AbstractPartitionAssignor.useRackAwareAssignment``).
 
-    Two conditions must hold. The rack of some consumer has a replica. Some partition lacks a replica in one of the
-    racks that have replicas.
+    It does if two conditions hold. The rack of some consumer has a replica. The replicas of some partition are not in
+    all racks that have replicas.
+
+    Args:
+        consumer_racks: the racks of the consumers.
+        topics: for each topic, the racks of each partition's replicas.
     """
     replica_racks = [racks for partitions in topics for racks in partitions]
     everywhere = frozenset().union(*replica_racks)

@@ -27,7 +27,7 @@ class MemberSpec(NamedTuple):
         instance_id: the member's instance id, if the member is static.
         topic_ids: existing topics that the member subscribes to.
         subscribed: number of topics that the member subscribes to, unknown topics included.
-        target: the member's present target assignment, in the order of ``in_tables``.
+        target: the member's present target assignment, in the order of Kafka's hash tables (``in_tables``).
     """
 
     instance_id: str | None
@@ -68,7 +68,7 @@ def uuid_order(topic_id: str) -> tuple[int, int]:
 
 
 def in_tables(target: Assignment) -> Assignment:
-    """Return a target assignment in the order of Kafka's tables.
+    """Return a target assignment in the order in which Kafka's hash tables iterate over it.
 
     Kafka reads the record into a ``HashMap`` of ``HashSet``s.
 
