@@ -140,10 +140,10 @@ _FIRST = (
 
 
 def _print(common: Common, answer: "Replayed") -> None:
-    """Print the conclusions, the assumption that decides most, the fidelity, and a table with a column for each life.
+    """Print the conclusions, the most important assumption, the fidelity, and a table with a column for each life.
 
-    A terminal without --wide shows the most important measures, and the numbers of other measures and of assumptions.
-    All other output shows everything.
+    In a terminal without --wide, print only the most important measures, and how many other measures and assumptions
+    there are. Otherwise print everything.
     """
     from coordinator_replay.simulation.what_if.ranges import OPEN_SESSION
 

@@ -128,7 +128,7 @@ class Coordinator:
         return self._taken()
 
     def advance(self, to_ms: int) -> list[Result]:
-        """Let time pass, and fire the timers that are due up to the new time, included, in Kafka's order.
+        """Let time pass up to ``to_ms``, and fire the timers that are due by then, in Kafka's order.
 
         Raises:
             UsageError: time goes back; nothing changes.

@@ -152,8 +152,8 @@ class HashOrder(_Order[K, V]):
 
         Args:
             key: the new key.
-            turn: order of the key inside its bin.
-            crowd: number of keys with which the bin is crowded; a small table then grows.
+            turn: number that orders the keys inside a bin.
+            crowd: number of keys in the bin at which a small table grows.
         """
         hash_code = self._hash_of(key) & UINT_MAX
         spread = hash_code ^ (hash_code >> 16)

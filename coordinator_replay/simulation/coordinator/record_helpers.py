@@ -98,7 +98,14 @@ def classic_group(group: ClassicGroup, members: Sequence[Mapping[str, Any]] = ()
 
 
 def classic_member(member: Member, metadata: str, assignment: str, *, is_consumer: bool) -> dict[str, Any]:
-    """Return a member's entry in the record of a classic group."""
+    """Return a member's entry in the record of a classic group.
+
+    Args:
+        member: the member.
+        metadata: the member's subscription, as base64 text.
+        assignment: the member's assignment, as base64 text.
+        is_consumer: whether the group's protocol type is ``consumer``.
+    """
     subscription = member.subscription_or_empty
     return {
         "memberId": member.member_id,

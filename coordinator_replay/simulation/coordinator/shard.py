@@ -146,7 +146,7 @@ class Shard:
         self._forgotten[group_id] = self.end_offset
 
     def group_ids(self) -> list[str]:
-        """Return ids of all groups, in the order of Kafka's table."""
+        """Return ids of all groups, in the order of Kafka's hash table."""
         for group_id in [other for other in self._group_order if self.group(other) is None]:
             del self._group_order[group_id]
         for group_id in (*self.replays, *self.classic_groups):

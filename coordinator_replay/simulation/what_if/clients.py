@@ -128,7 +128,8 @@ class ClassicConsumer(Consumer):
     """A consumer of the classic protocol.
 
     Attributes:
-        wake_ms: how much later than allowed the consumer joins again, because librdkafka's main loop sleeps.
+        wake_ms: time that librdkafka adds to the wait before the consumer joins again, because its main loop sleeps. A
+            negative number shortens the wait.
         seen: partition counts of the consumer's topics, as the consumer saw them last. Java's consumer sees them when
             it joins. librdkafka's sees them when it renews its metadata, or when it assigns partitions as the leader.
         joined_ms: the time at which the consumer sent its last JoinGroup; None if librdkafka need not wait before the

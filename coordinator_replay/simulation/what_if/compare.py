@@ -2,8 +2,9 @@
 
 Two rebalances match if three conditions hold: the same clients joined and left, the group had the same number of
 members afterwards, and the rebalances are at most ``NEAR_MS`` apart. In a deployment, clients join and leave in quick
-succession and in any order. So only numbers are compared for clients that joined or left within ``NEAR_MS`` of the
-rebalance, both on record and in the simulation: how many joined, and how many left.
+succession and in any order. So some clients are only counted: those that joined or left within ``NEAR_MS`` of the
+rebalance, both on record and in the simulation. For them, only the number that joined and the number that left must be
+equal.
 """
 
 from collections import Counter
@@ -181,7 +182,9 @@ def compare(recorded: Lived, simulated: Lived, recorded_ms: int | None, simulate
 
 
 def _unmatched(missed: Sequence[_Rebalance], extra: Sequence[_Rebalance]) -> str:
-    """Return sentences that count rebalances without a match by cause, and say why a cause is not simulated if known.
+    """Return sentences with the number of unmatched rebalances for each cause.
+
+    If it is known why a cause is not simulated, the sentences also say why.
 
     Args:
         missed: rebalances only on record.

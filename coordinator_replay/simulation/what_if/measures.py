@@ -166,10 +166,14 @@ def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int, uns
 
 
 def _bounds_of_cause(counts: Sequence[int], unseen: float) -> tuple[int, int]:
-    """Return the range of the number of rebalances with a cause.
+    """Return the lowest and highest number of rebalances with one cause.
 
-    The range reaches at least one rebalance to either side of the likeliest number, because a single rebalance may have
-    this cause by chance.
+    The range includes at least one rebalance fewer and one more than the likeliest number, because a single rebalance
+    may have this cause by chance.
+
+    Args:
+        counts: the number in each variant, the likeliest variant first.
+        unseen: share of the life in which members may have joined and left without a record.
     """
     least, most = _bounds("rebalances", counts, unseen)
     return max(min(least, counts[0] - 1), 0), max(most, counts[0] + 1)

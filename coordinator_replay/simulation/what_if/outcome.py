@@ -113,7 +113,10 @@ class Lived:
 def rows_of(
     group_id: str, records: Iterable[Record], names: Mapping[str, str], changes: TopicChanges
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows that records make in all tables, each row in its last version."""
+    """Return the rows that an audit would make from these records, by table.
+
+    Of each row, only the last version is returned.
+    """
     # Details of events, which are JSON, are not needed here.
     replay = GroupReplay("what-if", group_id, names, changes, encode=lambda _: "")
     tables: dict[str, list[dict[str, Any]]] = {}

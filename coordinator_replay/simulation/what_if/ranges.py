@@ -70,9 +70,9 @@ def _open_in(settings: Settings, life: Life) -> list[_Open]:
 
 
 def shortest(settings: Settings, life: Life) -> Settings | None:
-    """Return the settings, with the shortest value for each open setting.
+    """Return the settings, but with the shortest value for each open setting.
 
-    Return None if no open setting matters for this life.
+    Return None if no open setting can change this life.
     """
     changes: dict[str, Any] = {BY_NAME[setting.name].field: setting.shortest_ms for setting in _open_in(settings, life)}
     return replace(settings, **changes) if changes else None
@@ -123,7 +123,9 @@ OPEN_SESSION = "The session timeout of a consumer group is"
 
 
 def _mixed(life: Life, alternatives: Sequence[Settings]) -> str:
-    """Return sentences on assumed settings that may change pauses, and on how to keep recorded timeouts.
+    """Return sentences for alternatives that change a group from the classic to the consumer protocol.
+
+    The sentences say that assumed settings may change the pauses, and how to keep the recorded session timeout.
 
     Return an empty text if no session timeout is on record, or if all are Kafka's default for consumer groups.
 
@@ -217,7 +219,7 @@ class Ranges:
         """Return a prediction with its range.
 
         Args:
-            likely: the prediction for the likeliest course.
+            likely: the prediction of the likeliest variant.
             alternative: the alternative that is predicted.
             tried: settings of the alternative.
         """

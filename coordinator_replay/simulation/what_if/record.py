@@ -1,7 +1,7 @@
 """The record of a group: its operations in order, and the settings that they show.
 
-``operations_of`` makes the operations of a group's records. ``recorded_settings`` measures timeouts and intervals with
-the times of the operations, because most of these settings are not in the records.
+``operations_of`` turns a group's records into operations. ``recorded_settings`` infers timeouts and intervals from the
+times of the operations, because most of these settings are not in the records.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -226,15 +226,15 @@ def recorded_settings(
 
 
 def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
-    """Return how soon members take part in a rebalance, in ms; None if too few operations show this.
+    """Return how soon members take part in a rebalance, in ms. Return None if too few operations show this.
 
     This time is an estimate of the heartbeat interval, because members notice a rebalance at their next heartbeat.
 
     The result for a consumer group is the longest time from a new target to a member's first step.
 
-    The join phase of a classic group is not on record, but it is no longer than the time since the previous operation.
-    This time is taken for each generation in which members joined or left. The result is half of the second-shortest
-    time.
+    The join phase of a classic group is not on record. But it is no longer than the time between the previous operation
+    and the end of the join phase. This upper bound is computed for each generation in which members joined or left. The
+    result is half of the second-smallest bound.
     """
     if not operations:
         return None
@@ -267,9 +267,10 @@ def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
 
 
 def measured_session(operations: Sequence[RecordedOperation]) -> int | None:
-    """Return the session timeout of a consumer group in ms, as measured with static members that left temporarily.
+    """Return the session timeout of a consumer group in ms, measured with static members that left temporarily.
 
-    This is the shortest time from such a departure to the member's removal. Return None if no such member was removed.
+    The result is the shortest time between such a temporary departure and the removal of the member. Return None if no
+    such member was removed.
     """
     away: dict[str | None, int] = {}
     sessions: list[int] = []

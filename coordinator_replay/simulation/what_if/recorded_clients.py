@@ -151,7 +151,10 @@ class ClientLives:
         self.phases.append(RecordedPhase(done_ms=operation.join_done_ms or operation.at_ms, left_out=left_out))
 
     def _are_alive(self, operation: RecordedOperation) -> None:
-        """Note which clients are alive: all members of a new generation, or a member that took a step of KIP-848."""
+        """Note which clients an operation shows to be alive.
+
+        These are all members of a new classic generation, or a member that took a step of KIP-848's reconciliation.
+        """
         for event in operation.events:
             if str(event.kind) in STEPS:
                 lives = [self.by_member.get(event.member_id or "")]
@@ -279,10 +282,10 @@ class ClientLives:
         Their sessions timed out. There are two signs:
 
         * The member is a cooperative librdkafka consumer without partitions (``ClassicConsumer.leaves``).
-        * The member's client leaves and joins in the same generation. After a LeaveGroup, the other members would have
-          rebalanced within a heartbeat, or a group without others would have become Empty, before the client was back.
-          If heartbeats are more than ``QUICK_MS`` apart, the client may have been back before the others rebalanced.
-          Then the quick return is no sign.
+        * The member's client leaves and joins in the same generation. After a LeaveGroup, there would have been a
+          generation without the client: the other members rebalance within a heartbeat, and a group without other
+          members becomes Empty. If heartbeats are more than ``QUICK_MS`` apart, this sign does not count: the client
+          may have been back before the others rebalanced.
         """
         if not operation.is_classic:
             return
@@ -491,8 +494,8 @@ def _key(member: Member) -> tuple[str, ...]:
 def _may_be_back(client: ClientLife) -> bool:
     """Return whether a client may have come back although no return is on record.
 
-    This happens if the coordinator refuses the client, which leaves no record. Such a client is a static member under
-    KIP-848 whose session timed out, and it may use librdkafka (``ModernConsumer.is_stuck``).
+    If the coordinator refuses a client, no record shows its return. This may happen to a static member under KIP-848
+    whose session timed out, if the client uses librdkafka (``ModernConsumer.is_stuck``).
     """
     last = client.visits[-1]
     is_static = client.instance_id is not None and not last.subscriptions[-1][1].uses_classic_protocol

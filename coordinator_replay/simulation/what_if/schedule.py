@@ -33,7 +33,7 @@ class Agenda:
     """The clock of a simulation, and its future events and actions.
 
     Attributes:
-        now_ms: the time of the simulation, without the skipped rests.
+        now_ms: the time of the simulation, which does not count the skipped rests (periods without events).
         left_out_ms: total length of the skipped rests.
     """
 
@@ -53,7 +53,7 @@ class Agenda:
 
     @property
     def next_event_ms(self) -> int | None:
-        """Return when the next event of the life is due, as a time of the simulation; None without an event."""
+        """Return when the next event of the life is due, as a time of the simulation; None if no event is left."""
         return self._events[0][0] - self.left_out_ms if self._events else None
 
     @property
@@ -62,12 +62,22 @@ class Agenda:
         return self._put_off[0][0] if self._put_off else None
 
     def happen(self, at_ms: int, action: Action) -> None:
-        """Add an event of the life, at a time of the life."""
+        """Add an event of the recorded life.
+
+        Args:
+            at_ms: the time of the event, as a time of the life.
+            action: function that performs the event.
+        """
         self._count += 1
         heapq.heappush(self._events, (at_ms, self._count, action))
 
     def at(self, at_ms: int, action: Action) -> None:
-        """Postpone an action to a time of the simulation."""
+        """Postpone an action.
+
+        Args:
+            at_ms: when the action is due, as a time of the simulation.
+            action: the action.
+        """
         self._count += 1
         heapq.heappush(self._put_off, (at_ms, self._count, action))
 
@@ -211,9 +221,9 @@ LIBRDKAFKA_MS, JAVA_MS = 5_000, 30_000
 
 
 class Closing:
-    """The consumers that are closing, and the next steps of their clients.
+    """The consumers that are closing, and what their clients do next.
 
-    A client takes its next step only when its consumer is closed.
+    For example, a client starts its next consumer only after its old consumer is closed.
     """
 
     def __init__(self, at: Callable[[int, Action], None]) -> None:

@@ -33,11 +33,11 @@ class Window(NamedTuple):
             removed.
         latest_ms: right before the client was back, or the end of the record.
         may_have_stayed: whether it is possible that the client did not depart at all.
-        is_restart: whether the client was back right after the window. The time away is log-uniform, so that most
-            clients are away for seconds.
+        is_restart: whether the client was back right after the window. The time until its return is then drawn
+            log-uniformly, so that most clients are away for seconds.
         is_committed: whether the last sign of life was a commit.
         rollout_ms: the begin of the deployment that replaced the client; None without a deployment. In a simulation,
-            ``at`` gets the same share for all windows of a deployment.
+            all windows of a deployment call ``at`` with the same share.
     """
 
     earliest_ms: int
@@ -51,7 +51,7 @@ class Window(NamedTuple):
         """Return a time within the window.
 
         Args:
-            share: probability that the client departed before the returned time, from 0 to 1.
+            share: a number from 0 to 1: the probability that the client had departed by the returned time.
         """
         length_ms = self.latest_ms - self.earliest_ms
         if self.is_committed:

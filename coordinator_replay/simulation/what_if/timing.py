@@ -36,8 +36,8 @@ class Timing(NamedTuple):
     Attributes:
         drift: a number that decides how far the heartbeats of each member drift, and by how much each arrival and
             departure is shifted. With 0, no heartbeat drifts, and clients come and go as on record.
-        wake_ms: how much later than allowed a member joins, because librdkafka's main loop sleeps. A negative number
-            shortens the member's wait.
+        wake_ms: time that librdkafka adds to the wait before a member joins again, because its main loop sleeps. A
+            negative number shortens the wait.
         pace: duration of a revocation, as a multiple of the usual duration.
         is_together: whether clients that come within ``SHIFT_MS`` of each other come at the same time.
         is_restarted: whether applications restart consumers of librdkafka that reported a fatal error.

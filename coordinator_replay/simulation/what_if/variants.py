@@ -70,11 +70,12 @@ def _drawn_visit(visit: Visit, draw: Random, delay: float, share: float | None) 
 def rolled_out(life: Life, draw: Random | None = None) -> Life:
     """Return a life in which the members of a rolling deployment are replaced one after the other.
 
-    Only members whose times may belong to a deployment (``Window.rollout_ms``) are changed. Under the recorded
-    settings, the changed life leaves the same record if the same members become leaders, which depends on chance.
+    Only members whose times may belong to a deployment (``Window.rollout_ms``) get other times. With the recorded
+    settings, a simulation of the new times makes the same records, if it makes the same members leaders. That depends
+    on chance.
 
     Args:
-        life: any course of the life.
+        life: the life to change.
         draw: source of random numbers for the durations of deployments; None for half of the longest possible duration.
     """
     paces: dict[int, float] = {}
@@ -100,16 +101,17 @@ def rolled_out(life: Life, draw: Random | None = None) -> Life:
 
 
 def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms: int) -> tuple[ClientLife, ...]:
-    """Return the clients of a time range, with only their visits in the range.
+    """Return the clients of a time range. Each client has only its visits in the range.
 
-    Clients that were members at the start of the range join earlier, by the lead time. This includes clients that were
-    already closed or dead then: a dead or static member is on record until its session ends or it comes back.
+    Clients that were members at the start of the range join ``lead_ms`` before the start. So do clients that were
+    already closed or dead at the start but still on record: a dead or static member is on record until its session ends
+    or it comes back.
 
     Args:
         clients: clients of the whole life.
         start_ms: the begin of the range; clients that left earlier are left out.
         end_ms: the end of the range, not included.
-        lead_ms: the lead time.
+        lead_ms: how long before the start the present members join.
     """
     lives = []
     for client in clients:
@@ -238,9 +240,10 @@ def unseen(phases: Iterable[RecordedPhase], start_ms: int, end_ms: int) -> float
 
 
 def roll_out(phases: Sequence[RecordedPhase], heartbeat_ms: int) -> int:
-    """Find rolling deployments, and set the windows in which their members may have been closed and replaced.
+    """Find rolling deployments, and note when their clients may have departed and arrived.
 
-    A window is written to ``window`` or ``arrival`` of a visit (``script.Visit``) to which ``phases`` refers.
+    In a rolling deployment, clients are closed and replaced one after the other. The function writes these time windows
+    to ``window`` and ``arrival`` of the visits (``script.Visit``) to which ``phases`` refers.
 
     Args:
         phases: the phases of a group, in order.

@@ -157,10 +157,10 @@ class Join:
             sync.send(RequestError("FENCED_INSTANCE_ID"))
 
     def _answer_replaced(self, member_id: str, old_leader: str | None) -> None:
-        """Answer a static member that returned, without a rebalance.
+        """Answer the JoinGroup of a static member that returned. No rebalance begins.
 
-        In versions below 9, the answer names the leader's old member id, even to the leader itself. So a leader that
-        returned does not compute an assignment.
+        In versions below 9, the answer names the leader's old member id. The leader itself gets this answer, too. So a
+        leader that returned does not compute an assignment.
         """
         live = self.live
         live.waiting_joins.pop(member_id, None)

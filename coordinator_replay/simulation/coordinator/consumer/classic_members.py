@@ -48,9 +48,9 @@ REQUIRES_MEMBER_ID_SINCE = 4
 
 
 def join(shard: Shard, request: Request, reply: Reply) -> Outcome:
-    """Handle JoinGroup: add a classic member to a consumer group, and take the member a step towards its target.
+    """Handle JoinGroup of a classic member in a consumer group.
 
-    If the group has the member already, only take the step.
+    Add the member if the group does not have it yet. Then reconcile the member with its target assignment by one step.
 
     Raises:
         MemberSideError: the member is refused.

@@ -59,8 +59,8 @@ def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str
     Requests that wait for an answer are answered with REBALANCE_IN_PROGRESS.
 
     Returns:
-        The group's update, whose records begin with the conversion. And the session timeouts by member id, in the order
-        in which the session timers start.
+        The group's update, whose records begin with the conversion, and the session timeouts by member id. The timeouts
+        are in the order in which the session timers start.
 
     Raises:
         RequestError: GROUP_ID_NOT_FOUND if the group can't be converted. UNKNOWN_SERVER_ERROR if a subscription is

@@ -1,6 +1,6 @@
-"""One step of a member of a consumer group on its way to its target.
+"""The current assignment of a member of a consumer group, and its next step towards the target assignment.
 
-Mirrors ``CurrentAssignmentBuilder``. The state of a member tells what it waits for:
+Mirrors ``CurrentAssignmentBuilder``. A member's state says what the member waits for:
 
 * UNREVOKED_PARTITIONS: the member must first give up partitions outside its target. Its epoch stays.
 * UNRELEASED_PARTITIONS: the member has the target's epoch, and waits for partitions that other members still own.
@@ -64,7 +64,7 @@ def with_epochs(partitions: Assignment, epochs: Assignment, member_epoch: int) -
 
 
 def as_topics(partitions: Assignment) -> list[dict[str, Any]]:
-    """Return partitions in the form of responses."""
+    """Return partitions in the form that responses have."""
     return [{"topicId": topic_id, "partitions": list(numbers)} for topic_id, numbers in partitions.items()]
 
 
@@ -125,8 +125,8 @@ class CurrentAssignmentBuilder:
         If nothing changes, return the same object.
 
         Raises:
-            RequestError: FENCED_MEMBER_EPOCH. A newer broker wrote the member's state, and the client may own
-                partitions.
+            RequestError: FENCED_MEMBER_EPOCH: the member's state is unknown, because a newer broker wrote it, and the
+                client may own partitions.
         """
         current = self.current
         match current.state:

@@ -202,8 +202,8 @@ def take_over(
     """Store a member's new subscription, and raise the group epoch if the subscription requires it.
 
     Returns:
-        The member with its new subscription, the group epoch, whether the group counts as homogeneous, and whether the
-        topic names or the regex of the subscription have changed.
+        The member with its new subscription, the group epoch, whether the coordinator takes all subscriptions as equal
+        (homogeneous), and whether the topic names or the regex of the subscription have changed.
 
     Raises:
         RequestError: INVALID_REGULAR_EXPRESSION.
@@ -239,7 +239,10 @@ def note_subscription(update: GroupUpdate, member: Member, subscription: Subscri
 
 
 def _is_replacing(update: GroupUpdate, member: Member) -> bool:
-    """Return whether the member replaces a static member, so that its records were added by ``replace_member``."""
+    """Return whether the member replaces a static member.
+
+    ``replace_member`` has then added the member's records already.
+    """
     instance_id = member.subscription.instance_id if member.subscription is not None else None
     return instance_id is not None and instance_id in update.state.static_members
 

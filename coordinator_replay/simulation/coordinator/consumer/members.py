@@ -40,15 +40,15 @@ NEW_SUBSCRIPTION = Subscription(client_id="", client_host="", topics=())
 
 @dataclass(slots=True)
 class GroupUpdate:
-    """A consumer group that an operation looks at, and the records that the operation is going to write.
+    """The consumer group of an operation, and the records that the operation is going to write.
 
     Attributes:
         group: the replayed group; a new group if the operation creates it.
         state: the part of the group's state that the engine does not keep.
         records: records so far, in order.
         is_new: whether the operation creates the group.
-        named_topics: the topics that the request lists, in the request's order. This order decides between names that
-            collide in a hash table.
+        named_topics: the topics that the request lists, in the request's order. Names in the same bin of a hash table
+            stay in this order.
     """
 
     shard: Shard
@@ -141,12 +141,12 @@ def static_member(
 ) -> Member:
     """Return the member with an instance id.
 
-    If the member is joining, return a new member, which replaces the old member with this instance id.
+    If a member is joining, the result is a new member that replaces the old member with this instance id.
 
     Raises:
-        RequestError: UNRELEASED_INSTANCE_ID if both members use KIP-848, and the old member has not left temporarily.
-            If the member is not joining: UNKNOWN_MEMBER_ID if the instance id is unknown, FENCED_INSTANCE_ID if it
-            belongs to another member.
+        RequestError: for a joining member, UNRELEASED_INSTANCE_ID: both members use KIP-848, and the old member has not
+            left temporarily. For other members, UNKNOWN_MEMBER_ID if the instance id is unknown, or FENCED_INSTANCE_ID
+            if the instance id belongs to another member.
     """
     static_member = update.static_member(instance_id)
     if not is_joining:

@@ -27,13 +27,13 @@ def update_epoch(update: GroupUpdate, old: Member, new: Member, *, is_bumped: bo
     """Raise the group epoch if this is requested or if the metadata hash has changed.
 
     Args:
-        update: the group; the record of the new epoch is added to its records.
+        update: the group; the function adds the record of the new epoch to ``update.records``.
         old: the member before the operation.
         new: the member after the operation.
-        is_bumped: whether the epoch is raised in any case.
+        is_bumped: whether to raise the epoch even if the metadata hash is unchanged.
 
     Returns:
-        The group epoch, and whether the group counts as homogeneous.
+        The group epoch, and whether the coordinator takes all subscriptions as equal (homogeneous).
     """
     group, state, shard = update.group, update.state, update.shard
     before, after = old.subscription_or_empty, new.subscription_or_empty
@@ -59,15 +59,15 @@ def update_target(
 ) -> tuple[int, Assignment]:
     """Compute the target assignment if it is out of date.
 
-    The target is computed if the group epoch is above the assignment epoch, and ``consumer.assignment.interval.ms`` has
-    passed since the last computation. Otherwise the last target stays.
+    The target is computed if two conditions hold: the group epoch is above the assignment epoch, and
+    ``consumer.assignment.interval.ms`` has passed since the last computation. Otherwise the last target stays.
 
     Args:
-        update: the group; records of a new target are added to its records.
+        update: the group; the function adds the records of a new target to ``update.records``.
         epoch: the group epoch.
         old: the member before the operation.
         new: the member after the operation.
-        homogeneous: whether the group counts as homogeneous.
+        homogeneous: whether the coordinator takes all subscriptions as equal.
 
     Returns:
         The assignment epoch, and the target of ``new``.
@@ -117,8 +117,8 @@ def subscribed_names(group: ConsumerGroup, subscription: Subscription) -> frozen
 def preferred_assignor(group: ConsumerGroup, old: Member, new: Member, default: str) -> str:
     """Return the assignor that most members ask for, this request included (``computePreferredServerAssignor``).
 
-    The order of Kafka's table breaks a tie. If this request gives a name its only vote, the name comes first in its bin
-    of the table. Without any vote, return ``default``.
+    In a tie, the first in the order of Kafka's hash table wins. If this request gives a name its only vote, the name
+    comes first in its bin of the table. Without any vote, return ``default``.
     """
     votes: HashOrder[str, int] = HashOrder.copy_of(string_hash, assignor_votes(group).items())
     before = old.subscription_or_empty.assignor
@@ -133,7 +133,7 @@ def preferred_assignor(group: ConsumerGroup, old: Member, new: Member, default: 
 
 
 def assignor_votes(group: ConsumerGroup) -> TimelineOrder[str, int]:
-    """Return the number of members that ask for each assignor, in the order of Kafka's table."""
+    """Return the number of members that ask for each assignor, in the order of Kafka's hash table."""
     votes: TimelineOrder[str, int] = TimelineOrder(string_hash)
     for name, count in group.assignors.items():
         votes[name] = count
@@ -143,7 +143,7 @@ def assignor_votes(group: ConsumerGroup) -> TimelineOrder[str, int]:
 def most_wanted_assignor(group: ConsumerGroup, default: str) -> str:
     """Return the assignor that most members ask for; ``default`` if no member asks for one.
 
-    The order of Kafka's table breaks a tie.
+    In a tie, the first in the order of Kafka's hash table wins.
     """
     votes = assignor_votes(group)
     return max(votes, key=lambda name: votes[name], default=default)
@@ -171,7 +171,7 @@ def _computed(
     """Compute the targets of all members.
 
     Returns:
-        The targets by member id, and the ids of all members in the order of Kafka's table.
+        The targets by member id, and the ids of all members in the order of Kafka's hash table.
     """
     shard, group = update.shard, update.group
     members: HashOrder[str, MemberSpec] = HashOrder(string_hash)

@@ -181,9 +181,11 @@ def offer(update: GroupUpdate, member_id: str, brought: Sequence[Mapping[str, An
 
 
 def common_assignor(assignors: Mapping[str, Assignors], members: Collection[str]) -> str | None:
-    """Return the assignor that most members prefer, among the assignors that all members have and can read.
+    """Return the assignor that most members name first.
 
-    The first name in the alphabet breaks a tie. Return None if members have no such assignor in common.
+    An assignor counts only if all members have it, and if each member can read the metadata of all members.
+
+    In a tie, return the first name in the alphabet. Return None if there is no such assignor.
     """
     shared: set[str] | None = None
     for member_id in members:

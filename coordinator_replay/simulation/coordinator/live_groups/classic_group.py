@@ -97,9 +97,9 @@ class LiveClassicGroup(ClassicGroup):
         return len(self.waiting_joins) == len(self.members) and not self.pending_members
 
     def waits(self, member_id: str) -> bool:
-        """Return whether a waiting request shows that a member is alive.
+        """Return whether a waiting JoinGroup or SyncGroup request shows that a member is alive.
 
-        The first join of a new member does not show this.
+        The first JoinGroup of a new member does not show this.
         """
         return member_id not in self.new_members and (
             member_id in self.waiting_joins or member_id in self.waiting_syncs

@@ -59,11 +59,11 @@ class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
         return {name for names in (*(names for names, _ in self), *used) for name in names}
 
     def are_homogeneous(self, regexes: Mapping[str, Regex]) -> bool:
-        """Return whether members subscribe alike (``ConsumerGroup.subscriptionType``).
+        """Return whether the coordinator takes all subscriptions as equal (``ConsumerGroup.subscriptionType``).
 
-        As in Kafka, all resolved expressions are considered, even if no member uses them now. If members subscribe by
-        names, each resolved topic must be among the names. If they subscribe by an expression, they must have no names,
-        and no topic may be resolved twice.
+        All members must have the same topic names and the same expression. As in Kafka, all resolved expressions count,
+        even those that no member uses now. Without an expression, the names must include every resolved topic. With an
+        expression, there must be no names, and no topic may be resolved twice.
 
         Args:
             regexes: the resolved expressions.
@@ -82,14 +82,14 @@ class ConsumerState:
     """The part of a consumer group's state that the engine does not keep.
 
     Attributes:
-        members: ids of the members in the order of Kafka's table.
+        members: ids of the members in the order of Kafka's hash table.
         static_members: member id by instance id.
         subscriptions: the subscriptions of the members.
-        is_homogeneous: whether members subscribe alike, as of the last record of a member. As in Kafka, the record of
-            an expression does not change this value.
+        is_homogeneous: whether the coordinator takes all subscriptions as equal. As in Kafka, this is computed at each
+            record of a member's subscription, but not at the record of an expression.
         refresh_at_ms: time from which the metadata hash must be computed again.
         refresh_epoch: group epoch for which ``refresh_at_ms`` was set.
-        targets: target assignment of each member, in the order of Kafka's tables.
+        targets: target assignment of each member, in the order of Kafka's hash tables.
         extension: state of the draft's assignment by clients (``ClientAssignment``); None without it. No record has it.
         has_partition_metadata: whether the group has a record of topic metadata, as brokers before 4.1 wrote it.
     """

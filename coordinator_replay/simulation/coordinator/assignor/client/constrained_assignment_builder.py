@@ -18,7 +18,7 @@ from coordinator_replay.simulation.coordinator.java_order import string_order
 
 
 def assign_equal(topics: Topics, racks: Racks, claims: Claims) -> tuple[Assignment, dict[Partition, str]]:
-    """Return the assignment, and the new owner of each partition that changes hands.
+    """Return the assignment for equal subscriptions, and the new owner of each partition that moves between members.
 
     Raises:
         AssignorError: a member does not reach its quota, because claims name partitions that do not exist.

@@ -56,7 +56,7 @@ class Racks:
         return rack is not None and rack not in self.of_partitions.get(partition, frozenset())
 
     def rarest_first(self, partitions: list[Partition]) -> list[Partition]:
-        """Return partitions sorted by their number of nearby members, the smallest first.
+        """Return partitions sorted by the number of members whose rack has a replica, the smallest number first.
 
         Partitions with equal numbers keep their order.
         """

@@ -54,7 +54,7 @@ def assign_with_moves(topics: Topics, members: Members) -> tuple[Assignment, dic
 
 
 def assign_cooperatively(topics: Topics, members: Members) -> Assignment:
-    """Give partitions to subscribers of their topics, but not partitions that another member must give up first.
+    """Give each partition to a subscriber of its topic. Leave out partitions that another member must give up first.
 
     Raises:
         AssignorError: Kafka's assignor throws on the members' claims.

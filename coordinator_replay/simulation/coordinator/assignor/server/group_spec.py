@@ -41,7 +41,7 @@ class GroupSpec:
     """A group as assignors see it.
 
     Attributes:
-        members: members by id, in the order of Kafka's table.
+        members: members by id, in the order of Kafka's hash table.
         is_homogeneous: whether all members subscribe to the same topics, as far as the coordinator knows.
         topics: topics of the cluster by id.
         assigned: the partitions in the targets of all members, as pairs of topic id and partition number.

@@ -17,7 +17,7 @@ class MemberTarget:
     The tables of the member's last target are copied before the first change.
 
     Attributes:
-        target: the member's last target, in the order of Kafka's tables.
+        target: the member's last target, in the order of Kafka's hash tables.
     """
 
     __slots__ = ("_topics", "target")
@@ -57,7 +57,10 @@ class MemberTarget:
         del self._changed()[topic_id]
 
     def result(self) -> Assignment:
-        """Return partitions by topic, both in the order of Kafka's tables."""
+        """Return the member's partitions by topic.
+
+        Topics and partitions are in the order of Kafka's hash tables.
+        """
         if self._topics is None:
             return self.target
         return {topic_id: tuple(partitions) for topic_id, partitions in self._topics.items()}

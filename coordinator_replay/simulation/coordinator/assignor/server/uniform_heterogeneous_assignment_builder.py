@@ -36,7 +36,7 @@ def assign_different(group: GroupSpec) -> dict[str, Assignment]:
 class _AssignmentBuilder:
     """An assignment that is being made.
 
-    Members are numbered in the order of Kafka's table.
+    Members are numbered in the order of Kafka's hash table.
     """
 
     def __init__(self, group: GroupSpec) -> None:

@@ -1,9 +1,9 @@
 """``uniform`` for members that subscribe to the same topics.
 
-Mirrors ``UniformHomogeneousAssignmentBuilder``: each member keeps its partitions up to its quota, and the rest goes to
-members with room. The quota is the number of partitions divided by the number of members, rounded down. If this
-division leaves r partitions over, r members get one more each. These are the first members that already have more than
-the quota. If they are fewer than r, the last members get one more, too.
+Mirrors ``UniformHomogeneousAssignmentBuilder``: each member keeps its partitions up to its quota. The other partitions
+go to members below their quota. The quota is the number of partitions divided by the number of members, rounded down.
+If r partitions remain after this division, r members have a quota that is higher by one. These are the first members
+that already have more than the quota. If there are fewer than r such members, the last members follow.
 """
 
 from coordinator_replay.engine.model import Assignment
