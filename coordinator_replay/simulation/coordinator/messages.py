@@ -74,7 +74,11 @@ def complete(request: Request, *, is_draft: bool = False) -> Request:
 
 @lru_cache(maxsize=1 << 14)
 def uuid_bytes(text: str) -> bytes:
-    """Return the 16 bytes of an id as Kafka prints it."""
+    """Return the 16 bytes of an id.
+
+    Args:
+        text: the id as Kafka prints it.
+    """
     return base64.urlsafe_b64decode(text + "==")
 
 
@@ -109,7 +113,7 @@ def _filled(fields: tuple[Field, ...], body: Any, where: str) -> Body:
 
 @cache
 def _blank(fields: tuple[Field, ...]) -> tuple[Body, Mapping[str, tuple[Field, Check]]]:
-    """Return the defaults of fields by name, and each field by name with a quick check.
+    """Return two mappings by the names of the fields: their defaults, and the fields with a quick check of a value.
 
     A value that passes the quick check is valid. A value that fails it needs ``_checked``.
     """

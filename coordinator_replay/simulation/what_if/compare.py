@@ -58,7 +58,7 @@ def live_again(
         settings: the settings to try.
         clients: the clients to simulate.
         name: name of the result.
-        timing: timing of the clients that no record shows.
+        timing: the timing of the clients, which no record shows.
 
     Raises:
         UsageError: the simulation takes more than ``run.MOST_STEPS`` steps.

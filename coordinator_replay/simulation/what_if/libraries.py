@@ -70,12 +70,12 @@ def _library_of_id(member_id: str) -> str | None:
 
 
 def one_library(marks: Sequence[str | None]) -> str | None:
-    """Return the only library that the marks show; None if no mark shows a library, or if the marks show two.
+    """Return the library that the marks show; None if they show no library, or more than one.
 
     A client whose records don't show its library is assumed to use the only library of its group.
 
     Args:
-        marks: libraries that member ids, subscriptions or clients show; None for each that shows none.
+        marks: the library that each member id, subscription or client shows; None if it shows no library.
     """
     libraries = {mark for mark in marks if mark is not None}
     return libraries.pop() if len(libraries) == 1 else None

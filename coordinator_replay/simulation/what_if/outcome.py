@@ -67,7 +67,9 @@ class Pauses:
             self._count(partition, at_ms)
 
     def end(self, at_ms: int, wanted: Collection[str]) -> None:
-        """End the open pauses at the end of the life. If no client works on any partition then, drop the pauses.
+        """End the open pauses at the end of the life.
+
+        If no client works on any partition at that time, drop the pauses.
 
         Args:
             at_ms: the time at which the life ends.

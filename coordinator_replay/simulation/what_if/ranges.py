@@ -180,10 +180,10 @@ class Ranges:
         share: float,
         most_steps: int,
     ) -> None:
-        """Draw courses of the life.
+        """Draw courses of the life: each decides at random what the record leaves open.
 
-        If a simulation shows that a drawn course reproduces less of the record than the likeliest course, the likeliest
-        course replaces it.
+        Some drawn courses are simulated. If a course reproduces less of the record than the likeliest course, the
+        likeliest course is used in its place.
 
         Args:
             life: the likeliest course.

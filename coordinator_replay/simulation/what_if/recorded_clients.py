@@ -263,7 +263,11 @@ class ClientLives:
         )
 
     def _continue_as(self, client: _Client, back: _Client | None) -> None:
-        """Let a client that died continue with the visit of its new member; do nothing if ``back`` is None."""
+        """Treat a client that died, and the client that came back for it, as one client.
+
+        The client that died takes over the present visit of ``back``, and ``back`` is removed. Do nothing if ``back``
+        is None.
+        """
         if back is not None and back.now is not None:
             client.now = back.now
             self.by_member[back.now.member_id] = client
@@ -304,7 +308,7 @@ class ClientLives:
         return self.reasons.get(member.member_id, ("", "possible"))
 
     def _timeout(self, now: Visit, member: Member, operation: RecordedOperation) -> Ending | None:
-        """Return a session timeout as the other possible end of a visit that most likely ended with a leave.
+        """Return the session timeout that may have ended a visit, although a leave most likely ended it.
 
         Return None if no session timeout can have ended the visit.
 
@@ -410,8 +414,8 @@ class ClientLives:
     def finish(self, end_ms: int) -> tuple[ClientLife, ...]:
         """End open visits, and return the clients.
 
-        A client with an open visit is assumed to have stayed to the end. If the client had left temporarily, it is
-        assumed to have departed at that time.
+        A client with an open visit is assumed to have stayed to the end. A client that had left temporarily is assumed
+        to have departed when it left.
 
         Args:
             end_ms: the end of the record.

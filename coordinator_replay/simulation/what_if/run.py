@@ -41,7 +41,7 @@ def consumer_of(
         client: the client.
         visit: the visit, with time and subscriptions.
         settings: the settings to try.
-        timing: timing of the clients that no record shows.
+        timing: the timing of the clients, which no record shows.
         number: number of this consumer among the client's consumers, from 1; part of the member id under KIP-848.
         topic_names: names of all topics; the regex of a classic consumer is resolved with them.
     """
@@ -366,7 +366,7 @@ def simulate(life: Life, settings: Settings, clients: Sequence[ClientLife], timi
         life: the script.
         settings: the settings to try.
         clients: the clients to simulate.
-        timing: timing of the clients that no record shows.
+        timing: the timing of the clients, which no record shows.
 
     Raises:
         TooLong: the simulation takes more than ``MOST_STEPS`` steps.

@@ -139,9 +139,9 @@ class Heartbeats:
     """The next heartbeat of each consumer of a group.
 
     Attributes:
-        restless_ms: the time after an event in which no member skips a heartbeat.
-        restless_until_ms: the time until which no member skips a heartbeat. Later, a calm member sends heartbeats only
-            as often as its session requires.
+        restless_ms: how long after an event no member skips a heartbeat.
+        restless_until_ms: the time until which no member skips a heartbeat. After this time, a calm member sends
+            heartbeats only as often as its session requires.
     """
 
     def __init__(
@@ -158,8 +158,8 @@ class Heartbeats:
             settings: settings of the simulated life.
             timing: how heartbeats drift while the group is at rest.
             now_ms: the beginning of the life.
-            at: schedules an action at a time.
-            act: lets a consumer send its heartbeat.
+            at: function that schedules an action for a time.
+            act: function that lets a consumer send its heartbeat.
         """
         self._interval_ms = settings.heartbeat()
         self._timing = timing
@@ -248,11 +248,11 @@ class Closing:
         self._at(now_ms + longest_ms, lambda: self._end(consumer.name, steps))
 
     def wait(self, name: str, action: Action) -> bool:
-        """Put off a client's next step if its consumer is still closing, and return whether the client waits.
+        """Put off what a client does next if its consumer is still closing. Return whether the client waits.
 
         Args:
             name: the client.
-            action: the client's next step.
+            action: what the client does next.
         """
         steps = self._next.get(name)
         if steps is not None:
@@ -260,7 +260,7 @@ class Closing:
         return steps is not None
 
     def answered(self, consumer: Consumer) -> bool:
-        """Let a client take its next steps if its consumer was closing, and has now got its answer.
+        """End the closing of a consumer that has got its answer, so that its client can go on.
 
         Return whether the consumer was closing. If so, the consumer must send LeaveGroup now.
         """

@@ -131,7 +131,7 @@ class Life:
     Attributes:
         settings: settings of the life, as far as the record shows them.
         clients: clients that were in the group between these times.
-        topics: pairs of a time and the topics that exist from this time on. The first pair is about the beginning.
+        topics: pairs: a time, and the topics that exist from this time on. The time of the first pair is the beginning.
         assumptions: assumptions about facts that the log does not show, in sentences.
         unseen: share of the life in which join phases waited for static members: clients that came and left in these
             times left no record.

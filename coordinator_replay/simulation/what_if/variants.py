@@ -3,10 +3,10 @@
 The log does not always show when and how a client departed. ``drawn_course`` draws such facts at random.
 
 A rolling deployment closes and replaces static members one after the other. Under the classic protocol, a static member
-sends nothing when it closes, so the join phase waits until its session is over. A member that joins in a phase
-and closes before the phase ends is not removed with it, but one session later. If this member is the leader, nobody
-assigns partitions, no record is written, and the next generation comes a session later. So two signs show that not all
-members closed at the start of a phase: a skipped generation number, or members removed one session after the phase.
+sends nothing when it closes, so the join phase waits until its session is over. A member may also join in a phase and
+close before the phase ends. It is removed one session after the phase. If it is the leader, nobody assigns partitions.
+Then the generation leaves no record, and the next one comes a session later. So two signs show that not all members
+closed at the start of a phase: a skipped generation number, or members removed one session after the phase.
 ``roll_out`` finds these signs, and ``rolled_out`` simulates the deployment.
 """
 
@@ -34,10 +34,11 @@ LIKELY_PACE = 0.5
 
 
 def drawn_course(life: Life, draw: Random) -> Life:
-    """Return a life whose open facts are drawn at random.
+    """Return a life whose open facts are drawn at random (a course of the life).
 
     It is open how dynamic members departed, and when and how static members departed. For clients that came in a join
-    phase, it is also open when they came. They come together in half of the courses, and at random times in the others.
+    phase, it is also open when they came. In half of the drawn courses they come together, in the others at random
+    times.
 
     Args:
         life: the likeliest course.

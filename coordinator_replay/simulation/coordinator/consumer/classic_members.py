@@ -111,7 +111,7 @@ def _join(shard: Shard, request: Request, reply: Reply) -> Outcome:
 
 
 def _check_protocols(update: GroupUpdate, body: Mapping[str, Any]) -> None:
-    """Refuse a member that has no protocol in common with all classic members.
+    """Refuse a member if no protocol is supported by this member and by all classic members.
 
     Raises:
         RequestError: INCONSISTENT_GROUP_PROTOCOL.

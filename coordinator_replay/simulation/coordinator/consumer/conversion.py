@@ -236,10 +236,10 @@ def downgrade_after_leaving(update: GroupUpdate, leaving: Set[str], response: Ma
 def downgrade_by_replacement(update: GroupUpdate, replaced: Member, joining: Member, *, rebalances: bool) -> None:
     """Convert a consumer group to a classic group.
 
-    A classic member replaces the last member of the new protocol.
+    The reason for the conversion is that a classic member replaces the last member of the new protocol.
 
     Args:
-        update: the group; the function adds records to its records.
+        update: the group; the function adds records to ``update.records``.
         replaced: the static member of the new protocol.
         joining: the classic member that replaces it.
         rebalances: whether members must join again, because the group's target was not up to date.

@@ -77,7 +77,7 @@ def existing_group(shard: Shard, group_id: str, *, only_reads: bool = False) -> 
     Args:
         shard: the groups.
         group_id: the group.
-        only_reads: whether the request only reads: it sees the state as of the last record.
+        only_reads: whether the request only reads. It then gets the group as of the last record.
 
     Raises:
         RequestError: GROUP_ID_NOT_FOUND.

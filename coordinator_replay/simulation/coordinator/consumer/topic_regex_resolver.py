@@ -45,7 +45,8 @@ def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> 
     """Check a member's new expression, and start to resolve the group's expressions if that is due.
 
     Args:
-        update: the group; the tombstone of an expression that no member uses any more is added to its records.
+        update: the group; if no member uses the old expression any more, the function adds its tombstone to
+            ``update.records``.
         old: the member's expression before the operation; None if the member had none.
         new: the member's expression after the operation.
 

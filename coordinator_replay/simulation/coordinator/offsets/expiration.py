@@ -40,7 +40,10 @@ def load(shard: Shard) -> None:
 
 
 def topics_changed(shard: Shard, change: TopicChange) -> None:
-    """Remove the offsets of topics that were deleted, in every group, also in one that is no longer there."""
+    """Remove the offsets of topics that were deleted, in every group.
+
+    A group that no longer exists may still have offsets. They are removed, too.
+    """
     if change.deleted_ids:
         shard.run(lambda: Outcome(_offsets_of_deleted(shard, change)), TOPICS_CHANGED)
 

@@ -42,7 +42,7 @@ class _ConstrainedAssignmentBuilder:
         assignment: partitions by member.
         below: members with fewer partitions than the quota.
         candidates: members at the quota that may get one more partition.
-        moves: the new owner of each partition that changes hands.
+        moves: the new owner of each partition that moves between members.
     """
 
     def __init__(self, topics: Topics, racks: Racks, claims: Claims) -> None:
@@ -159,7 +159,7 @@ class _ConstrainedAssignmentBuilder:
             self.candidates.clear()
 
     def _after_nearby(self, member: str, place: int) -> int:
-        """Update the lists when a member of ``below`` gets a nearby partition.
+        """Update the lists for a member of ``below`` that is about to get a partition with a replica in its rack.
 
         Return the index in ``below`` at which the next turn begins.
         """

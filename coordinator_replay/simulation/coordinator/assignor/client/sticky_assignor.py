@@ -35,7 +35,7 @@ def assign(topics: Topics, members: Members) -> Assignment:
 
 
 def assign_with_moves(topics: Topics, members: Members) -> tuple[Assignment, dict[Partition, str] | None]:
-    """Return the assignment, and the new owner of each partition that changes hands.
+    """Return the assignment, and the new owner of each partition that moves between members.
 
     The new owners are None if subscriptions differ, because the algorithm for different subscriptions does not list
     them.

@@ -1,6 +1,7 @@
-"""Subscriptions that consumers of the classic protocol send their leader, and topics as the leader knows them.
+"""Subscriptions that consumers of the classic protocol send to their leader, and the topics that the leader knows.
 
-The plain form of ``ConsumerPartitionAssignor.Subscription`` and ``Cluster``, as far as assignors read them.
+The types have only those parts of Kafka's ``ConsumerPartitionAssignor.Subscription`` and ``Cluster`` that assignors
+read.
 """
 
 from collections.abc import Iterable, Mapping

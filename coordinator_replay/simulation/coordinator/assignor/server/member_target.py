@@ -1,7 +1,7 @@
-"""A member's target while it is computed, in the order of the tables of Kafka's assignors.
+"""A member's target assignment while it is computed, in the order of the hash tables of Kafka's assignors.
 
-The order of topics and partitions goes into the record, and from there into the tables of the next computation. The
-order decides which partitions a member keeps if its quota gets smaller.
+The record of the target keeps the order of topics and partitions, and the next computation begins with this order. It
+decides which partitions a member keeps if its quota gets smaller.
 """
 
 from coordinator_replay.engine.model import Assignment

@@ -1,4 +1,4 @@
-"""The ``range`` assignor: each topic's partitions in ranges, members in the order of their ids.
+"""The ``range`` assignor: it gives the members ranges of each topic's partitions, in the order of the members' ids.
 
 Mirrors ``assignor.RangeAssignor``. Static members come first, by instance id. The assignor is not sticky, and ignores
 racks in Kafka 4.
@@ -12,7 +12,8 @@ from coordinator_replay.simulation.coordinator.java_order import HashOrder, memb
 def assign_ranges(group: GroupSpec) -> dict[str, Assignment]:
     """Return the ranges of each member, one in every topic that the member subscribes to.
 
-    If the group counts as homogeneous, every member gets ranges of the first member's topics, as in Kafka.
+    If the coordinator takes all subscriptions as equal (``is_homogeneous``), every member gets ranges of the first
+    member's topics, as in Kafka.
     """
     members = sorted(group.members, key=lambda member_id: member_order(member_id, group.members[member_id].instance_id))
     if not members:

@@ -212,7 +212,10 @@ class MemberAssignmentBalancer:
         return member
 
     def exclude_heaviest(self) -> None:
-        """Take the last returned member out of the heavy range, because this member has nothing to give up."""
+        """Drop the member that ``next_heaviest`` returned last, because this member has nothing to give up.
+
+        ``next_heaviest`` does not return the member again.
+        """
         members, at = self._members, self._next_heavy + 1
         members[at], members[self._heavy_end - 1] = members[self._heavy_end - 1], members[at]
         self._heavy_end -= 1
