@@ -117,7 +117,7 @@ def places_of(answer: WhatIf) -> list[Place]:
 
 
 def place_labels(answer: WhatIf) -> list[str]:
-    """Return the labels of the rows of owners."""
+    """Return the labels of the rows in the figure of owners."""
     labels = life_labels(answer)
     return [neutral(f"{labels[number]}  {topic}-{partition}") for number, topic, partition in places_of(answer)]
 

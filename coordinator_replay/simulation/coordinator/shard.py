@@ -225,7 +225,7 @@ class Shard:
     def note(self, text: str) -> None:
         """Note the text that Kafka logs for the present operation.
 
-        The text becomes part of the reason if the operation raises the group epoch.
+        If the operation raises the group epoch, the text becomes part of the event's reason (``EpochBumped``).
         """
         self._notes.append(text)
 

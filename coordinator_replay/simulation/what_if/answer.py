@@ -37,8 +37,8 @@ def life_of(
     """Return the script of a group's life, and the rows of the recorded group by table.
 
     Raises:
-        UsageError: the group has no members or no known topics in the time range, or can't be simulated. Or a setting
-            in ``known`` is unknown.
+        UsageError: the group has no members or no known topics in the time range, the group can't be simulated, or a
+            setting in ``known`` is unknown.
     """
     operations = recorded.operations
     if not operations:

@@ -336,8 +336,7 @@ class ModernConsumer(Consumer):
         revoke_ms: how long the consumer takes to give up partitions.
         is_restarted: whether the consumer is started again after a fatal error.
         is_stuck: whether the consumer has had a fatal error, and does nothing more.
-        assigned: partitions that the last answer assigned and the consumer has not taken over yet; None if there are
-            none.
+        assigned: partitions of the last assignment that the consumer has not taken over yet; None if there are none.
         is_sending_owned: whether the next heartbeat names the partitions that the consumer owns.
     """
 

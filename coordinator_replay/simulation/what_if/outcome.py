@@ -159,7 +159,7 @@ def measured(name: str, life: Lived, start_ms: int, end_ms: int, *, is_eager: bo
     Args:
         name: name of the result.
         life: the rows of the life.
-        start_ms: the begin of the time range.
+        start_ms: the start of the time range.
         end_ms: the end of the time range, not included.
         is_eager: whether the rebalances of the life stop every member.
     """

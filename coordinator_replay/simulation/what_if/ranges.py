@@ -1,8 +1,8 @@
 """The range of a prediction: other results that are possible too, because the log does not show every detail.
 
 ``Ranges`` draws ``DRAWS`` variants at random: other courses of the life (``variants``), other timings of the clients
-(``timing``), and other values of open settings. With nine draws, one more draw would be within the range of all
-variants in about eight of ten cases.
+(``timing``), and other values of open settings. With nine draws and the likeliest variant, one more draw would be
+within the range in about eight of ten cases.
 
 A setting is open if the question does not give it and no record shows it. For example, the records of a classic group
 do not show the heartbeat interval that its members would have as a consumer group. The likeliest variant uses Kafka's

@@ -315,7 +315,7 @@ def measured_initial_delay(operations: Sequence[RecordedOperation]) -> int | Non
 
 
 def measured_revocation(operations: Sequence[RecordedOperation]) -> int | None:
-    """Return the mean time in which members of a consumer group gave up partitions, in ms.
+    """Return the mean time in ms that members of a consumer group took to give up partitions.
 
     Return None if the record shows no such time.
     """

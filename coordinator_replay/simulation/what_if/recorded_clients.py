@@ -90,7 +90,7 @@ class _Client:
 
 
 class ClientLives:
-    """A builder of the visits of every client.
+    """A builder of the visits (``script.Visit``) of every client.
 
     Call ``take`` with each operation in order, then ``finish``.
 
@@ -347,7 +347,7 @@ class ClientLives:
     def _replace(self, before: Member | None, member: Member, operation: RecordedOperation) -> None:
         """End the visit of a static member, and begin a visit under its new member id.
 
-        No record shows since when a classic member was away.
+        No record shows when a classic member went away.
         """
         client = self.by_member.pop(before.member_id, None) if before is not None else None
         if client is None or client.now is None:
@@ -380,7 +380,7 @@ class ClientLives:
         return subscription.session_timeout_ms or self.settings.consumer_session()
 
     def _unnoticed_ms(self, at_ms: int, subscription: Subscription) -> int:
-        """Return the earliest time at which a static member can have left, if it was not removed before ``at_ms``.
+        """Return the earliest time at which a static member can have left, given that it was a member until ``at_ms``.
 
         The member's session runs from its last heartbeat, which may be one interval before the member left.
         """
@@ -397,7 +397,7 @@ class ClientLives:
         return self.last_commits.get(now.member_id, 0)
 
     def _weighed(self, visit: Visit, following: Visit | None) -> Visit:
-        """Return a visit. If the client was back soon, mark the other ending of its visit as unlikely.
+        """Return a visit. If the client was back soon, mark the visit's other ending as unlikely.
 
         The other ending says that the client died, and that its session timed out. A client that died is as likely to
         come back after the end of its session as before. A client that was closed mostly comes back at once.

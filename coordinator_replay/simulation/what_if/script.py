@@ -36,7 +36,7 @@ class Window(NamedTuple):
         is_restart: whether the client was back right after the window. The time until its return is then drawn
             log-uniformly, so that most clients are away for seconds.
         is_committed: whether the last sign of life was a commit.
-        rollout_ms: the begin of the deployment that replaced the client; None without a deployment. In a simulation,
+        rollout_ms: the start of the deployment that replaced the client; None without a deployment. In a simulation,
             all windows of a deployment call ``at`` with the same share.
     """
 
@@ -133,8 +133,8 @@ class Life:
         clients: clients that were in the group between these times.
         topics: pairs: a time, and the topics that exist from this time on. The time of the first pair is the beginning.
         assumptions: assumptions about facts that the log does not show, in sentences.
-        unseen: share of the life in which join phases waited for static members: clients that came and left in these
-            times left no record.
+        unseen: share of the life in which join phases waited for static members: clients that came and went during
+            these waits are not on record.
     """
 
     group_id: str
@@ -215,7 +215,7 @@ def topic_changes(
 ) -> tuple[Mapping[str, str], TopicChanges]:
     """Return topic names by id, and the changes of topics by name.
 
-    If the metadata of a topic are not on record, its changes are taken from the assignments of the group's members. Add
+    If the metadata of a topic is not on record, its changes are taken from the assignments of the group's members. Add
     a sentence on each such topic to ``notes``.
     """
     missing = {name for name in wanted if name not in recorded.changes and name not in recorded.counts}

@@ -81,9 +81,10 @@ class Settings:
     """Settings of a life. None means the recorded value of each member, or Kafka's default.
 
     Attributes:
-        instance: ``per-client``, ``none``, or None for the instance ids on record.
+        instance: ``per-client`` if every client is a static member, ``none`` if no client is. None for the instance ids
+            on record.
         rebalance_ms: ``max.poll.interval.ms``.
-        metadata_ms: ``metadata.max.age.ms``: the delay with which a classic consumer sees a changed topic.
+        metadata_ms: ``metadata.max.age.ms``: how soon a classic consumer sees that a topic changed.
         library: ``java`` or ``librdkafka``; None if each client has its own library, as far as the record shows it.
         revoke_ms: how long a consumer takes to give up partitions under KIP-848. Kafka has no such setting. The time is
             measured if the record shows it.

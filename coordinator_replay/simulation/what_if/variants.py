@@ -110,7 +110,7 @@ def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms:
 
     Args:
         clients: clients of the whole life.
-        start_ms: the begin of the range; clients that left earlier are left out.
+        start_ms: the start of the range; clients that left earlier are left out.
         end_ms: the end of the range, not included.
         lead_ms: how long before the start the present members join.
     """
@@ -243,8 +243,8 @@ def unseen(phases: Iterable[RecordedPhase], start_ms: int, end_ms: int) -> float
 def roll_out(phases: Sequence[RecordedPhase], heartbeat_ms: int) -> int:
     """Find rolling deployments, and note when their clients may have departed and arrived.
 
-    In a rolling deployment, clients are closed and replaced one after the other. The function writes these time windows
-    to ``window`` and ``arrival`` of the visits (``script.Visit``) to which ``phases`` refers.
+    In a rolling deployment, clients are closed and replaced one after the other. The function writes the possible
+    times, as windows, to ``window`` and ``arrival`` of the visits (``script.Visit``) to which ``phases`` refers.
 
     Args:
         phases: the phases of a group, in order.
@@ -276,11 +276,11 @@ def roll_out(phases: Sequence[RecordedPhase], heartbeat_ms: int) -> int:
 def _windows(
     phase: RecordedPhase, own: Sequence[Place], rest: Sequence[Place], joined_ms: int
 ) -> list[tuple[Place, Window]]:
-    """Return the last visit of each member that a deployment replaced, and when the member may have been closed.
+    """Return the last visits of the members that a deployment replaced, each with a time window.
 
-    The visit comes with this time window.
+    The member may have been closed at any time in this window.
 
-    Return no windows if the phase shows no deployment.
+    Return an empty list if the phase shows no deployment.
 
     Args:
         phase: the join phase in which the replacements joined.

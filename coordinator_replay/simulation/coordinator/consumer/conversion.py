@@ -131,7 +131,7 @@ def _answer_parked(live: LiveClassicGroup) -> None:
 
 
 def _upgraded(group: LiveClassicGroup, member: Member, topics: Topics) -> Member:
-    """Return a classic member in the form of the consumer group.
+    """Convert a member of a classic group to a member of a consumer group.
 
     Raises:
         BlobError: the member's subscription or assignment can't be read.
@@ -293,7 +293,7 @@ def target_blob(assignment: Assignment, metadata: str, topics: Topics) -> str:
     """Return an assignment in the form of the classic protocol, as base64 text.
 
     The assignment has the version of the consumer's subscription. Topics and partitions are in the order of Kafka's
-    tables. Deleted topics are left out.
+    hash tables. Deleted topics are left out.
 
     Args:
         assignment: partitions by topic id.

@@ -49,7 +49,7 @@ def split(partitions: PartitionEpochs) -> tuple[Assignment, Assignment]:
 
 
 def with_epochs(partitions: Assignment, epochs: Assignment, member_epoch: int) -> list[dict[str, Any]]:
-    """Return partitions and their epochs in the form of records.
+    """Return partitions and their epochs in the form that records have.
 
     If ``epochs`` has no entry for a topic, use the member's epoch for all its partitions.
     """
@@ -97,7 +97,9 @@ UNREVOKED, UNRELEASED = MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED
 
 @dataclass(frozen=True, slots=True)
 class CurrentAssignmentBuilder:
-    """A step of a member towards its target: ``build`` computes the result from the attributes.
+    """A step of a member towards its target assignment.
+
+    ``build`` computes the member's next current assignment from the attributes.
 
     Attributes:
         current: the member's current assignment.
@@ -151,8 +153,8 @@ class CurrentAssignmentBuilder:
     def _next(self) -> Current:
         """Return the current assignment after a step towards the target.
 
-        First the member gives up partitions that are not in the target. After that, it takes partitions that no other
-        member owns.
+        First the member gives up partitions that are not in the target. After that, it takes those partitions of the
+        target that no other member owns.
         """
         had, gives_up = assigned(self.current), self.current.pending
         keep: PartitionEpochs = {}
@@ -183,7 +185,7 @@ class CurrentAssignmentBuilder:
     def _trimmed(self) -> Current:
         """Return the current assignment without topics that the member no longer subscribes to.
 
-        The epoch stays.
+        The member epoch stays the same.
         """
         had = assigned(self.current)
         # A member that subscribes to nothing gets a new assignment, unless it is just joining. As in Kafka, only its

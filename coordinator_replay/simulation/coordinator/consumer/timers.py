@@ -106,7 +106,7 @@ def fence_if_there(shard: Shard, group_id: str, member_id: str, why: str, epoch:
 def fence(update: GroupUpdate, members: Sequence[Member], response: Mapping[str, Any] | None, reason: str) -> Outcome:
     """Remove members and raise the group epoch.
 
-    If the group must become a classic group without these members, convert it instead.
+    If the group has to become a classic group when these members are gone, convert it instead.
 
     Args:
         update: the group; the function adds records to ``update.records``.

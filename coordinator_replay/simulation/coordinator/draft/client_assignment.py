@@ -53,12 +53,12 @@ Assignors = tuple[Mapping[str, Any], ...]
 
 @dataclass(slots=True)
 class Prepared:
-    """The input that a member got for its computation.
+    """The input from which a member computes an assignment.
 
     Attributes:
         member_id: the member that computes.
-        epoch: the group epoch at that time, for which the assignment is computed.
-        members: ids of all members at that time.
+        epoch: the group epoch when the member got the input. The assignment is computed for this epoch.
+        members: ids of all members when the member got the input.
         partitions: partition count of each topic that members subscribe to, by topic id.
     """
 
@@ -166,7 +166,7 @@ def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def offer(update: GroupUpdate, member_id: str, brought: Sequence[Mapping[str, Any]] | None) -> Offer:
-    """Return the assignors that the group's members offer after one of them has sent a heartbeat.
+    """Return the assignors that the members of a group offer after a heartbeat.
 
     Args:
         update: the group.

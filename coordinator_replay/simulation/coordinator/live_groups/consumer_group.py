@@ -90,7 +90,8 @@ class ConsumerState:
         refresh_at_ms: time from which the metadata hash must be computed again.
         refresh_epoch: group epoch for which ``refresh_at_ms`` was set.
         targets: target assignment of each member, in the order of Kafka's hash tables.
-        extension: state of the draft's assignment by clients (``ClientAssignment``); None without it. No record has it.
+        extension: state of the assignment by clients (``ClientAssignment``), which only KIP-848's draft has; None if it
+            is not used. No record has this state.
         has_partition_metadata: whether the group has a record of topic metadata, as brokers before 4.1 wrote it.
     """
 

@@ -1,1 +1,1 @@
-"""Offsets: commits, fetches, and their removal. Mirrors ``OffsetMetadataManager``."""
+"""Committed offsets: how they are committed, fetched and removed. Mirrors ``OffsetMetadataManager``."""

@@ -54,9 +54,9 @@ class _TopicRun:
 
     @property
     def partition_count_with_racks(self) -> int:
-        """Return the partition count by which topics are grouped.
+        """Return the partition count of the topic, or 0 if no subscriber has a rack.
 
-        Return 0 if no subscriber has a rack.
+        Topics with the same subscribers and the same result are assigned together.
         """
         return len(self.racks) if self._has_consumer_racks else 0
 

@@ -62,7 +62,7 @@ def subscribed(topics: Topics, members: Members) -> Topics:
 
 
 def members_in_order(ids: Iterable[str], members: Members) -> list[str]:
-    """Return members in the order of ``range`` and ``roundrobin``.
+    """Return members in the order in which ``range`` and ``roundrobin`` take them.
 
     Static members come first, by instance id; then the others by member id.
     """
@@ -75,7 +75,7 @@ def partitions_of(topics: Topics, names: Iterable[str]) -> list[Partition]:
 
 
 def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
-    """Return the numbers of partitions by topic, in the given order."""
+    """Return partition numbers, grouped by topic, in the given order."""
     by_topic: dict[str, list[int]] = {}
     for topic, number in partitions:
         by_topic.setdefault(topic, []).append(number)

@@ -14,7 +14,7 @@ Partitions = HashOrder[int, None]
 class MemberTarget:
     """The partitions of a member.
 
-    The tables of the member's last target are copied before the first change.
+    The hash tables of the member's last target are copied before the first change.
 
     Attributes:
         target: the member's last target, in the order of Kafka's hash tables.
