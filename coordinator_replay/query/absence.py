@@ -98,7 +98,7 @@ class KnownGroups:
 
 
 def kept_ranges(warehouse: Tables, partition: LogPartition, at: datetime) -> Sequence[tuple[Any, ...]]:
-    """Return the ranges of log offsets in those copies of a log partition that reach beyond a point in time.
+    """Return ranges of log offsets: one for each copy of the log partition that ends after a point in time.
 
     Return an empty tuple if the log partition has gaps.
     """
@@ -111,9 +111,9 @@ def is_removed(
 ) -> bool:
     """Return whether the last tombstone of a key proves that the key had no value at a point in time.
 
-    If a hole follows the tombstone, a copy that reaches beyond the hole must still have the tombstone. This proves that
-    no later record of the key is missing, not even a commit that was pending at that time. After such a record, the
-    cleaner would have removed the tombstone.
+    If there is a hole between the tombstone and this time, a later record of the key may be missing. But the cleaner
+    removes a tombstone if the key has a later record. So there was no later record, not even a pending commit, if a
+    copy that ends after the hole still has the tombstone.
 
     Args:
         partition: the log partition of the group.
@@ -149,7 +149,10 @@ def known_groups(warehouse: Tables, groups: Mapping[str, int | None], at: dateti
         return KnownGroups()
 
     def is_known(group: str, log_partition: int | None, next_offset: int, *tombstone: Any) -> bool:
-        """Return whether a key is proven to have had no value. A key in another log partition is not."""
+        """Return whether a key of a group is proven to have had no value at the point in time.
+
+        Return False if the key is not in the group's log partition.
+        """
         if log_partition is None or log_partition != groups[group]:
             return False
         partition, proven_from, kept = provable[log_partition]
@@ -195,11 +198,13 @@ def hiding_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetim
 def missing_groups_note(
     warehouse: Tables, at: datetime | None, log_partitions: Iterable[int] | None = None
 ) -> str | None:
-    """Return a note on groups that an answer may lack, because they had only a pending commit; None if there are none.
+    """Return a note that an answer may lack groups which had nothing but a pending transactional commit.
+
+    Return None if the answer can't lack such a group. An answer about the end of the log lacks none.
 
     Args:
         warehouse: the tables to read.
-        at: the point in time of the answer; the end of the log if None. At the end, nothing pending is missing.
+        at: the point in time of the answer; the end of the log if None.
         log_partitions: the log partitions of the answer; None for all.
     """
     history = warehouse.completeness

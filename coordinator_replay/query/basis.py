@@ -27,10 +27,11 @@ class Basis:
     Attributes:
         cluster: the cluster of the question.
         log_end: the latest timestamp in the cluster's log; None if no record has a timestamp.
-        complete_since: the time since which all log partitions of the answer are complete. None in two cases: no record
-            is missing, or only the end of the log is complete.
-        is_complete: whether the log has every record that the answer needs. A time range needs all records from its
-            beginning on; a point in time needs those that prove the state at this time.
+        complete_since: the time since which all log partitions of the answer are complete. None if no record is missing
+            at all. Also None if there is no such time, because at most the end of the log is complete.
+        is_complete: whether the log has every record that the answer needs. An answer about a time range needs all
+            records from the begin of the range on. An answer about a point in time needs the records that prove the
+            state at this time.
         of_one_group: whether the answer is about one group.
         moved: text on groups that moved to another log partition, for the basis line; empty if no group moved.
         log_begin: the first timestamp in the log, if the time range of the question begins earlier; None otherwise.

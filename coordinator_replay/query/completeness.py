@@ -20,8 +20,8 @@ def undecoded_note(warehouse: Tables, group: str | None = None) -> str | None:
 
     Args:
         warehouse: the tables to read.
-        group: only records that are or may be of this group; None for all groups. A record whose key can't be read does
-            not count if the group has records in other log partitions only.
+        group: only records that are or may be of this group; None for all groups. A record whose key can't be read may
+            be of any group in its log partition.
     """
     [(count,)] = warehouse.rows(
         _UNDECODED, group=group, partitions=[] if group is None else log_partitions_of(warehouse, group)

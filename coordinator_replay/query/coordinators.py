@@ -32,14 +32,15 @@ class GroupCoordinatorChange:
 
     Attributes:
         broker_before: id of the broker that led the log partition before the change; None if unknown.
-        elected_at: the time at which the new leader was elected; at this time or earlier if ``is_exact`` is False. If
-            ``is_given_up``, the time at which the old leader had unloaded the log partition.
+        elected_at: the time of the election. If ``is_exact`` is False, the election was at this time or earlier. If
+            ``is_given_up``, this is the time at which the old leader had unloaded the log partition.
         is_exact: whether ``elected_at`` is exact.
         broker: id of the new leader; ``NO_LEADER`` if the log partition lost its leader, None if unknown.
         is_unclean: whether the new leader may lack records; None if unknown.
         loading_ms: how long the new leader loaded the log partition; None if no broker's log shows it.
         first_log_offset: the first log offset that the new leader is known to have written.
-        is_given_up: whether only the log of the old leader shows the change, so that no new leader is on record.
+        is_given_up: whether it is only known that the old leader gave up the log partition. Then no new leader is on
+            record.
         by_log_alone: whether only a broker's log shows the change.
     """
 

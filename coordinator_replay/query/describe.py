@@ -56,10 +56,9 @@ class DescribedMember:
         session_timeout_ms: the value that the member sent; None on protocols without this timeout.
         rebalance_timeout_ms: the value in the member's record; None if the record's version or protocol has no such
             field.
-        since: the time at which the member came into this state.
+        since: the time from which the member has had these values.
         is_client_inherited: whether client id and host may belong to an earlier process of this static member.
-        is_begin_open: whether the member may have been in this state before ``since``, because records before ``since``
-            are missing.
+        is_begin_open: whether the member may have had these values before ``since``, because records are missing.
         is_upgraded: whether the member uses the consumer protocol; None outside of consumer groups.
         process_id: process id of a streams member. This field and all fields below it are None in other groups, and if
             the member's record is missing.
@@ -188,7 +187,7 @@ class Description:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Return the kinds of additional columns to show for this group, as values of ``AnswerColumn.only_with``."""
+        """Return which of the optional columns to show for this group, as values of ``AnswerColumn.only_with``."""
         kinds = {
             STREAMS: self.group.group_type == GroupType.STREAMS,
             SHARE: self.group.group_type == GroupType.SHARE,

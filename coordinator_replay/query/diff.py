@@ -373,7 +373,7 @@ _COUNTED = {
 
 
 def _whole_group(changes: Sequence[Change]) -> str:
-    """Return in words an added or removed group: its state, the numbers of its members and so on, and its topics."""
+    """Describe in words a group that was added or removed: its state, its topics, and counts, such as of members."""
     by_kind: dict[str, list[Change]] = {}
     for change in changes:
         by_kind.setdefault(change.what, []).append(change)
@@ -389,10 +389,10 @@ def _subscribed(change: Change) -> Sequence[str]:
 
 
 def _detail(changes: Sequence[Change]) -> str:
-    """Return a single change in words, or the names of several changed things.
+    """Describe changes of one kind in words.
 
-    For several offsets, add the sum of their differences. For rebalances, return each cause with its number of
-    rebalances.
+    A single change is described in full. Of several changes, only the names are listed. For offsets, the text also has
+    the sum of their differences. For rebalances, it has each cause with its number of rebalances.
     """
     first = changes[0]
     if first.what == "rebalance":
@@ -418,7 +418,7 @@ def _only(change: Change) -> str:
 
 
 def _partitions(changes: Sequence[Change]) -> str:
-    """Return the names of changed things. Partitions of a topic are shown as ranges."""
+    """Return the names of what changed, such as members. Partitions of a topic are shown as ranges."""
     if changes[0].what not in ("owner", "offset"):
         return ", ".join(change.name or "" for change in changes)
     topics: dict[str, list[int]] = {}

@@ -162,8 +162,9 @@ def _protocols(detail: Detail) -> list[str]:
 def _converted(detail: Detail) -> list[str]:
     """Return the words for a group whose type changed.
 
-    The records of a group without members are the same if an admin deleted the group and a client created it again
-    within the millisecond.
+    Perhaps the group was not converted: within one millisecond, an admin may have deleted it, and a client may have
+    created it again. If the group had no members, the records of these two cases are the same, and the words name both
+    cases.
     """
     is_same = bool(detail.get("assigned")) or bool(detail.get("has_no_tombstone"))
     doubt = "" if is_same else "or deleted and created again within the millisecond"

@@ -64,7 +64,7 @@ def _source_note(retention_ms: int, is_known: bool) -> str:
 
 
 def expiring_rows(warehouse: Tables, group: str | None, within: timedelta, columns: str) -> list[tuple[Any, ...]]:
-    """Return offsets in force that are past retention, or will be so before the horizon, the earliest first.
+    """Return offsets in force that are past retention, or will expire before the horizon, the earliest first.
 
     An offset that an audit of an earlier release wrote may lack the rule by which it expires. Such offsets are left
     out, and a note of the warehouse counts them.
@@ -101,11 +101,14 @@ _HORIZON = """
 
 
 def looked_until(warehouse: Tables, within: timedelta | None) -> datetime | None:
-    """Return the time up to which an answer has expiring offsets. None if the last audit did not record its horizon.
+    """Return the time up to which an answer looks for expiring offsets.
+
+    Return None if ``within`` is None and the last audit did not record its horizon.
 
     Args:
         warehouse: the tables to read.
-        within: a duration after the end of the log; None for the horizon of the last audit.
+        within: how far to look ahead from the end of the log; None for the horizon of the last audit (``audit
+            --horizon``).
     """
     if within is not None:
         return later(warehouse.coverage.last, round(within.total_seconds() * 1000))
@@ -135,8 +138,8 @@ class ExpiredOffset:
     The fields that are not described here are columns of this table (see ``schemas/tables/expired_offsets.json``).
 
     Attributes:
-        is_exact: whether the log proves which rule applied, and that the offset was in force until its removal, or to
-            the end of the log.
+        is_exact: whether the log proves two facts: which expiration rule applied (``rule``), and that the offset was in
+            force until its removal, or to the end of the log.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)

@@ -20,15 +20,16 @@ text."""
 
 @contextmanager
 def ended_by_ctrl_c(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Let Ctrl-C end the statement that the block runs.
+    """Make a context in which Ctrl-C ends the running statement.
 
-    DuckDB notices Ctrl-C by itself, but then waits for the tasks of its other threads, and the task of a join may take
-    hours. These tasks end early only if the connection itself is interrupted.
+    DuckDB notices Ctrl-C by itself, but then waits for the tasks of its other threads. The task of a join may take
+    hours. So this context interrupts the connection, which also ends these tasks.
 
-    Do nothing outside of the main thread: Python handles signals only in the main thread.
+    In other threads than the main thread, the context does nothing, because Python handles signals only in the main
+    thread.
 
     Args:
-        connection: the connection on which the block runs its statement.
+        connection: the connection that runs the statement.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed; DuckDB itself raises another error for this.
@@ -58,11 +59,11 @@ def ended_by_ctrl_c(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 @contextmanager
 def ended_after(connection: duckdb.DuckDBPyConnection, most: timedelta | None) -> Iterator[None]:
-    """Let a time limit end the statements that the block runs.
+    """Make a context in which the engine ends a statement that runs too long.
 
     Args:
-        connection: the connection on which the block runs its statements.
-        most: the longest time that the statements may take; None for no limit.
+        connection: the connection that runs the statements.
+        most: the longest time that the statements in the context may take together; None for no limit.
 
     Raises:
         UsageError: the statements took longer and were ended.

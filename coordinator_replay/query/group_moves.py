@@ -69,7 +69,10 @@ class GroupMove:
         return f"moved from log partition {self.log_partition} to {self.to_log_partition}{when}{until}"
 
     def is_open_at(self, at: datetime) -> bool:
-        """Return whether the group's state at a point in time is unproven, because both log partitions got records."""
+        """Return whether the move leaves the group's state at a point in time unproven.
+
+        The state is unproven while both the old and the new log partition get records of the group.
+        """
         return self.overlaps_until is not None and (self.moved_at is None or self.moved_at <= at <= self.overlaps_until)
 
 

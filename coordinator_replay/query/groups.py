@@ -192,7 +192,7 @@ class Group:
             the group may not even have existed.
         member_count: None if the state is not known.
         since: time of the group's last event; None for a group that only stores offsets. If a broker's log shows a
-            rebalance in progress, the time at which the group came into this state.
+            rebalance in progress, the time at which the group came into its present state.
         is_exact: whether the log proves the whole row; False if missing records could say otherwise.
         log_partition: the partition of ``__consumer_offsets`` with the group's records.
     """
@@ -247,7 +247,10 @@ def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str], *, ha
 
 
 def in_progress_note(groups: Sequence[Group], at: datetime | None) -> str | None:
-    """Return a note on the command that explains a rebalance in progress, which has no record; None if none is."""
+    """Return a note that names a command, if a group is in a rebalance that has left no record yet; else None.
+
+    The command is ``describe``: it says why the group rebalances, since when, and whom the coordinator may wait for.
+    """
     preparing = [group.group_id for group in groups if group.state in UNRECORDED_STATES]
     if not preparing:
         return None
@@ -301,7 +304,9 @@ def end_state_note(warehouse: Tables, group: str) -> str | None:
 
 
 def _end_of_log(warehouse: Tables, group: str, log_partition: int | None = None) -> str:
-    """Return the words for the end of the log, or for the end of a group's log partition if this is earlier.
+    """Return the words for the end of the log, such as ``At the log's end``.
+
+    If a group's log partition ends earlier than the log, name the end of this log partition.
 
     Args:
         warehouse: the tables to read.

@@ -75,7 +75,8 @@ class Wait:
             belong to an earlier process.
         member_id: the member that waited for the partitions and got them.
         waited_ms: how long the member waited within the rebalance.
-        waited_ms_total: how long the member waited in all, also within earlier rebalances that were not over.
+        waited_ms_total: how long the member waited in all. If the wait began in an earlier rebalance, this is longer
+            than ``waited_ms``.
         partitions: the partitions, as ``topic-partition``.
     """
 
@@ -123,7 +124,7 @@ class HoldUp:
 def hold_ups(warehouse: Tables, group: str | None = None) -> dict[str, HoldUp]:
     """Return the member that blocked each rebalance, by rebalance id.
 
-    A rebalance is left out if no member blocked it, or if no wait for the blocking member's partitions is on record.
+    The answer has only rebalances in which the log shows that a member waited for partitions of the blocking member.
 
     Args:
         warehouse: the tables to read.

@@ -1,7 +1,7 @@
-"""Costs of a time range over all groups: rebalances, partitions without an owner, and pauses of commits.
+"""Rebalances of all groups in a time range, with their costs: partitions without an owner, and pauses of commits.
 
-A group is concerned if it rebalanced in the range, or had partitions without an owner. The answer also has traits that
-the groups concerned have in common, such as a host.
+A group is concerned if it rebalanced in the range, or had partitions without an owner. The answer also names what the
+groups concerned have in common, such as a host.
 """
 
 from collections import Counter
@@ -53,7 +53,7 @@ class GroupImpact:
 
     @property
     def is_downtime_unseen(self) -> bool:
-        """Return whether no time without an owner is on record, although there may have been one."""
+        """Return whether partitions may have had no owner, although no such time is on record."""
         return self.is_at_least and not self.unowned_partitions and not self.unowned_ms
 
 
@@ -374,15 +374,17 @@ def traits_of(
 
 
 def _is_significant(trait: CommonTrait, compared: int) -> bool:
-    """Return whether a trait is significant: chance alone would hardly give it to this many of the groups concerned.
+    """Return whether a trait is significant: so many of the groups concerned would hardly have it by chance alone.
 
-    This is Fisher's exact test, one-sided. It computes the probability that at least this many groups have the trait if
-    the groups concerned were drawn at random. The more values are compared, the likelier one of them looks significant
-    by chance. So the limit of 5 % is divided by the number of values (Bonferroni).
+    This is Fisher's exact test, one-sided. Imagine that the groups concerned were drawn at random from all groups. The
+    test computes the probability that at least this many of the drawn groups have the trait.
+
+    If many values are compared, some value is likely to look significant by chance. So the limit of 5 % is divided by
+    the number of compared values (Bonferroni).
 
     Args:
         trait: the trait, with the numbers of groups that have the trait.
-        compared: number of values that were compared. Only values that at least two groups have are compared.
+        compared: number of compared values. A value is compared only if at least two groups have it.
     """
     groups, drawn = trait.concerned_groups + trait.other_groups, trait.concerned_groups
     having = trait.concerned + trait.others

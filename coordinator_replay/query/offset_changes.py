@@ -115,7 +115,12 @@ def offset_changes(
 
 
 def _without(changes: Sequence[OffsetChange], partitions: Sequence[int]) -> list[int]:
-    """Return those partitions that have no commit in an answer, in order."""
+    """Return the partitions for which an answer has no commit, sorted.
+
+    Args:
+        changes: the rows of the answer.
+        partitions: the partitions that the question is about.
+    """
     return sorted(set(partitions).difference(change.partition for change in changes))
 
 

@@ -4,8 +4,8 @@ The answer has all partitions with a committed offset, with or without an owner.
 partition is unstable while a transactional commit for this partition is pending. As on the broker, a partition that has
 only a pending commit and no stored offset is left out.
 
-If a partition may have had an offset at that time that the log lacks, the answer has the partition without an offset
-and with ``is_exact = False``.
+The log may lack the offset that a partition had at that time. Then the answer has the partition without an offset and
+with ``is_exact = False``.
 """
 
 import csv
@@ -575,7 +575,7 @@ def offsets_before_removal(
 
 
 def _shown_at_removal(warehouse: Tables, offsets: Iterable[CommittedOffset]) -> set[TopicPartition]:
-    """Return the partitions for which the log certainly shows every commit pending at the offset's removal."""
+    """Return the partitions for which the log certainly shows each commit pending when the offset was removed."""
     by_time: dict[datetime, list[CommittedOffset]] = {}
     for offset in offsets:
         if offset.removed_at is not None:
@@ -722,12 +722,11 @@ def negative_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
 
 
 def _shows_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetime) -> set[int]:
-    """Return the log partitions that certainly show every transactional commit that was pending at a point in time.
+    """Return the log partitions in which every transactional commit that was pending at a point in time is on record.
 
-    Once a transaction is over, the cleaner removes its aborted commits, and commits that a later commit of the same key
-    replaced. So the log may not show that such a commit was pending. But the log certainly shows all pending commits if
-    the time lies in a complete range, and all transactions that were open at the beginning of this range had ended by
-    that time.
+    The cleaner may have removed such a commit after the end of its transaction. None was removed if two conditions
+    hold: the time lies in a complete range, and all transactions that were open at the beginning of this range had
+    ended by that time.
     """
     history = warehouse.completeness
     if history.is_whole:

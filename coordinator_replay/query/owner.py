@@ -49,13 +49,14 @@ class Ownership:
             If a time range was asked for, the member's last client id.
         client_host: host of the member at the same time as ``client_id``.
         is_client_inherited: whether client id and host may belong to an earlier process of this static member.
-        is_exact: whether the log proves that the member owned the partition at the time asked about. For the ownerships
-            before and after that time, whether the log proves the whole interval.
+        is_exact: whether the log proves that the member owned the partition at the time asked about. If the ownership
+            ended before that time or began after it, whether the log proves its whole interval.
         is_begin_open: whether the member may have owned the partition before ``owned_from``, because records before
             that time are missing.
         rebalance_id: the rebalance in which the ownership ended; None while it lasts, or if it ended outside a
             rebalance.
-        is_owner: False for the last owner before, and the next owner after, a time without a known owner.
+        is_owner: False if there was no known owner at the time asked about, and this is the last owner before that time
+            or the first owner after it.
         from_offset: log offset of the record that began the ownership.
         to_offset: log offset of the record that ended the ownership; None while it lasts. ``owned_to`` is also None if
             neither that record nor any earlier record has a time.

@@ -64,7 +64,10 @@ def summary_of(
 
 
 def group_note(tables: Tables, group: str, rebalances: Sequence[Rebalance], *, is_complete: bool) -> str | None:
-    """Return a note on all rebalances of a group: their number, failed attempts, the longest, and who joined and left.
+    """Return a note on all rebalances of a group.
+
+    The note has their number, the number of failed attempts, the longest rebalance, and the clients that joined and
+    left most often.
 
     Return None if there are no rebalances.
 
@@ -91,7 +94,11 @@ def group_note(tables: Tables, group: str, rebalances: Sequence[Rebalance], *, i
 
 
 def _failed(rebalances: Sequence[Rebalance]) -> list[str]:
-    """Return in words how many attempts of a classic group left no record; empty if no rebalance shows this number."""
+    """Return in words how many attempts to rebalance failed.
+
+    Only classic groups have failed attempts. A failed attempt raises the generation, but leaves no record. If no
+    attempt failed, the words say so. The list is empty if the number is not on record.
+    """
     known = [
         rebalance
         for rebalance in rebalances
@@ -211,9 +218,13 @@ def _longest(rebalances: Sequence[Rebalance]) -> str:
 
 
 def _bounds(rebalances: Sequence[Rebalance], exact_ms: int) -> Iterable[str]:
-    """Yield the largest bound of a duration that is not exact, and the number of durations without ``limit_ms``.
+    """Yield a text on rebalances without an exact duration: the longest upper bound, and how many have no upper bound.
 
-    Yield nothing if no duration has an upper bound above ``exact_ms``.
+    Yield nothing if no upper bound is longer than the longest exact duration.
+
+    Args:
+        rebalances: the rebalances.
+        exact_ms: the longest exact duration.
     """
     inexact = [rebalance for rebalance in rebalances if rebalance.is_over and rebalance.duration_ms is None]
     limits = [(limit_ms, rebalance) for rebalance in inexact if (limit_ms := rebalance.limit_ms) is not None]

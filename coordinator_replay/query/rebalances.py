@@ -109,7 +109,7 @@ class Rebalance:
     def lacks_records(self) -> bool:
         """Return whether records about the rebalance are missing.
 
-        A rebalance without an epoch is known only from a broker's log: it has no records yet.
+        If only a broker's log shows the rebalance, no record is missing: the rebalance has not left records yet.
         """
         return self.is_exact is False and self.epoch is not None
 

@@ -143,10 +143,11 @@ class DeletedGroup:
 
     Attributes:
         deleted_at: the time at which the group was deleted; None if the log does not prove that time.
-        absent_from: the time from which on the group certainly did not exist, given only if ``deleted_at`` is None.
-        reason: why the group's last offsets were removed. EXPIRED: the broker's cleanup removed the group with them.
-            GROUP_DELETED: DeleteGroups. DELETED: DeleteOffsets in a group that only stored offsets. None if the group
-            had no offsets: then the log does not distinguish DeleteGroups from the broker's cleanup of empty groups.
+        absent_from: if ``deleted_at`` is None, the time from which on the group certainly did not exist; else None.
+        reason: why the group's last offsets were removed. EXPIRED: they expired, and the broker's cleanup also removed
+            the group. GROUP_DELETED: somebody called DeleteGroups. DELETED: somebody called DeleteOffsets, and the
+            group had only offsets. None if the group had no offsets: then the log does not distinguish DeleteGroups
+            from the broker's cleanup of empty groups.
         offsets_removed: number of partitions whose offsets had been removed by the point in time.
         last_member_at: the time at which the group last had a member; None for a group that only stored offsets.
         is_exact: whether the log proves when the group was deleted.

@@ -35,11 +35,13 @@ _REFUSED = "without --allow-files, statements read the tables and touch no files
 
 @contextmanager
 def named_files(connection: duckdb.DuckDBPyConnection) -> Iterator[Callable[[Iterable[str]], list[str]]]:
-    """Let an engine open files of tables for reading, and scratch files. Close the engine at the end of the block.
+    """Make a context in which an engine can read files of tables, and can write and read scratch files.
+
+    At the end of the context, the engine is closed.
 
     Yields:
         A function that takes paths or URIs of files, and returns the names under which the engine can open these files.
-        Once ``shut`` has been called, the engine can open no other files.
+        After a call of ``shut``, the engine can open only these files and scratch files.
     """
     # fsspec takes a while to import, and questions without statements don't need it.
     from coordinator_replay.store.statement_files import ScratchFiles, TableFiles
@@ -55,7 +57,7 @@ def named_files(connection: duckdb.DuckDBPyConnection) -> Iterator[Callable[[Ite
 
 
 def shut(connection: duckdb.DuckDBPyConnection) -> None:
-    """Take away an engine's access to everything but named files, for as long as the engine is open."""
+    """Let an engine access nothing but its own named files from now on. This can't be undone."""
     from coordinator_replay.store.statement_files import SCRATCH, TABLES
 
     connection.execute(_SHUT.format(scratch=SCRATCH, tables=TABLES))

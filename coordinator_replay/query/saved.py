@@ -22,10 +22,10 @@ command to type next. These lines are optional, too::
     -- old at
 
 ``none`` is the conclusion from an answer without rows. ``total`` names a column: a note has the sum of its values, and
-the largest sums by other columns. ``instead`` and ``also`` name another saved query. A note says how many rows that
-query has for the same values of its parameters. ``instead`` does so only if this query has no rows and the other one
-has some. The note then also shows the first of these rows, in the form of the other query's line ``row``. ``old`` names
-columns that have a new name: JSON, CSV and ``--wide`` keep them for one release.
+the largest sums by other columns. ``also`` names another saved query: a note says how many rows the other query has for
+the same values of its parameters. ``instead`` also names another query, but the note appears only if this query has no
+rows and the other query has some. This note also shows the first row of the other query, in the form of the other
+query's line ``row``. ``old`` names columns that have a new name: JSON, CSV and ``--wide`` keep them for one release.
 
 ``{never-owned-partitions}`` in the statement stands for all rows of the saved query of this name. It becomes a
 subquery: the statement of that query without the ``ORDER BY`` and ``LIMIT`` at its end, which a file must have on lines
@@ -123,7 +123,7 @@ class SavedQuery:
         then: a sentence with the command to type next and its result; empty if the file has no such line.
         none: the conclusion from an answer without rows; empty if the file has no such line.
         total: the column whose values a note sums up; empty if the file has no such line.
-        total_by: groupings for further sums of these values, each a text of column names, such as ``topic:partition``.
+        total_by: columns by which a note groups these sums, as texts such as ``group_id`` or ``topic:partition``.
         instead: name of another query to ask if this query has no rows, with a description of that query's rows.
         also: name of another query whose rows belong to the answer, with a description of these rows.
         row: text that a note has for a row, with names of columns in braces; empty if the file has no such line.
@@ -206,12 +206,14 @@ def _read(path: Path) -> SavedQuery:
 
 
 def _all_rows(sql: str, renamed: str) -> str:
-    """Return the statement of a saved query in the form that another query includes.
+    """Return the statement of a saved query as a subquery for another saved query (the outer query).
+
+    The subquery has no ``ORDER BY`` and no ``LIMIT``, because the outer query must see all rows.
 
     Args:
         sql: the statement.
-        renamed: pairs ``name=other``, separated by blanks: parameter ``name`` of the statement is ``other`` in the
-            outer query.
+        renamed: pairs such as ``threshold=ahead``, separated by blanks: the parameter ``threshold`` of the statement
+            gets the value of the outer query's parameter ``ahead``.
     """
     names = dict(pair.split("=") for pair in renamed.split())
     # The outer query filters and counts, so rows must not be cut before.
@@ -224,7 +226,10 @@ def _marked(head: Sequence[str], mark: str) -> str:
 
 
 def _other(text: str) -> tuple[str, str] | None:
-    """Return the name of another query and what its rows are, from the text of a line."""
+    """Split the text of a line ``instead`` or ``also``: return the name of the other query, and what its rows are.
+
+    Return None if the text is empty.
+    """
     name, _, rows = text.partition(": ")
     return (name, rows) if text else None
 
@@ -359,12 +364,14 @@ def _summed(
 def _sums_by(
     warehouse: Tables, query: SavedQuery, by: str, values: Mapping[str, str], timeout: timedelta | None
 ) -> str:
-    """Return a sentence with the largest sums of a query's ``total`` by other columns; empty if there is only one sum.
+    """Return a sentence with the largest sums of the column ``total`` of a saved query, grouped by other columns.
+
+    Return an empty text if there is only one sum.
 
     Args:
         warehouse: the tables to read.
         query: the saved query.
-        by: names of columns with text between them, such as ``topic:partition``.
+        by: the columns to group by, with text between their names, such as ``topic:partition``.
         values: values of the query's parameters, as a user types them.
         timeout: the longest time that each statement may take; None for no limit.
     """

@@ -113,9 +113,9 @@ def _named(node: exp.Anonymous) -> exp.Expr:
 
 
 def _part(node: exp.Expr) -> exp.Expr:
-    """Replace a slice of a list by Spark's function ``slice``.
+    """Replace a slice of a list, such as ``names[2:4]``, by Spark's function ``slice``, such as ``slice(names, 2, 3)``.
 
-    Positions in the slice count from one, and both ends are included. Spark's function takes the begin and the length.
+    In DuckDB, the numbers are the first and the last position. In Spark, they are the first position and the length.
     """
     (bounds,) = node.expressions
     if not isinstance(bounds, exp.Slice):
@@ -125,7 +125,7 @@ def _part(node: exp.Expr) -> exp.Expr:
 
 
 def _columns(node: exp.Expr) -> exp.Expr:
-    """Replace a row that is the only column of an ``IN`` subquery by the columns of that row."""
+    """Unpack the row ``(a, b)`` in ``IN (SELECT (a, b) ...)`` into the columns ``a, b``."""
     query = node.args.get("query")
     select = None if query is None else query.this
     if isinstance(select, exp.Select) and isinstance(select.expressions[0], exp.Tuple):

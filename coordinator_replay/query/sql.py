@@ -166,9 +166,10 @@ _LIKE_A_CLAUSE = 0.7
 
 
 def _in_one_line(message: str) -> str:
-    """Return the engine's message without the part that repeats the statement and marks a place in it.
+    """Shorten the engine's message to one line, without its copy of the user's statement.
 
-    For a syntax error, add the words before this place, and the clause that the user may have meant.
+    For a syntax error, the line also has the words before the error. If a typed word resembles a clause of SQL, the
+    line suggests this clause.
     """
     said = message.partition("\n\nLINE ")[0]
     marked = _MARKED.search(message)

@@ -51,7 +51,7 @@ columns with the names of the table."""
 
 
 def _duckdb_type(delta: Any) -> str:
-    """Return the name in DuckDB's SQL of a type in a Delta schema."""
+    """Convert a type of a Delta schema to the name of this type in DuckDB's SQL."""
     if isinstance(delta, str):
         return delta.upper() if delta.startswith("decimal") else _DUCKDB_TYPES[delta]
     if delta["type"] == "array":
@@ -76,7 +76,13 @@ def _may_match(file: TableFile, bounds: Mapping[str, str]) -> bool:
 
 
 def _of_each(column: str, values: Sequence[Any], type_: str) -> str:
-    """Return the SQL expression of a partition column, given its value in each file."""
+    """Return an SQL expression that computes the partition column of a row from the number of the row's file.
+
+    Args:
+        column: name of the partition column.
+        values: value of this column for each file.
+        type_: the type of the column in DuckDB's SQL.
+    """
     texts = ["NULL" if value is None else quoted(str(value)) for value in values]
     if len(set(texts)) == 1:
         return f'CAST({texts[0]} AS {type_}) AS "{column}"'
@@ -92,8 +98,8 @@ def select_files(
         name_files: see ``Engine``.
         table: the table, opened with its Delta log.
         snapshot: the files of the same table.
-        bounds: values that the wanted rows have in these columns. Files that can't have such rows are left out; the
-            remaining files may have other rows, too.
+        bounds: values of the wanted rows, by column. Files that can't have such rows are left out. The other files may
+            also have unwanted rows.
 
     Raises:
         WarehouseError: the table uses features of Delta that can't be read from its files alone.

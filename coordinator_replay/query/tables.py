@@ -99,7 +99,7 @@ class Tables:
         zone: the time zone of texts that name a time without a zone.
 
     Attributes:
-        notes: sentences that belong to the answers so far.
+        notes: sentences about the answers that these tables have given so far. Questions add to this list.
     """
 
     def __init__(self, uri: str, cluster: str | None = None, zone: tzinfo = UTC) -> None:
@@ -279,9 +279,9 @@ class Tables:
         )
 
     def lacking_column(self, problem: duckdb.Error, names: Iterable[str]) -> WarehouseError | None:
-        """Return the error for a statement that needs a column of this release that an older warehouse lacks.
+        """Return an error that names a missing column, if an older release wrote a table without this column.
 
-        Return None if the engine's error does not name such a column. Then the statement itself is wrong.
+        Return None if the engine's error names no such column. Then the user's statement is wrong.
 
         Args:
             problem: the engine's error.

@@ -30,7 +30,10 @@ from coordinator_replay.times import EPOCH
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEvent:
-    """An event of a group (a row of ``group_timeline``), of its offsets (summed up) or of its coordinator.
+    """An event in the timeline of a group.
+
+    It is an event of the group itself (a row of ``group_timeline``), a summary of commits and removals of its offsets,
+    or a change of its coordinator.
 
     The fields that are not described here are columns of ``group_timeline`` (see ``schemas/tables``).
 
@@ -42,7 +45,7 @@ class TimelineEvent:
             the first log offset that the new leader is known to have written; None if no such offset is known.
         summary: cause and detail in words; None if there is nothing to add.
         detail: for events of the group, the column ``detail``, parsed from JSON.
-        cause: why the group rebalanced, at the event that is linked to the rebalance; None at all other events.
+        cause: the cause of a rebalance, at the event that began or completed the rebalance; None at all other events.
         confidence: how sure the cause is.
     """
 
@@ -206,7 +209,7 @@ def _with_others(events: Sequence[TimelineEvent], others: Iterable[TimelineEvent
 
 
 class _Places(NamedTuple):
-    """Running maxima over a list of events, to find by bisection the first event for which ``_is_behind`` holds.
+    """Running maxima over a list of events, for a binary search of the first event that comes after another event.
 
     Attributes:
         offsets: the highest log offset up to each event.
@@ -242,10 +245,11 @@ def _place(event: TimelineEvent) -> int:
 def _is_behind(event: TimelineEvent, other: TimelineEvent) -> bool:
     """Return whether ``event`` comes after ``other`` in the timeline.
 
-    If both have a log offset, their log offsets decide, else their times.
+    If both have a log offset, compare the log offsets, else the times. An event without a log offset always comes after
+    ``other``.
 
     Args:
-        event: an event with a record, or an event without a record that is later than ``other``.
+        event: an event. If it has no record, it must be later than ``other``.
         other: an event without a record.
     """
     if event.log_offset is None:

@@ -154,7 +154,7 @@ def _from_digits(text: str, rule: str) -> datetime:
 
 
 def _counted_from_the_end(text: str, zone: tzinfo) -> LogTime | None:
-    """Return a time before the end of the log, or on one of the log's last days.
+    """Read a time relative to the end of the log, such as ``-6h``, ``6 hours ago`` or ``yesterday 08:34``.
 
     Return None for texts in other forms.
     """
@@ -210,10 +210,11 @@ def _in_own_zone(text: str, zone: tzinfo) -> tuple[str, tzinfo]:
 
 
 def _form_that_works(text: str) -> str | None:
-    """Return how to write a time that was typed as 11/20/2026 or 8.34, in words for a message.
+    """Suggest in words how to write a time that was typed in a form that is not accepted.
 
+    For ``11/20/2026``, the words are ``2026-11-20``. For ``8.34``, they are ``8:34``, as a time of the log's last day.
     If the day and the month can't be told apart, the words have both possible dates. If neither number can be a month,
-    the words are empty. Return None for a text in any other form.
+    the words are empty. For texts in other forms, return None.
     """
     if (slashed := _SLASHED.fullmatch(text)) is not None:
         first, second, year, rest = slashed.groups()

@@ -65,7 +65,7 @@ class Who:
 
     @property
     def options(self) -> list[str]:
-        """Return the options of commands that have these conditions."""
+        """Return the conditions as options of a command, such as ``["--host", "10.0.0.1"]``."""
         values = {
             "--host": self.hosts,
             "--client": self.clients,

@@ -13,7 +13,7 @@ from coordinator_replay.times import duration
 
 
 def unended(rebalance: Rebalance) -> str:
-    """Return the words for the end of a rebalance that is not over, or whose end is not on record."""
+    """Return "end not on record" if the record of a rebalance's end is missing, or else "not over"."""
     return "end not on record" if rebalance.is_end_missing else "not over"
 
 
@@ -27,9 +27,9 @@ def time_heading(rebalances: Iterable[Rebalance]) -> str:
 
 
 def shown_bound(rebalance: Rebalance, clock: Clock) -> str:
-    """Return what a rebalance's ``shown_at`` means, in words.
+    """Say in words which time of a rebalance ``shown_at`` is: its end, or a time by which it had ended.
 
-    Return an empty text if that time is the start, or if there is no such time.
+    Return an empty text if ``shown_at`` is the start of the rebalance or is None.
     """
     if rebalance.started_at is not None or rebalance.completed_at is None:
         return ""

@@ -36,7 +36,7 @@ class Clock:
         return moment_text(moment, self.zone)
 
     def sentence(self, text: str) -> str:
-        """Return a sentence with its times in the zone of the page."""
+        """Convert the times in a sentence from UTC to the zone of the page."""
         return moments_in_zone(text, self.zone)
 
     def as_data(self) -> Columns:

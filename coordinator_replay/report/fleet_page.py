@@ -109,7 +109,12 @@ def cause_data(fleet: ClusterGroups, clock: Clock) -> Mapping[str, Any]:
 
 
 def _stack(causes: Mapping[str, int], own: Sequence[str]) -> Iterator[tuple[str, int, str]]:
-    """Yield name, count and colour of a stacked bar's parts, from below. Causes not in ``own`` share one part."""
+    """Yield name, count and colour of each part of a stacked bar, from the bottom to the top.
+
+    Args:
+        causes: number of rebalances by cause.
+        own: the causes that get a part of their own. All other causes share one part.
+    """
     for cause in own:
         if cause in causes:
             yield cause, causes[cause], cause_colour(cause)
@@ -141,7 +146,7 @@ class Lane:
 
     Attributes:
         page: link to the group's own page, if it has a page.
-        members: largest number of members in the group's last state; None if not on record.
+        members: the largest number of members that the group had while in its last state; None if not on record.
         pause_ms: longest pause of commits around a rebalance; None if no pause is on record.
         paths: colour, name and SVG path of each state that occurs, and of rollouts.
         usual_cause: the most frequent cause of the group's rebalances; all such causes if several are equally frequent.
@@ -225,7 +230,10 @@ def _usual_cause(causes: Mapping[str, int]) -> str:
 
 
 def _paths(bands: Sequence[StateBand], clock: Clock, scale: float) -> list[tuple[str, str, str]]:
-    """Return colour, name and SVG path of each state. Transient states are drawn over resting ones."""
+    """Return colour, name and SVG path of each state.
+
+    States that a group passes through, such as PreparingRebalance, are drawn over Stable, Empty and Dead.
+    """
     drawn: dict[str, list[str]] = {}
     reached: dict[str, int] = {}
     for band in bands:
@@ -243,9 +251,9 @@ def _paths(bands: Sequence[StateBand], clock: Clock, scale: float) -> list[tuple
 
 
 def _rollout_path(rollouts: Sequence[Rollout], clock: Clock, scale: float) -> list[tuple[str, str, str]]:
-    """Return rollouts as one SVG path along the lower edge of a lane.
+    """Return the shape that shows rollouts along the lower edge of a lane: its colour, its name and its SVG path.
 
-    Return an empty list if there are no rollouts.
+    The list has this one shape for all rollouts. It is empty if there are no rollouts.
     """
     path = ""
     for rollout in rollouts:
@@ -351,7 +359,7 @@ class FleetPage:
         return sorted(self.lanes, key=lambda lane: (-lane.rank, -lane.rebalances, lane.group))
 
     def drawing(self) -> Drawing:
-        """Return the figure and the rows of groups, to be drawn as one picture or into the page."""
+        """Return the figure of causes, with the groups' rows below it. The page and the picture are made from it."""
         warehouse, fleet, clock, lanes = self._warehouse, self.fleet, self._clock, self._rows()
         basis = str(basis_from(warehouse, self._start))
         colours = {name: colour for lane in lanes for colour, name, _ in lane.paths}

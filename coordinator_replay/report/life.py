@@ -95,11 +95,13 @@ class OffsetLine(NamedTuple):
     Attributes:
         at: times at which the offsets came into force, one for each offset.
         offsets: the offsets.
-        until: for each offset, the time at which the line ends after it; None if the line goes on to the next offset.
+        until: for each offset, the time at which the drawn line is interrupted after this offset; None if the line goes
+            on to the next offset.
         last_until: the time up to which the last offset was in force; the end of the life if it still is in force.
         marked: offsets that went backwards or were removed within the life. Each has ``at``, ``until`` and
-            ``committed_offset``. ``back_from`` is the higher offset before, or None. ``removed_by`` says what
-            removed the offset, or is None. ``lost_offset`` is the offset that a negative offset (no offset) replaced.
+            ``committed_offset``. ``back_from`` is the higher offset from which the group went back, or None.
+            ``removed_by`` says what removed the offset, or is None. ``lost_offset`` is the offset that was replaced by
+            a negative offset, which stands for no offset.
     """
 
     topic: str

@@ -112,7 +112,7 @@ def _owners_by_member(axis: Axis) -> figure:
 def _offsets(axis: Axis) -> figure:
     """Return the figure with committed offsets as steps.
 
-    Marks show offsets that went backwards, were lost to a negative offset, or were removed.
+    Marks show offsets that went backwards, were replaced by a negative offset, or were removed.
     """
     drawn = time_figure("offsets", axis, height=300)
     lines = drawn.multi_line(

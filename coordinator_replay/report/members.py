@@ -98,13 +98,13 @@ class MemberIdentities:
 
 
 def shown_legend(keys: Sequence[Key], what: str, *, nobody: str) -> tuple[list[Key], str]:
-    """Return the keys of a legend that a page shows, and a text on how many more there are.
+    """Cut a legend to the entries that a page has room for, and add an entry for partitions without an owner.
 
-    The last key is for partitions without an owner. The text is empty if there are no more keys.
+    Also return a text that says how many entries were left out. It is empty if none was left out.
 
     Args:
-        keys: names with their colours.
-        what: noun for the named things, in the plural.
+        keys: the entries of the legend: names with their colours.
+        what: a word for the entries in the plural, such as ``members``.
         nobody: the page's word for a partition without an owner.
     """
     more = f"and {len(keys) - MOST_IN_LEGEND:,} more {what}" if len(keys) > MOST_IN_LEGEND else ""

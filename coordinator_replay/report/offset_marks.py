@@ -1,7 +1,7 @@
 """Committed offsets on a group's page.
 
-Each partition whose offset moved has a line of steps. Marks show offsets that went backwards, were lost to a negative
-offset, or were removed.
+Each partition whose offset moved has a line of steps. Marks show offsets that went backwards, were replaced by a
+negative offset, or were removed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

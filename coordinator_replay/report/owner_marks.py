@@ -101,7 +101,7 @@ def _owned(
 
 
 def identities_of(life: GroupLife, members: MemberIdentities) -> Mapping[str, str]:
-    """Return the labels of the members, by identity. Each identity is a row."""
+    """Return the labels of the members, by identity. A page has a row for each identity."""
     return {members.identity(member.member_id): members.label(member.member_id) for member in life.members}
 
 

@@ -1,10 +1,10 @@
 """HTML pages, made from a template, figures and data.
 
-A page is complete in itself, or one of several that share their scripts.
+A page has its scripts in itself, or shares them with other pages of the same folder.
 
-Clients of a cluster wrote the text that comes from a dump, so templates trust no such text and escape it. The data of
-figures travel as JSON in which no character can end a script. A content security policy lets only the page's own
-scripts run, and lets none of them reach a network.
+Clients of a cluster chose names and other texts in a dump. So templates escape these texts. The figures' data are
+stored as JSON in which no text can end the script element. A content security policy lets the browser run only the
+page's own scripts, and forbids them to use the network.
 """
 
 import base64

@@ -247,7 +247,7 @@ def _source(shown: "GlyphRenderer[Any]") -> str:
 
 
 def _rows_height(rows: Mapping[str, Any]) -> int:
-    """Return the height of a figure of rows without its axis, as the page's script computes it."""
+    """Compute the height of a figure with rows, without the axis. The page's script computes the same height."""
     return int(min(max(len(rows["labels"]) * rows["each"] + 12, 40), rows["most"] - 24))
 
 

@@ -61,7 +61,7 @@ def drawn_marks(glyph: Any, values: Values, frame: Frame, hatching: str) -> Iter
         glyph: a glyph of Bokeh, with a number or a column for each property.
         values: the columns of the glyph's source.
         frame: the part of the picture that gets the marks.
-        hatching: prefix of the ids of patterns; an id ends with the digits of the pattern's colour.
+        hatching: the text with which the ids of hatching patterns begin; ``hatch_id`` returns the rest of an id.
     """
     count = len(next(iter(values.values()), ()))
     own = partial(_own, glyph, values, count)
@@ -81,7 +81,7 @@ def hatch_colours(glyph: Any) -> Sequence[str]:
 
 
 def hatch_id(colour: str) -> str:
-    """Return the end of the id of a colour's pattern."""
+    """Return the last part of the id of a hatching pattern: the digits of its colour."""
     return colour.removeprefix("#")
 
 

@@ -71,7 +71,10 @@ def _lanes(spans: Iterable[Span]) -> list[list[Span]]:
 
 
 def _tracks(process: int, spans: dict[str, list[Span]], category: str, first: int = _FIRST_TRACK) -> Iterator[Event]:
-    """Yield the events of a track for each name. If slices overlap, the name gets further tracks."""
+    """Yield a track for each name, with a slice for each of its spans.
+
+    Slices of a track can't overlap. If spans of a name overlap, the name gets further tracks.
+    """
     track = first
     for name, own in spans.items():
         for number, lane in enumerate(_lanes(own)):
@@ -213,7 +216,7 @@ def trace_events(life: GroupLife, zone: tzinfo = UTC) -> Iterator[Event]:
 
 
 def write_trace(lives: Sequence[GroupLife], path: Path, basis: str | None = None, zone: tzinfo = UTC) -> int:
-    """Write the events of groups as one trace. Each group gets two processes of the trace.
+    """Write the events of groups as one trace. In the trace, each group is shown as two processes.
 
     Args:
         lives: the lives of the groups.

@@ -23,9 +23,10 @@ def unknown_past(
     start: datetime,
     end: datetime,
 ) -> Sequence[StateBand]:
-    """Return the time ranges before a group's first record in which the group may have existed, as Unknown states.
+    """Return bands with the state Unknown: times before a group's first record in which the group may have existed.
 
-    Return an empty list if the log proves that the group did not exist, or if a state on record has no begin.
+    Return an empty list if the log proves that the group did not exist. Also return an empty list if a state on record
+    has no begin, because this state then covers the earlier time.
 
     Args:
         warehouse: the tables to read.
@@ -68,7 +69,7 @@ def _unknown_bands(
 
 
 def _moments(partition: LogPartition, start: datetime, until: datetime) -> Sequence[datetime]:
-    """Return the times at which the proven part of the log may change."""
+    """Return times from ``start`` to ``until``: between two successive times, what the log proves does not change."""
     changes = {
         at
         for span in partition.ranges

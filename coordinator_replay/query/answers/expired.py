@@ -82,7 +82,11 @@ def expired(
 
 
 def _what(wanted: Sequence[str]) -> str:
-    """Return the words for an offset of the answer, given the statuses asked for."""
+    """Return what the note calls an offset of the answer, such as ``EXPIRED or DUE offset``.
+
+    Args:
+        wanted: the statuses that the user asked for; empty for all statuses.
+    """
     return f"{' or '.join(wanted)} offset" if wanted else "expired or expiring offset"
 
 
@@ -127,10 +131,15 @@ def _has_none(shown: Sequence[ExpiredOffset], wanted: Sequence[str]) -> bool:
 
 
 def _retention_note(warehouse: Tables, shown: Sequence[ExpiredOffset], *, is_past: bool) -> str | None:
-    """Return a note on the retention that the audits used; None if the user gave the retention.
+    """Return a note on the retention that the audits used; None if no note is needed.
 
-    If the retention is only Kafka's default, return None if the answer has only expired offsets, or if the question is
-    only about expired offsets (``is_past``).
+    No note is needed if the user gave the retention. If the retention is only Kafka's default, expired offsets need no
+    note.
+
+    Args:
+        warehouse: the tables to read.
+        shown: rows of the answer.
+        is_past: whether the user asked for expired offsets only.
     """
     retention = applied_retention(warehouse)
     is_over = is_past or (bool(shown) and all(offset.status == "EXPIRED" for offset in shown))

@@ -140,7 +140,7 @@ def offsets_of_groups(
 ) -> Rows[CommittedOffset]:
     """Return the committed offsets of several groups, see ``offsets``.
 
-    A note on one group names the group.
+    A note about a single group begins with the group's name.
     """
     answers = {
         group: _of_group(warehouse, group, at, topics, require_stable=require_stable, end_offsets=end_offsets)

@@ -25,7 +25,7 @@ def owner(warehouse: Tables, group: str, topic: str, partition: int, at: datetim
 def owners_in_range(
     warehouse: Tables, group: str, topic: str, partition: int, start: datetime | None, end: datetime | None
 ) -> Answered[Owners]:
-    """Return all ownerships of a partition in a time range. The answer has no ``before`` and ``after``."""
+    """Return all ownerships of a partition in a time range. The answer's fields ``before`` and ``after`` are None."""
     rows = owners_between(warehouse, group, topic, partition, start, end)
     basis = basis_from(warehouse, start, group=group)
     is_exact = basis.is_complete and all(row.is_exact for row in rows)

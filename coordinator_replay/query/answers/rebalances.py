@@ -168,7 +168,10 @@ def _in_range(
 
 
 def _alternatives_note(rebalances: Sequence[Rebalance], causes: Sequence[str]) -> str | None:
-    """Return a note on rebalances that have a wanted cause only as an alternative; None if there are none."""
+    """Return a note on rebalances that have another cause, and a cause that the user asked for as an alternative.
+
+    Return None if there are no such rebalances.
+    """
     others = sum(rebalance.matched_by == "alternative" for rebalance in rebalances)
     if not others:
         return None

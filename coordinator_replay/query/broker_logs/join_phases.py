@@ -1,20 +1,21 @@
 """Rebalances of classic groups that are in progress. Only brokers' logs show them, because they leave no record yet.
 
-If a broker's log shows when a rebalance began, the table ``rebalances`` has this time. While the rebalance is in
-progress, the coordinator's last line shows the group's state (``ClassicGroupState``):
+While a rebalance is in progress, the coordinator's last line about the group shows the group's state
+(``ClassicGroupState``):
 
 - "Preparing to rebalance group" begins PreparingRebalance,
 - "Stabilized group" begins CompletingRebalance.
 
-Lines from before the coordinator last loaded the group's log partition don't count, because a loaded group is in the
-state of its last record.
+When a coordinator loads a log partition, it gives each group the state of the group's last record. So lines from before
+the last load don't count.
 
-If the log lacks the line about the end of a join phase, no line can be matched to the rebalance's record, and the table
-does not show when the rebalance began. Even so, an earlier line shows that the group left its previous generation, and
-the record shows when the join phase ended.
+Once a rebalance has left its record, the table ``rebalances`` has the time at which the rebalance began, if a broker's
+log shows this time. The table lacks this time in two cases:
 
-If the log has the line about the end, and the table still does not show when the rebalance began, this line contradicts
-the record. Such a log is about another group of the same name, so the lines of this log don't count.
+- The broker's log lacks the line about the end of the join phase. Then no line can be matched to the record. But an
+  earlier line still shows when the group left its previous generation, and the record shows when the join phase ended.
+- The broker's log has this line, but the line contradicts the record. Then the log is about another group of the same
+  name, and its lines don't count.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
