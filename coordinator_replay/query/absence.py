@@ -1,10 +1,11 @@
 """Proofs that a group, or a committed offset, did not exist at a point in time, if records are missing from the log.
 
-A tombstone proves that its key had no value until the key's next record, if both are left in the same copy of the log:
-the cleaner removes a record for a later record of its key, and would have removed the tombstone first.
+Suppose that a copy of a log partition has a tombstone, and then another record of the same key. Between the two, the
+key had no value. If there had been a record between them, the cleaner would have removed the tombstone before it
+removed that record.
 
-One thing leaves no trace. The cleaner removes the commits of an aborted transaction, and it removes them even if no
-later record has their keys. Until the abort, such a commit was pending. A group exists while a commit is pending:
+There is one exception. The cleaner removes the commits of an aborted transaction even if no later record has their
+keys. Until the abort, such a commit was pending. A group exists while a commit is pending:
 ``OffsetMetadataManager.replay`` creates a group for a commit before it asks whether the commit is transactional.
 """
 
@@ -89,7 +90,7 @@ class KnownGroups:
     """Groups without a value on record at a point in time.
 
     Attributes:
-        without_members: groups whose own records are proven not to have been in force. They may have had offsets.
+        without_members: groups that are proven to have had no members and no group metadata. They may have had offsets.
         absent: groups that are proven not to have existed.
     """
 
@@ -98,9 +99,9 @@ class KnownGroups:
 
 
 def kept_ranges(warehouse: Tables, partition: LogPartition, at: datetime) -> Sequence[tuple[Any, ...]]:
-    """Return ranges of log offsets: one for each copy of the log partition that ends after a point in time.
+    """Return the ranges of log offsets of a log partition's copies, without copies that end before a point in time.
 
-    Return an empty tuple if the log partition has gaps.
+    If the log partition has gaps, return an empty tuple.
     """
     asked = {"log_partition": partition.log_partition, "end_offset": partition.read_to(at)}
     return () if partition.gaps else warehouse.rows(_HAS, **asked)
@@ -129,11 +130,12 @@ def is_removed(
 
 
 def known_groups(warehouse: Tables, groups: Mapping[str, int | None], at: datetime) -> KnownGroups:
-    """Return which groups the records of their keys prove not to have existed at a point in time.
+    """Return the groups that are proven not to have existed at a point in time. The proof looks at each key of a group.
 
     Args:
         warehouse: the tables to read.
-        groups: groups in doubt because they have later records, with their log partitions.
+        groups: log partition of each group to check. Because of records after the point in time, these groups may have
+            existed at that time.
         at: the point in time.
     """
     history = warehouse.completeness
@@ -174,7 +176,7 @@ def known_groups(warehouse: Tables, groups: Mapping[str, int | None], at: dateti
 def hiding_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetime) -> set[int]:
     """Return the log partitions that may lack a commit that was pending at a point in time and was aborted later.
 
-    Such a commit is missing only from a transaction that was open at the start of the complete range.
+    The commit can be missing only if its transaction was already open at the start of the complete range.
 
     Args:
         warehouse: the tables to read.

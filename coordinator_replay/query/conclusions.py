@@ -23,7 +23,10 @@ _LOADINGS = """
 
 
 def _loading(warehouse: Tables) -> list[str | None]:
-    """Return what brokers' logs show about loading, and which log partitions audits have not read."""
+    """Return sentences on how long coordinators loaded log partitions, and on log partitions that audits have not read.
+
+    Only brokers' logs show how long a loading took.
+    """
     if not warehouse.has_rows("broker_log"):
         return [
             "Brokers' logs were not audited: slow and failed loadings are not on record.",

@@ -300,10 +300,10 @@ def _groups(before: Side, after: Side, old: Iterable[Group], new: Iterable[Group
 
 
 def _proves_absence(side: Side, *, is_same: bool) -> Callable[[Group], bool]:
-    """Return a function that says whether a group that a side does not list did not exist.
+    """Return a function that decides whether a group did not exist, if it is missing in a side's list of groups.
 
     Args:
-        side: the side of the comparison.
+        side: the side without the group.
         is_same: whether both sides are of one cluster.
     """
     # The list of groups includes all that may have existed. So if the cluster shows the group at another time, a list
@@ -373,7 +373,10 @@ _COUNTED = {
 
 
 def _whole_group(changes: Sequence[Change]) -> str:
-    """Describe in words a group that was added or removed: its state, its topics, and counts, such as of members."""
+    """Describe in words a group that was added or removed.
+
+    The words are its state, the numbers of its members, partitions and so on, and its topics.
+    """
     by_kind: dict[str, list[Change]] = {}
     for change in changes:
         by_kind.setdefault(change.what, []).append(change)
@@ -391,8 +394,8 @@ def _subscribed(change: Change) -> Sequence[str]:
 def _detail(changes: Sequence[Change]) -> str:
     """Describe changes of one kind in words.
 
-    A single change is described in full. Of several changes, only the names are listed. For offsets, the text also has
-    the sum of their differences. For rebalances, it has each cause with its number of rebalances.
+    A single change is described in full. For several changes, the text has only their names. For offsets, the text also
+    has the sum of their differences. For rebalances, it has each cause with its number of rebalances.
     """
     first = changes[0]
     if first.what == "rebalance":

@@ -369,8 +369,8 @@ def _recorded_groups(
         warehouse: the tables to read.
         at: the point in time; the end of the log if None.
         group: only this group; None for all groups.
-        only_own: leave out groups that have no record of their own by this time. Only commits or later records show
-            such groups.
+        only_own: leave out groups that have no record of their own by this time. Such a group is known only from
+            commits or from later records.
     """
     history = warehouse.completeness
     proven, proven_from, proven_to = history.proofs(at or END)

@@ -61,8 +61,8 @@ class GroupImpact:
 class CommonTrait:
     """A trait that is more frequent among the groups concerned than chance explains (see ``_is_significant``).
 
-    A log partition and the broker that led it are no traits if the log partition is known to have kept its leader in
-    the range.
+    ``log partition`` and ``coordinator`` are left out if the log partition is known to have kept its leader in the
+    range.
 
     Attributes:
         trait: what the groups have in common. ``host``, ``client``: the host or client of a member. ``topic``: a topic

@@ -92,10 +92,10 @@ class Ownership:
 
     @property
     def unowned_text(self) -> int | str | None:
-        """Return ``unowned_ms`` as people read it.
+        """Return ``unowned_ms`` as people read it: the text "no members" in place of a misleading 0.
 
-        If the group had no members when the ownership ended, ``unowned_ms`` does not count that time. So 0 would look
-        as if another member took over at once.
+        If the group had no members when the ownership ended, ``unowned_ms`` does not count the time without members. A
+        0 would then look as if another member had taken over at once.
         """
         return "no members" if self.released_by == "GROUP_EMPTIED" and self.unowned_ms == 0 else self.unowned_ms
 
@@ -283,12 +283,14 @@ def _by_time(
 def _was_exact(
     warehouse: Tables, group: str, at: datetime, *, since: int | None = None, until: int | None = None
 ) -> bool:
-    """Return whether the log proves, everywhere in a range of the log, which members a group had.
+    """Return whether the log proves which members a group had, everywhere in a range of log offsets.
+
+    The range begins or ends at a point in time. Give the log offset of its other end.
 
     Args:
         warehouse: the tables to read.
         group: id of the group.
-        at: a point in time, at which the range begins or ends.
+        at: the point in time.
         since: log offset at which the range begins; None begins at the point in time.
         until: log offset at which the range ends; None ends at the point in time.
     """

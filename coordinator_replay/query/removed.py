@@ -13,10 +13,12 @@ from coordinator_replay.times import moment_text
 
 
 def _last_ends(*others: str) -> str:
-    """Return SQL for the last removed offset of each partition up to a point in time: a row of ``offset_history``.
+    """Return SQL that finds, for each partition, the last offset that was removed up to a point in time.
+
+    The rows are rows of ``offset_history``.
 
     Args:
-        others: values of ``ended_by`` that, like COMMIT, do not count as a removal.
+        others: values of ``ended_by`` that do not count as a removal. COMMIT never counts.
     """
     left_out = ", ".join(repr(ended_by) for ended_by in ("COMMIT", *others))
     return f"""

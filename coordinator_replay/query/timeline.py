@@ -33,7 +33,7 @@ class TimelineEvent:
     """An event in the timeline of a group.
 
     It is an event of the group itself (a row of ``group_timeline``), a summary of commits and removals of its offsets,
-    or a change of its coordinator.
+    a change of its coordinator, or a line of a broker's log.
 
     The fields that are not described here are columns of ``group_timeline`` (see ``schemas/tables``).
 

@@ -82,8 +82,8 @@ class LogTime:
     Attributes:
         text: the text that the user typed.
         back: duration before the end of the log; None if the user typed a day or a time of day.
-        days_back: number of days from the day of the time to the last day of the log; -1 for the day after the last
-            day.
+        days_back: number of days before the last day of the log: 0 for the last day, 1 for the day before, -1 for the
+            day after.
         clock: the time of day.
         zone: the time zone of the day and of the time of day.
     """

@@ -6,7 +6,7 @@ from heapq import heappop, heappush
 
 @dataclass(slots=True)
 class Lanes:
-    """The rows that are in use so far. Items must come in the order of their beginnings.
+    """The rows into which items have been placed so far. Place the items in the order in which they begin.
 
     Attributes:
         count: number of rows.

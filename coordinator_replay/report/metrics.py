@@ -262,9 +262,9 @@ _NEEDED = "expiring-offsets-still-needed"
 
 
 def _first_expiries(warehouse: Tables) -> list[tuple[str, datetime]]:
-    """Return for each group the earliest time at which an offset that is still needed expires.
+    """Return for each group the earliest time at which an offset that is still needed will expire.
 
-    Groups without such an offset are left out.
+    The saved query ``expiring-offsets-still-needed`` finds these offsets. Groups without such an offset are left out.
     """
     names, rows = run_saved_query(warehouse, _NEEDED)
     group, expire_at = names.index("group_id"), names.index("expire_at")

@@ -87,7 +87,7 @@ def _points(line: OffsetLine) -> tuple[list[int], list[int | None]]:
 
 
 def _marks(line: OffsetLine) -> Iterator[dict[str, Any]]:
-    """Yield marks for offsets that went backwards, were lost to a negative offset, or were removed."""
+    """Yield marks for offsets that went backwards, were replaced by a negative offset, or were removed."""
     for mark in line.marked:
         lost = mark["lost_offset"]
         offset = mark["committed_offset"] if lost is None else lost

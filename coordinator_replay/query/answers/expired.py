@@ -102,7 +102,7 @@ def _none_expires_note(
         group: the group of the question; None for all groups.
         limit: the time up to which offsets were looked for.
         who: the conditions of the question.
-        names: the groups that meet these conditions; None if there are none.
+        names: the groups that meet these conditions; None if there are no conditions.
     """
     if limit is None:
         return None

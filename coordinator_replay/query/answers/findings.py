@@ -34,7 +34,7 @@ def findings(
         group: only findings about this group.
         is_new: only findings first stored by the last audit that read new records, or by a later audit.
         since: only findings first stored by an audit that began at this time or later.
-        who: conditions on groups. Findings about no group are left out if any condition but ``excluded`` is given.
+        who: conditions on groups. A condition other than ``excluded`` also leaves out findings that are about no group.
     """
     lowest = None if severity is None else chosen(severity.lower(), SEVERITIES, "severity")
     found = findings_of(

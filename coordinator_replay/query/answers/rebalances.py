@@ -168,7 +168,7 @@ def _in_range(
 
 
 def _alternatives_note(rebalances: Sequence[Rebalance], causes: Sequence[str]) -> str | None:
-    """Return a note on rebalances that have another cause, and a cause that the user asked for as an alternative.
+    """Return a note on rebalances that match the causes asked for only by an alternative, not by their cause.
 
     Return None if there are no such rebalances.
     """

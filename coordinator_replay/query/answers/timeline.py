@@ -43,7 +43,10 @@ def _no_event_note(warehouse: Tables, group: str, rows: Sequence[object]) -> str
 
 
 def _late_note(warehouse: Tables, events: Sequence[TimelineEvent]) -> str | None:
-    """Return a note that events later than the log's last record come from another source; None if there are none."""
+    """Return a note that events after the end of the log come from brokers' logs or cluster metadata.
+
+    Return None if there are no such events.
+    """
     end = warehouse.coverage.last
     late = sum(event.log_timestamp is not None and event.log_timestamp > end for event in events)
     if not late:

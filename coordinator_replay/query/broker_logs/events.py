@@ -187,9 +187,9 @@ def refusals(lines: Iterable[GroupLine]) -> list[tuple[str, datetime, dict[str, 
 
 
 def contradictions(warehouse: Tables, group: str) -> list[tuple[str, datetime, dict[str, Any]]]:
-    """Return the event, the time and the detail of each line that records contradict.
+    """Return the event, the time and the detail of each log line that a record contradicts.
 
-    Records of the group and of its log partition can contradict a line.
+    The record may be one of the group, or another record of the group's log partition.
     """
     if not warehouse.has_rows(_LOG):
         return []
