@@ -150,7 +150,7 @@ class ClusterGroups:
 
     Attributes:
         width: length of the intervals in which rebalances are counted.
-        kinds: type, state and number of the groups with this type and state at the end of the time range.
+        kinds: types and states of groups at the end of the time range, each pair with its number of groups.
         causes: numbers of rebalances, by interval and cause.
         expiring: offsets that expired or will expire soon, by group, topic and status.
         findings: all findings.

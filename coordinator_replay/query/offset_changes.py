@@ -139,7 +139,7 @@ def partitions_without_note(changes: Sequence[OffsetChange], topic: str, partiti
 
 
 def created_again_note(changes: Sequence[OffsetChange]) -> str | None:
-    """Return a note if a topic was created again between its commits, as their topic ids show; else None.
+    """Return a note if the topic ids in commits show that the topic was deleted and created again; else None.
 
     Args:
         changes: commits of one topic, in log order.

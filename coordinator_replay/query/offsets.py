@@ -375,7 +375,9 @@ def check_topics(warehouse: Tables, topics: Sequence[str], group: str) -> None:
 
 
 def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -> bool:
-    """Return whether a partition may have had an offset at a point in time although no recorded offset was in force.
+    """Return whether the log leaves open if a partition had an offset at a point in time.
+
+    Call this function for partitions without an offset in the tables at that time.
 
     Args:
         partition: the log partition of the group.
@@ -678,7 +680,10 @@ def committed_again_note(offsets: Sequence[CommittedOffset]) -> str | None:
 
 
 def unstable_removal_note(offsets: Iterable[CommittedOffset]) -> str | None:
-    """Return a note on removed offsets that may not have been stable; None if there are no such offsets."""
+    """Return a note on removed offsets of partitions with a pending transactional commit at the removal; else None.
+
+    The note also names partitions that may have had such a commit.
+    """
     unstable = [(offset.topic, offset.partition) for offset in offsets if not offset.is_stable]
     if not unstable:
         return None

@@ -387,7 +387,7 @@ def _sums_by(
 
 
 def _first_row(warehouse: Tables, query: SavedQuery, values: Mapping[str, str], timeout: timedelta | None) -> str:
-    """Return the first row of a saved query in the words of its ``row``."""
+    """Return the first row of a saved query as text, in the form that the query's line ``row`` defines."""
     names, rows = run_sql(warehouse, query.sql, _read_values(warehouse, query, values), timeout=timeout)
     return query.row.format(**{name: _said(value) for name, value in zip(names, rows[0], strict=True)})
 

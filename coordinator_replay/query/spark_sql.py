@@ -75,9 +75,9 @@ def _length(node: exp.Expr) -> exp.Expr:
 
 
 def _listed(node: exp.Expr) -> exp.Expr:
-    """Replace ``string_agg(DISTINCT …)`` by a sorted set.
+    """Replace ``string_agg(DISTINCT …)`` by ``array_join`` of a sorted set.
 
-    Spark before 4.0 does not have this function.
+    Spark before 4.0 has no ``string_agg``.
     """
     inner = node.this
     while isinstance(inner, exp.Order | exp.Distinct):

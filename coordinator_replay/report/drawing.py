@@ -94,6 +94,6 @@ class Drawing:
 
 
 def mark_columns(marks: Iterable[Mark], clock: Clock) -> Columns:
-    """Return the columns of marks for the page's script."""
+    """Return marks as columns for the page's script."""
     rows = [{"at": clock.since_start(mark.at), "text": neutral(mark.text)} for mark in marks]
     return columns(rows, MARKS, ("at",))

@@ -182,7 +182,7 @@ def add_hover(drawn: figure, renderers: Sequence[Any], rows: Sequence[tuple[str,
         drawn: the figure.
         renderers: the marks.
         rows: label and value of each line.
-        times: the columns that hold moments.
+        times: names of the columns that hold times.
     """
     lines = [
         _HOVER_LINE.format(label=label, value=f"{value}{{{_TIME}}}" if value.lstrip("@") in times else value)

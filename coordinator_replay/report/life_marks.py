@@ -54,7 +54,7 @@ def state_rows(life: GroupLife) -> list[str]:
 
 
 def state_columns(life: GroupLife, clock: Clock) -> Mapping[str, Columns]:
-    """Return the columns of the group's states, and of the hatching over some of them.
+    """Return the group's states, and the hatching over some of them, as columns for the page's script.
 
     A state is hatched if records of its time are missing. A join phase is shown only if a broker's log has it.
     """
@@ -88,9 +88,10 @@ def _range(lowest: int | None, highest: int | None) -> str:
 
 
 def finding_columns(life: GroupLife, clock: Clock) -> Columns:
-    """Return the columns of findings about the group, each from the first to the last time at which it was seen.
+    """Return findings about the group as columns for the page's script.
 
-    Findings without a time, or outside of the range of the page, are left out.
+    A finding goes from the first to the last time at which it was seen. Findings without a time, or outside of the
+    range of the page, are left out.
     """
     row = state_rows(life).index(FINDINGS_ROW) if life.findings else None
     rows = [
@@ -113,7 +114,10 @@ def finding_columns(life: GroupLife, clock: Clock) -> Columns:
 
 
 def rollout_columns(life: GroupLife, clock: Clock) -> Columns:
-    """Return the columns of rollouts, each from its first to its last restart. Rollouts without a time are left out."""
+    """Return rollouts as columns for the page's script. A rollout goes from its first to its last restart.
+
+    Rollouts without a time are left out.
+    """
     row = state_rows(life).index(ROLLOUT) if life.rollouts else None
     rows = [
         {
@@ -144,7 +148,10 @@ def began(rebalance: Rebalance) -> datetime | None:
 
 
 def rebalance_columns(life: GroupLife, clock: Clock, members: MemberIdentities) -> Columns:
-    """Return the columns of the rebalances' marks. A mark has a bar for the time that its rebalance certainly took."""
+    """Return the marks of rebalances as columns for the page's script.
+
+    A mark has a bar for the time that its rebalance certainly took.
+    """
     place = {cause: row for row, cause in enumerate(causes_of(life))}
     moves = moves_of(life)
     rows = [
@@ -237,7 +244,7 @@ def moves_of(life: GroupLife) -> Mapping[str, Sequence[Move]]:
 
 
 def pause_columns(life: GroupLife, clock: Clock) -> Columns:
-    """Return the columns of the pauses in the group's commits around rebalances."""
+    """Return the pauses in the group's commits around rebalances, as columns for the page's script."""
     causes = {rebalance.rebalance_id: rebalance for rebalance in life.rebalances}
     row = state_rows(life).index(PAUSED) if life.pauses else None
     rows = [

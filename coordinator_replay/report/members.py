@@ -93,7 +93,7 @@ class MemberIdentities:
 
     @property
     def legend(self) -> Sequence[Key]:
-        """Return the label and the colour of each member, in the order in which the members came."""
+        """Return the label and the colour of each member, in the order in which the members joined."""
         return [(self._labels[identity], colour) for identity, colour in self._colours.items()]
 
 

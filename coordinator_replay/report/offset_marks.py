@@ -34,9 +34,9 @@ def topic_colours(life: GroupLife) -> Mapping[str, str]:
 
 
 def offset_columns(life: GroupLife) -> Mapping[str, Columns]:
-    """Return the columns of two sources: lines with their times and offsets, and the marks on these lines.
+    """Return committed offsets as columns for the page's script: one set of columns for lines, one for marks on them.
 
-    The page's script makes steps from times and offsets.
+    The columns of lines have times and offsets. The script draws them as steps.
     """
     colours, shown = topic_colours(life), moving_lines(life)
     points = [_points(line) for line in shown]

@@ -1,4 +1,4 @@
-"""Data of the two figures of owners on a group's page: one has a row for each partition, one a row for each member."""
+"""Data of two figures on a group's page: the owners of each partition, and the partitions of each member."""
 
 from collections.abc import Mapping, Sequence
 from itertools import compress
@@ -36,7 +36,7 @@ def partitions_of(life: GroupLife) -> Mapping[Partition, Sequence[OwnedInterval]
 
 
 def partition_columns(life: GroupLife, clock: Clock, members: MemberIdentities) -> Mapping[str, Columns]:
-    """Return the columns of the owners of each partition, and of the times without an owner."""
+    """Return the owners of each partition, and the times without an owner, as columns for the page's script."""
     shown = list(partitions_of(life).items())[:MOST_ROWS]
     names = [neutral(f"{topic}-{partition}") for (topic, partition), _ in shown]
     end_ms = milliseconds(life.end)
@@ -72,7 +72,7 @@ def _owned(
     clock: Clock,
     members: MemberIdentities,
 ) -> Columns:
-    """Return ownerships as columns.
+    """Return ownerships as columns for the page's script.
 
     There may be tens of thousands of them, so the columns are made directly, not from a mapping for each row.
     """
@@ -106,9 +106,10 @@ def identities_of(life: GroupLife, members: MemberIdentities) -> Mapping[str, st
 
 
 def member_columns(life: GroupLife, clock: Clock, members: MemberIdentities) -> Mapping[str, Columns]:
-    """Return the columns of the members' bars, and of the hatching while a member had to give up partitions.
+    """Return the members' bars as columns for the page's script.
 
-    The height of a bar shows the member's number of partitions, relative to the largest number of any member.
+    The height of a bar shows how many partitions the member had, relative to the largest number of any member. A second
+    set of columns has the hatching: the times in which a member had to give up partitions.
     """
     place = {identity: row for row, identity in enumerate(list(identities_of(life, members))[:MOST_ROWS])}
     most = max((member.partitions for member in life.members), default=0) or 1

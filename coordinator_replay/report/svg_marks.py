@@ -149,7 +149,7 @@ _SHAPES: Mapping[str, Any] = {
 
 
 def _looks(kind: str, own: Any, hatching: str) -> Iterator[Sequence[str]]:
-    """Yield for each mark the SVG attributes of its paths: a path with fill and line, and a path with the hatching."""
+    """Yield the looks of each mark as SVG attributes. A mark is drawn once in each look, such as filled or hatched."""
     lines = zip(own("line_color"), own("line_alpha"), own("line_width"), strict=True)
     if kind in ("MultiLine", "VSpan"):
         dash = ' stroke-dasharray="5 4"' if kind == "VSpan" else ""

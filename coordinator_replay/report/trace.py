@@ -168,9 +168,12 @@ def _rebalances(life: GroupLife, clock: Clock) -> dict[str, list[Span]]:
 
 
 def _counter(name: str, steps: Iterable[tuple[int, int]]) -> Iterator[Event]:
-    """Yield the events of a counter, given times and the steps by which its number changes at these times.
+    """Yield the events of a counter.
 
-    Steps that cancel out within a microsecond do not show.
+    Args:
+        name: name of the counter.
+        steps: pairs of a time in microseconds and the change of the counter at this time.
+            Changes at the same time are added up.
     """
     changes: dict[int, int] = defaultdict(int)
     for at, step in steps:

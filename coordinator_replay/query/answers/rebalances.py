@@ -98,7 +98,7 @@ def why_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequen
     Args:
         warehouse: the tables to read.
         group: only rebalances of this group; None for all groups that meet ``who``. If ``who`` has no condition either,
-            return all rebalances in progress, or only the rebalance that began last if none is in progress.
+            and no rebalance is in progress, return only the rebalance that began last.
         at: the point in time.
         causes: only rebalances whose cause or alternatives include one of these causes; empty for all rebalances.
         who: conditions on groups.
