@@ -72,16 +72,17 @@ GROUP_SUMS, MINUTE_SUMS = "group_sums", "minute_sums"
 class SumsRange:
     """The commits that this run adds up, and the thresholds of hot minutes and pauses.
 
-    The tables' sums have the commits before ``since`` already.
+    The tables have the sums of the commits before ``since`` already.
 
     Attributes:
-        since: the time from which all commits are added up again; None for all commits.
-        until: minutes before this time are over. Only a run that adds up all commits adds these minutes up again.
+        since: the time from which this run adds up commits; None for all commits.
+        until: the time that divides final sums from others. The next run does not add up minutes before this time
+            again, unless it adds up all commits.
         hot: smallest average number of commits per committed partition in a hot minute.
         pause_ms: the shortest time without a commit that counts as a pause.
-        patience: smallest ratio of a pause to the usual time between the commits before the pause, in minutes that are
-            over. A run that does not add up all commits does not know the usual time: its ``patience`` is 0, and any
-            pause of ``pause_ms`` counts.
+        patience: how many times longer a pause must be than the usual time between the group's commits before it. This
+            counts only for minutes before ``until``. It is 0 if this run does not add up all commits, because then the
+            usual time is not known.
     """
 
     since: datetime | None
@@ -228,11 +229,12 @@ class _MinuteSums:
     def by_group(self, wanted: SumsRange) -> pa.RecordBatch:
         """Return sums of commits by group.
 
-        A group has up to two rows: one for minutes that are over, one for later minutes. A row has these sums:
+        A group has up to two rows: one for the minutes before ``wanted.until``, one for later minutes. A row has these
+        sums:
 
         - the number of commits, the sum of their bytes, and their first and last time in milliseconds
         - the number of commits for which the log does not show whether they are transactional
-        - the number of hot minutes: on average, each committed partition had at least ``wanted.hot`` commits
+        - the number of hot minutes, in which the mean over the committed partitions was at least ``wanted.hot`` commits
         - the time ranges between pauses, each with its number of commits
         """
         is_over = self.minutes * MINUTE_MS < milliseconds(wanted.until)
@@ -298,7 +300,7 @@ class IntervalSums:
             yield from self.flush()
 
     def flush(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the sums of the rows that wait, see ``_SUMS``."""
+        """Yield the sums of the rows that were kept back, by the name of each statement in ``_SUMS``."""
         if self._waiting:
             history = pa.Table.from_batches(self._waiting)
             self._waiting, self._rows = [], 0

@@ -313,7 +313,7 @@ class Deduplication:
     def _keep_damage(self, rows: _Rows, keep: Bools, existing: _Existing, counts: Deduplicated) -> None:
         """Keep damage that the tables do not have, and undecodable records without a position.
 
-        Keep a piece of a segment once. Keep a malformed line or row as often as it occurs in the dump.
+        If the dump has a damaged piece of a segment several times, keep it once. Keep every malformed line or row.
         """
         seen: set[tuple[Any, ...]] = set()
         for place, identity in rows.identity.items():
@@ -353,10 +353,10 @@ class Deduplication:
         return missing
 
     def _before(self, partition: int) -> int:
-        """Return how many offsets of a log partition have a record and lie below all offsets that ``_numbers`` returns.
+        """Return the number of records of a log partition below all offsets that ``_numbers`` returns.
 
-        If staged records may lie between records of the tables, ``_numbers`` returns the offsets of all records. Then
-        none lies below, so return 0.
+        ``_numbers`` returns the offsets of new records, so these are the records of the tables. If staged records may
+        lie between records of the tables, ``_numbers`` returns all offsets, and the number is 0.
         """
         return 0 if self.share.are_late else self.share.positions.get(partition, 0)
 

@@ -159,7 +159,9 @@ class GroupMoves:
         return _by_key(rows, {key: end.end_offset for key, end in self.ends.items()}, LARGEST_INT64)
 
     def are_open(self, rows: pa.RecordBatch, column: str) -> Bools:
-        """Return, for each row, whether the row begins while brokers with the old partition count still wrote.
+        """Return, for each row, whether it begins during a move of its group into the row's log partition.
+
+        During a move, the old log partition still gets records from brokers that use the old partition count.
 
         Args:
             rows: rows with group_id and log_partition.

@@ -101,12 +101,14 @@ class Run:
                 self.to_offsets[partition] = max(count.high + 1, self.to_offsets.get(partition, 0))
 
     def cover(self, extents: Sequence[Extent], ends: Mapping[int, int]) -> None:
-        """Extend ``from_offsets`` and ``to_offsets`` to the parts of the run's files that earlier runs have read.
+        """Extend ``from_offsets`` and ``to_offsets`` over parts of files that this run skipped.
+
+        This run skips the parts of its files that earlier runs have read.
 
         Args:
             extents: the offsets that the run's files cover.
-            ends: the offset after the highest offset that earlier runs have read, by log partition. From this offset
-                on, only records that this run read count.
+            ends: the offset after the highest offset that earlier runs have read, by log partition. No skipped part
+                extends the range past this offset.
         """
         for extent in extents:
             if extent.skipped:

@@ -117,9 +117,10 @@ class PartitionStep:
         ]
 
     def new_gaps(self, partition: int) -> list[tuple[int, CompleteRange]]:
-        """Return the new ranges, each with its index, if all of them follow gaps after the records of earlier runs.
+        """Return the complete ranges that this run's records added after the last record of earlier runs.
 
-        Otherwise, or if an earlier range changed, return an empty list.
+        Each range comes with its index in the list of all ranges. Return an empty list if an earlier range changed, or
+        if a new range does not follow a gap after that last record.
         """
         ranges, old = self.completeness.ranges[partition], self.old.get(partition)
         if old is None or not old["complete_ranges"]:
@@ -183,7 +184,10 @@ class PartitionStep:
         ]
 
     def write(self, writer: TableWriter) -> None:
-        """Write new copies. If a row changed, also write the rows of all log partitions of the bucket."""
+        """Write rows about the new copies.
+
+        If a row of ``log_partitions`` changed, also write that table's rows of the whole bucket again.
+        """
         for copy in self.completeness.new:
             writer.add(COPIES, copy_rows(copy))
         rows = list(self._rows())
@@ -210,7 +214,12 @@ class PartitionStep:
         return self._longer(old, ranges[-1].to_offset)
 
     def _longer(self, row: dict[str, Any], to_offset: int) -> dict[str, Any]:
-        """Return the row of a log partition whose last complete range only became longer."""
+        """Return the new row of a log partition, if the only change is that its last complete range became longer.
+
+        Args:
+            row: the row that an earlier run wrote.
+            to_offset: the new end of the range.
+        """
         partition = row["log_partition"]
         last = self.share.last.get(partition)
         end_ms = latest_ms(row["end_timestamp"], None if last is None else milliseconds(last))
@@ -280,9 +289,14 @@ def exact_spans(files: BucketFiles) -> list[ExactSpan]:
 
 
 def _ended_where_exact(row: Mapping[str, Any], ranges: Sequence[CompleteRange]) -> bool:
-    """Return whether a row's last exact range had no record when the row was written, but has a record now.
+    """Return whether new records tell when the last exact range begins, which a stored row does not know.
 
-    Such a row lacks the time at which the exact range begins.
+    A range has an offset at which it becomes exact. When the row was written, there was no record from that offset on,
+    so the row has no time for it.
+
+    Args:
+        row: the stored row of the log partition.
+        ranges: the complete ranges with the new records.
     """
     exact_from = ranges[-1].exact_from_offset
     return row["complete_from_offset"] is None and exact_from is not None and exact_from < ranges[-1].to_offset

@@ -120,8 +120,8 @@ def plan_buckets(
     - its tables have no rows yet
     - new records lie between existing records, or existing records were lost
     - moves of groups into or out of its log partitions have changed
-    - all buckets are rebuilt: with ``--full``, or because this run derives all rows differently from the last run
-    - the history has one commit of each interval only (``--history-every``)
+    - the run has ``--full``, or its rules or options would derive other rows than the last run did
+    - the run has ``--history-every``, so the history keeps only one commit of each interval
 
     Otherwise a bucket continues.
 
@@ -191,10 +191,10 @@ def plan_buckets(
 
 
 def _reasons_everywhere(history: History, options: Options) -> Iterator[str]:
-    """Yield the reasons to rebuild all buckets. With each of them, existing rows would now be derived differently.
+    """Yield the reasons to rebuild all buckets: changes that would derive different rows from the same records.
 
-    Examples: new names and times of topics explain earlier events, findings depend on the thresholds, and another
-    release may have other rules.
+    Examples: new names of topics explain earlier events, other thresholds give other findings, and another release may
+    have other rules.
     """
     if options.full:
         yield "--full"

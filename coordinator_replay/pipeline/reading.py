@@ -347,9 +347,9 @@ def _head(copy: DumpCopy, heads: Mapping[str, LogCopy]) -> LogCopy:
 
 
 def _parts_of(decoded: Sequence[DecodedFile]) -> list[LogCopy]:
-    """Return the copies, with the facts from their batch headers and their comparisons with anchors.
+    """Return the copies of log partitions, merged from their parts.
 
-    The parts of a copy may be in several decoded files.
+    Each decoded file may have a part of a copy: facts from its batch headers, and its comparisons with anchors.
     """
     return merged(part for file in decoded for part in file.parts)
 

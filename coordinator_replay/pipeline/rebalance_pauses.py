@@ -90,7 +90,13 @@ class _Taken:
     has_any: Bools
 
     def numbers(self, rebalances: Numbers, topics: Numbers, partitions: Numbers) -> Numbers:
-        """Return a number for each rebalance, topic and partition."""
+        """Return a number that identifies a rebalance, topic and partition together.
+
+        Args:
+            rebalances: row numbers of rebalances.
+            topics: the topics, as indexes into ``topics``.
+            partitions: the partitions.
+        """
         return (rebalances * (len(self.topics) + 1) + topics) * (1 << 20) + partitions
 
 
@@ -210,9 +216,9 @@ class CommitPauses:
         return _Taken(topics, distinct(keys), has_any)
 
     def add(self, history: pa.RecordBatch) -> None:
-        """Update the longest time between two commits for each rebalance that a row of the history overlaps.
+        """Take the times between commits from rows of the history, and keep the longest for each rebalance.
 
-        A row counts only if it ends at most ``WITHIN_MS`` after the end of the rebalance.
+        A row counts for a rebalance if their times overlap, and the row ends at most ``WITHIN_MS`` after the rebalance.
 
         Args:
             history: rows of ``offset_history`` that ended with a commit or because records are missing.
@@ -386,7 +392,7 @@ class PauseStep:
 
     @staticmethod
     def _over(files: Iterable[TableFile]) -> Iterator[pa.RecordBatch]:
-        """Yield the rebalances of earlier runs that were over: ``settled_at_offset`` has a value."""
+        """Yield the rebalances of earlier runs that have ended (``settled_at_offset`` has a value)."""
         is_over = pc.field("settled_at_offset").is_valid()
         return (as_recorded(conform(batch, _SCHEMA)) for batch in read_table(files, _SCHEMA.names, is_over))
 
@@ -446,7 +452,8 @@ class PauseStep:
 
         Args:
             writer: takes the rows.
-            awaits_logs: whether the stage that adds lines of brokers' logs writes the rows to the table later.
+            awaits_logs: True stages the rows, and a later stage adds lines of brokers' logs and fills the table. False
+                writes the rows to the table now.
         """
         rows = self.pauses.rows
         if not rows.num_rows:

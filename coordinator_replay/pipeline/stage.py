@@ -137,7 +137,7 @@ class SparkStages:
         size: Callable[[Share], int] = _no_size,
         /,
     ) -> list[Result]:
-        """Run a stage by bucket as a Spark action, with a task for each share."""
+        """Run a stage as a Spark action, with a task for each share."""
 
         def replay_bucket(rows: pd.DataFrame) -> pd.DataFrame:
             results = [result_row(rank, share, stage) for rank, share in zip(rows["rank"], rows["share"], strict=True)]
@@ -204,14 +204,14 @@ class SparkStages:
 
 
 def manifest_of(spark: SparkSession, rows: Sequence[tuple[int, str]]) -> DataFrame:
-    """Return a manifest with each row in its own partition, in the order of ranks.
+    """Return a manifest with each row in its own partition of Spark, in the order of ranks.
 
-    Spark takes a sample to find the bounds of the ranges, and the sample is the whole manifest. Adaptive execution does
-    not merge partitions whose number was asked for, and a grouped map by rank needs no other exchange. A manifest of a
-    single row is one partition already: an exchange would cost the first stage of a session more than a second.
+    ``repartitionByRange`` with a given number gives each row its own partition: Spark samples a manifest completely,
+    and adaptive execution does not merge such partitions. A grouped map by rank then needs no further exchange. A
+    manifest with a single row is not repartitioned, because the first exchange of a session takes more than a second.
 
-    A pandas frame becomes a local relation. Python rows would become an RDD of pickles, whose first use in a session
-    costs two seconds.
+    The rows are passed as a pandas frame, which becomes a local relation. A list of Python rows would become an RDD of
+    pickles, and the first such RDD of a session takes two seconds.
 
     Args:
         spark: the session.

@@ -9,7 +9,7 @@ from coordinator_replay.tables.definition import Table
 
 
 def missing_columns(opened: DeltaTable, table: Table, path: str) -> list[str]:
-    """Return columns of the contract that a table lacks, in the contract's order.
+    """Return columns of the definition that a table lacks, in the order of the definition.
 
     Raises:
         WarehouseError: a missing column is required, and rows of the older release have no value for it.
@@ -25,7 +25,7 @@ def missing_columns(opened: DeltaTable, table: Table, path: str) -> list[str]:
 
 
 def evolve(opened: DeltaTable, table: Table, path: str) -> None:
-    """Add the new columns of the contract to a table, with their comments, and update its ``STATS_PROPERTY``.
+    """Add columns that the definition has and the table lacks, with their comments. Update its ``STATS_PROPERTY``.
 
     Args:
         opened: the table; afterwards, this object is at the table's newest version.

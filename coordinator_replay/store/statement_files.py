@@ -54,10 +54,10 @@ class TableFiles(ArrowFiles):
         return [path]
 
     def uri_of(self, path: str) -> str:
-        """Return the path or URI of a file that was named.
+        """Return the real path or URI of the file that a statement opens as ``path``.
 
         Raises:
-            PermissionError: no file was given this name.
+            PermissionError: ``path`` is not the name of a table's file.
         """
         if path not in self._uris:
             raise PermissionError(f"{path} is no file of a table")
@@ -168,7 +168,7 @@ class ScratchFiles(AbstractFileSystem):  # type: ignore[misc]
             self._files.pop(path).remove()
 
     def touch(self, _path: str, **_options: Any) -> None:
-        """Keep the length of a file: the call does not say which part DuckDB still needs."""
+        """Do nothing. DuckDB calls this method to truncate a file, but the call does not have the new length."""
 
     def close(self) -> None:
         """Remove all files."""

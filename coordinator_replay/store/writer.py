@@ -278,7 +278,8 @@ def _described(part: Part, path: str, written: pq.FileMetaData, size: int) -> Da
 class _OpenFile:
     """A part's file that is being written.
 
-    Rows wait here in two ways: ``plain`` until they are converted to columns, ``waiting`` until a row group is full.
+    Rows are collected here before they are written: rows in ``plain`` until they are converted to columns, and batches
+    in ``waiting`` until a row group is full.
     """
 
     def __init__(self, part: Part) -> None:

@@ -1,1 +1,1 @@
-"""The table contract: the definitions in ``schemas/tables`` as data, from which the other packages build schemas."""
+"""The table definitions of ``schemas/tables`` as data, from which the other packages build schemas."""

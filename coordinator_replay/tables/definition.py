@@ -161,7 +161,7 @@ def _read_table(path: Traversable) -> Table:
 
 @cache
 def tables() -> Mapping[str, Table]:
-    """Return all tables of the contract by name."""
+    """Return all defined tables by name."""
     read = map(_read_table, schema_files("tables", ".json"))
     return MappingProxyType({table.name: table for table in read})
 

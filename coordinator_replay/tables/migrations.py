@@ -1,4 +1,4 @@
-"""The version of the contract that a table follows. The contract is the set of all table definitions.
+"""The version of the table definitions that a table follows.
 
 Each table has this version among its properties. A new column that may be null needs no new version: an audit adds the
 column when it opens the table. A table that lacks a required column is refused. A larger change raises
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from coordinator_replay.errors import WarehouseError
 
 SCHEMA_VERSION_PROPERTY = "coordinatorReplay.schemaVersion"
-"""Table property that holds the version of the contract that the table follows."""
+"""Table property that holds the version of the table definitions that the table follows."""
 
 KEPT_SINCE_PROPERTY = "coordinatorReplay.keptSince"
 """Table property: the time before which rows were purged; absent if no rows were purged."""
@@ -22,7 +22,7 @@ SCHEMA_VERSION = 2
 
 
 def version_of(properties: Mapping[str, str]) -> int:
-    """Return the version of the contract in a table's properties; 0 if the properties have no version.
+    """Return the version of the table definitions in a table's properties; 0 if the properties have no version.
 
     Raises:
         WarehouseError: the property holds no number.

@@ -1,8 +1,9 @@
 """Rebalances with the additions of brokers' logs, see ``analysis.broker_logs.words``.
 
-A row is made of the records and of all lines that the tables have, whichever came first. Rows of this run are written
-with their lines. Rows of earlier runs are written again if new lines change them. Rows of rebalances that no record
-shows yet (``analysis.broker_logs.unrecorded_rebalances``) are made in each run.
+A row combines the records of a rebalance with the lines about it, and the order in which runs read them does not
+matter. A run writes its new rebalances with all lines that the tables have. It writes rebalances of earlier runs again
+if new lines change them. Each run also makes the rows of rebalances that only lines show
+(``analysis.broker_logs.unrecorded_rebalances``).
 """
 
 from collections import defaultdict

@@ -255,7 +255,7 @@ class GroupEvidence:
         return chain(rows[:of_partitions], self._of_partitions(totals), rows[of_partitions:])
 
     def _of_partitions(self, totals: Totals) -> Iterator[EvidenceRow]:
-        """Yield the sums of each partition's history, in order."""
+        """Yield a row of evidence for each partition: sums over the history of its offsets."""
         open_keys = {(row["topic"], row["partition"]): bool(row["is_exact"]) for row in self.offset_history}
         past = totals.every[PAST.name]
         for key, sums in sorted(totals.every[PARTITION.name].items(), key=itemgetter(0)):
@@ -271,9 +271,9 @@ class GroupEvidence:
             yield EvidenceRow(Evidence.OFFSETS, 0, topic, partition, cast("PartitionCommits", content))
 
     def _position_losses(self, totals: Totals) -> Iterator[EvidenceRow]:
-        """Yield bursts of commits of negative offsets.
+        """Yield evidence of bursts of commits with negative offsets.
 
-        ``lasting`` in a row has the partitions whose current offset is still a negative offset of the burst.
+        The field ``lasting`` names the partitions whose current offset is still negative and comes from the burst.
         """
         open_keys = {(row["topic"], row["partition"]) for row in self.offset_history}
         newest = totals.every[PARTITION.name]
@@ -291,7 +291,7 @@ class GroupEvidence:
     def expiries(self) -> Iterator[OffsetExpiry]:
         """Yield the offsets that retention removed or will remove.
 
-        Offsets whose ``is_exact`` is false are left out, and offsets of partitions that never had an owner.
+        Leave out offsets whose ``is_exact`` is false. Also leave out offsets of partitions that never had an owner.
         """
         for row in self.expired_offsets:
             if row["is_exact"] is False:
@@ -365,7 +365,7 @@ def _number(value: Any) -> int:
 
 
 def _key(row: Row) -> Key:
-    """Remove from a row the partition that the row is about, and return the partition."""
+    """Return the topic and partition of a row, and remove both from the row."""
     return row.pop("topic"), row.pop("partition")
 
 

@@ -141,7 +141,7 @@ def minute_steps(evidence: pa.Table, happened: pa.Table) -> pa.Table:
     """Return the changes of some groups, minute by minute.
 
     Args:
-        evidence: rows of ``group_evidence`` of these groups, STATES among its columns.
+        evidence: rows of ``group_evidence`` of these groups, with at least the columns STATES.
         happened: other events of these groups: rows with the columns of HAPPENED.
 
     Returns:
@@ -158,7 +158,7 @@ class MetricsShare:
         steps: files with the columns of STEPS.
         minutes: files of commits by minute, with the columns of MINUTES.
         earlier: files of ``group_metrics``. Their counts of commits in minutes before ``since`` still count.
-        since: the time from which this run added up commits again; None if it added up all commits.
+        since: the first minute whose commits this run added up; None if it added up all commits.
         place: the folders for the rows that are written.
     """
 

@@ -1,8 +1,8 @@
-"""The last stage of a bucket: expiring offsets, findings and steps of the metrics, from all facts about its groups.
+"""The last stage of a bucket. It writes expiring offsets, findings, and the input of the metrics.
 
-No rule sees single commits: they were added up before. So the amount of data here grows with groups, partitions with
-commits and rebalances, not with commits. Groups whose findings can't have changed are not evaluated again, see
-``unchanged``.
+Earlier stages have added up the commits, so no rule sees single commits. The amount of data here depends on the number
+of groups, consumed partitions and rebalances, not on the number of commits. Groups whose findings can't have changed
+are not evaluated again, see ``unchanged``.
 """
 
 from collections import Counter
@@ -308,7 +308,7 @@ class Evaluation:
         """Return the rows from which evidence is made, by source.
 
         Args:
-            expected: offsets that are past retention, or will be within the horizon.
+            expected: offsets that are past retention now or will expire within the horizon.
         """
         end, limits, context = self.context.end, self.context.limits, self.context
         staged = {
@@ -337,7 +337,12 @@ class Evaluation:
         return rows_of(read_paths(self.files.uris(name), _READ[name]), _schema(name))
 
     def _intervals(self, name: str, where: Any = None) -> list[pa.RecordBatch]:
-        """Read the rows of a table of intervals, with the columns that pauses need."""
+        """Read the intervals of offsets in a table, with the columns from which pauses in commits are computed.
+
+        Args:
+            name: ``offset_history`` or ``removed_offsets``.
+            where: a condition on rows; None for all rows.
+        """
         return [*read_paths(self.files.uris(name), [*PAUSE.names, "is_exact"], where)]
 
     def _stored_totals(self) -> pa.Table:
@@ -380,9 +385,10 @@ class Evaluation:
         self._keep(kept)
 
     def _evaluate_group(self, group_id: str, evidence: GroupEvidence, totals: Totals) -> str | None:
-        """Evaluate the rules for a group.
+        """Evaluate the rules of findings for a group, and write the findings.
 
-        Return what ``commit_totals`` says of the evaluation; None if a step has failed on the group.
+        Return the content of ``sums`` for the group's row of ``commit_totals``. Return None if the evaluation or the
+        group's replay failed.
         """
         guard, is_replayed = GroupGuard("evaluating findings"), True
         findings: list[FindingRow] = []
@@ -418,7 +424,11 @@ class Evaluation:
         self.found.add_rows(FINDINGS, dated)
 
     def _keep(self, totals: Sequence[tuple[str | int | None, ...]]) -> None:
-        """Keep sums of groups for the next run."""
+        """Write rows of ``commit_totals``, which the next run reads.
+
+        Args:
+            totals: the rows, with the columns what, group_id and sums.
+        """
         if totals:
             schema = table(TOTALS).arrow_schema([*_READ[TOTALS], "until"])
             rows = pa.RecordBatch.from_arrays([*map(pa.array, zip(*totals, strict=True))], _READ[TOTALS])

@@ -150,7 +150,7 @@ def stalls(pauses: pa.Table, ownership: pa.Table, end: datetime, limits: Thresho
         pauses: offsets that no commit replaced for long, with the columns of PAUSE.
         ownership: rows of ``partition_ownership``.
         end: the end of the log.
-        limits: the thresholds; ``stall_ms`` is the duration from which a pause is a stall.
+        limits: the thresholds; ``stall_ms`` is the shortest pause that counts as a stall.
     """
     asked = {"limit": limits.stall_ms, "end": milliseconds(end)}
     return select(_STALLS, asked, pauses=pauses, ownership=ownership)
@@ -180,13 +180,13 @@ def endangered_offsets(
 
 
 def uncommitted_partitions(new: pa.Table | None, totals: pa.Table, ownership: pa.Table, limits: Thresholds) -> pa.Table:
-    """Return partitions that had an owner for long before their first commit.
+    """Return partitions that had an owner for a long time without a commit.
 
     Args:
         new: sums of the commits of this run, by partition; None if the run has no commits.
         totals: rows of ``commit_totals``.
         ownership: rows of ``partition_ownership``.
-        limits: the thresholds; ``never_committed_ms`` is the duration from which a time without a commit is long.
+        limits: the thresholds; ``never_committed_ms`` is the shortest time that counts.
     """
     asked = {"limit": limits.never_committed_ms, "what": PARTITION.name}
     sums = _NO_SUMS if new is None else new.select(_NO_SUMS.column_names)

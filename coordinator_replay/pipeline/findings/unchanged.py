@@ -2,12 +2,12 @@
 
 The findings of a group are unchanged if all of this is true:
 
-- This run and the last one evaluate under the same conditions: release, thresholds, retention, ranges without missing
-  records.
-- The last run's findings of the bucket are in files of their own. ``maintain`` merges the files of all buckets.
+- The conditions are the same as in the last run: release, thresholds, retention, ranges without missing records.
+- The bucket's findings are still in the files that the last run wrote. This is false if ``maintain`` has merged them
+  with files of other buckets.
 - This run has added up no commit of the group.
 - The evidence about the group, apart from sums of commits, is what it was when the group was last evaluated.
-- No rule could find something else because the log ends later now, see ``LogEnd``.
+- No finding depends on how much later the log ends now, see ``LogEnd``.
 
 ``commit_totals`` has the conditions of the last run, and a row about each evaluated group.
 """
@@ -49,15 +49,16 @@ if the run adds up commits of the group."""
 
 
 def conditions_text(limits: Thresholds, retention: Retention, horizon_ms: int, spans: Sequence[ExactSpan]) -> str:
-    """Return the conditions that decide the findings of all groups of a bucket, as a text.
+    """Return a text of the conditions that all findings of a bucket depend on.
 
-    Equal conditions have equal texts. The release is one of them, because its words are in the messages.
+    Equal conditions have equal texts. The release of this program is a condition too, because a release may word its
+    messages differently.
 
     Args:
         limits: the thresholds of findings.
         retention: the retention of offsets.
-        horizon_ms: offsets that expire within this duration are looked for.
-        spans: the parts of log partitions in which everything is proven.
+        horizon_ms: how far ahead to look for offsets that will expire, in milliseconds.
+        spans: the parts of log partitions in which no record is missing.
     """
     return encode(
         {
@@ -117,27 +118,28 @@ def last_evaluation(totals: pa.Table) -> LastEvaluation:
 
 
 def file_name(uri: str) -> str:
-    """Return the name of a file, which no other file of its table has."""
+    """Return the name of a file without its folder. The name is unique within the file's table."""
     return uri.rpartition("/")[2]
 
 
 def conditions_row(conditions: str, end_ms: int, files: Iterable[str]) -> str:
-    """Return the field ``sums`` of the row with the conditions.
+    """Return the content of ``sums`` in the row of ``commit_totals`` that has the conditions of a bucket.
 
     Args:
         conditions: the conditions of the run, see ``conditions_text``.
-        end_ms: the end of the log.
-        files: paths of the files of findings that the bucket has now.
+        end_ms: the end of the log, in milliseconds.
+        files: paths of the bucket's files of findings after this run.
     """
     return encode({"conditions": conditions, "end": end_ms, "files": sorted(map(file_name, files))})
 
 
 def evaluated_row(evidence_hash: str, changes_at_ms: int | None) -> str:
-    """Return the field ``sums`` of the row of an evaluated group.
+    """Return the content of ``sums`` in a group's row of ``commit_totals``, with which the next run skips the group.
 
     Args:
         evidence_hash: the hash of the evidence about the group.
-        changes_at_ms: the end of the log from which on the findings may be different.
+        changes_at_ms: the time from which the findings may differ without new evidence, in milliseconds. The next run
+            must evaluate the group again if the end of its log is at this time or later. None if there is no such time.
     """
     return encode({"hash": evidence_hash, "changes_at": changes_at_ms})
 
@@ -180,7 +182,7 @@ def unchanged_groups(last: LastEvaluation, hashes: pa.Table, end_ms: int, change
         last: the evaluation by the last run.
         hashes: hashes of the evidence, see ``evidence_hashes``.
         end_ms: the end of the log.
-        changed: ids of groups that have to be evaluated.
+        changed: ids of groups that are to be evaluated in any case, even if their evidence is the same.
     """
     [found] = select(_UNCHANGED, {"end": end_ms}, evaluated=last.groups, hashes=hashes).columns
     unchanged = found.combine_chunks()

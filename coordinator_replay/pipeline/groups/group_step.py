@@ -200,10 +200,14 @@ class GroupStep:
         return LastCommits(records)
 
     def _copy_rebalances(self, groups: Collection[str], writer: TableWriter) -> None:
-        """Stage again the rebalances in progress of all groups except ``groups``.
+        """Stage the rebalances in progress of groups that this run does not replay.
 
-        Rebalances that are over are left to ``PauseStep``. Rebalances without an epoch are left out: they are known
-        only from lines of a broker's log, and each run derives them from these lines again.
+        ``PauseStep`` takes care of rebalances that have ended. Rebalances without an epoch are known only from lines of
+        a broker's log, and another stage makes them again from these lines.
+
+        Args:
+            groups: the groups that this run replays.
+            writer: takes the rows.
         """
         replayed = pa.array(sorted(groups), pa.string())
         uris = [file.uri for file in self.files.old(REBALANCES, is_open=True)]

@@ -29,9 +29,9 @@ GROUP BY group_id
 
 
 def last_proofs(step: PartitionStep) -> GroupProofs:
-    """Return the proofs for groups whose first record comes after everything that earlier runs have read.
+    """Return the proofs for groups that are new in this run: earlier runs have read no record of them.
 
-    The proofs also have the gaps after the offsets that earlier runs have read. These gaps concern every group.
+    The proofs also contain the new gaps, after the offsets that earlier runs have read. These gaps concern all groups.
     """
     ranges = _open_ranges(step)
     times = {

@@ -181,8 +181,8 @@ class _GroupRun:
     def _advance(self, row: InputRow, record: Record) -> Iterator[Row]:
         """Tell the replay about the breaks before the next record, and yield the rows that change.
 
-        If the group is proven from the next record or an earlier offset on, tell the replay this as well. If the record
-        belongs to an operation that is still open, tell the replay later, before a record of another operation.
+        Also tell it if the group is proven from the next record on. But if the record belongs to the same operation of
+        the coordinator as the record before, wait for the first record of another operation.
         """
         while self.breaks and self.breaks[0].offset <= row.log_offset:
             yield from self._pass(self.breaks.pop(0))
@@ -288,10 +288,10 @@ def replay_groups(
         context: the context of the replay.
         snapshots: snapshots from which groups continue, including groups without new records. A group without a
             snapshot begins at its first record.
-        signs: the last commits before each record that may show a departure; None replays without them.
+        signs: the members' last commits before their departures, as signs of life; None replays without them.
         proofs: proofs about groups with missing records.
-        moves: moves of groups to other log partitions. ``rows`` must not have records of a group after its move out of
-            their log partition.
+        moves: moves of groups to other log partitions. If a group has left a log partition, ``rows`` must not have the
+            records that this log partition got afterwards.
 
     Raises:
         RuntimeError: records of a group are not in log order.

@@ -241,7 +241,8 @@ def _changes(records: Iterable[TopicRecord]) -> tuple[DatedTopicChange, ...] | N
 def best_topics(sources: Iterable[ClusterTopic]) -> ClusterTopics:
     """Return one topic for each id.
 
-    The topic comes from the best source, see ``SOURCES``. Its changes come from the source that has the most changes.
+    If several sources have a topic, the result has the name and partition count from the best source, see ``SOURCES``.
+    ``changes`` come from the source that has the longest list of them.
     """
     by_id: dict[str, list[ClusterTopic]] = defaultdict(list)
     for topic in sources:

@@ -104,7 +104,8 @@ def delta() -> Library:
 def kafka_source() -> Library:
     """Return the library of Spark's Kafka source for this Spark.
 
-    All jars are named here, because Spark's own definition sends Maven to a mirror that not every network can reach.
+    The list has all jars, so nothing is read from the library's Maven definition. That definition would send Maven to a
+    mirror that not every network can reach.
     """
     built, version = spark_versions.kafka_source(), spark_versions.version_text()
     return Library(

@@ -103,7 +103,10 @@ _TOPIC = _either(
 
 
 def _without_group(*facts: str) -> str:
-    """Return SQL for evidence of one sentence, which also says that the group's tombstone is missing, if it is."""
+    """Return SQL for evidence that consists of some facts.
+
+    If the group's tombstone is missing in the same operation, the SQL adds this as a fact.
+    """
     return _either(
         _MAY_BE_GROUP,
         evidence_sql([*facts, _DELETE_OR_TOPIC]),

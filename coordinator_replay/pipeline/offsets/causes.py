@@ -1,12 +1,12 @@
 """Causes of removed offsets. A tombstone names no cause, so the cause is inferred from other events at its time.
 
-Retention removes every offset of a group that is past ``offsets.retention.minutes``. With the last offset, it removes
-the group. DeleteGroups removes all offsets of a group, whatever their age. A deleted topic removes its offsets from
-many groups at once. DeleteOffsets removes the offsets that an admin names. So a single offset that is too young proves
-that the operation which removed it was not retention. If all offsets are old enough, the confidence in retention
-depends on how soon after the end of retention they were removed. Some releases of Kafka expired offsets that were not
-due, or that a member's subscription or an open transaction should have kept. If such a bug explains the records too,
-the evidence names the bug and its releases.
+Retention removes every offset of a group that is past ``offsets.retention.minutes``. When it removes the last offset,
+it also removes the group. DeleteGroups removes all offsets of a group, whatever their age. A deleted topic removes its
+offsets from many groups at once. DeleteOffsets removes the offsets that an admin names. So a single offset that is too
+young proves that the operation which removed it was not retention. If all offsets are old enough, the confidence in
+retention depends on how soon after the end of retention they were removed. Some releases of Kafka expired offsets that
+were not due, or that a member's subscription or an open transaction should have kept. If such a bug explains the
+records too, the evidence names the bug and its releases.
 
 A group's tombstone in the same write mostly comes from DeleteGroups. But a coordinator written in Scala (before 4.0)
 also writes it if DeleteOffsets or a deleted topic removes the last offsets of an Empty group
@@ -181,17 +181,18 @@ ORDER BY groups - dissenting DESC, place LIMIT 1
 def infer_retention(removed: pa.Table, survivors: pa.Table) -> int | None:
     """Return the retention inferred from the ages at which offsets of several groups were removed.
 
-    - Retention is at most the age of each offset that it removed. It is at least the age of each offset that it kept,
+    - The coordinator checks for old offsets once in each check interval. So it removes an offset up to one check
+      interval after the end of retention.
+    - Retention is at most the age of each offset that it removed. It is at least the age of each offset that was kept,
       minus one check interval.
-    - If several groups lost offsets at ages that agree with both bounds and with each other, retention lies between the
-      bounds. Whole days, hours or minutes are preferred to other values.
-    - Retention removes offsets at ages that differ by up to a check interval, so the ages may lie on both sides of a
-      multiple of this interval. The lower ages are the bound.
-    - A group that kept an offset for longer than the retention found contradicts these groups. One contradicting group
-      for every two agreeing groups is enough to drop the value.
+    - Several groups must have lost offsets at ages that differ by no more than a check interval. The lowest of these
+      ages is the upper bound.
+    - Between the bounds, whole days, hours or minutes are preferred to other values.
+    - If a group has kept an offset for longer than the value found, the group contradicts the value. The value is
+      dropped if there is a contradicting group for every two agreeing groups.
     - The age of an offset counts from the latest of three times: its own time, the time of its record, and the time
-      since which its rule applies. A commit may name any time as its own. So an offset whose own time is long before
-      its record has no age.
+      since which its expiry rule applies.
+    - A client may give a commit any time. If that time is long before the record, the offset has no age.
 
     Args:
         removed: removed offsets, in the columns of STAGED about their age.

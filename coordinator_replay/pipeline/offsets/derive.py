@@ -125,7 +125,10 @@ def chunks(sources: Sources, most: int = CHUNK_ROWS) -> list[Chunk | None]:
 
 
 def _context(sources: Sources) -> list[pa.RecordBatch]:
-    """Return states of groups, expiry rules and owners of partitions as events. The pass looks them up for commits."""
+    """Return states of groups, expiry rules and owners of partitions as events.
+
+    ``find_offset_intervals`` looks them up for each commit.
+    """
     kinds = (
         (sources.ownership, events.OWNER, _TEXTS, events.owners),
         (sources.timeline, events.STATE, _TEXTS[:1], events.states),
@@ -237,9 +240,9 @@ class Derivation:
         return [*rows, *self._context_of(groups, before)] if len(groups) else []
 
     def _before_moves(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return events without the events after a move of their group.
+        """Return the events without those after a move of their group.
 
-        ``lost_at`` of the other events is at most the offset of the move.
+        If ``lost_at`` of an event is missing or higher than the offset of the move, set it to that offset.
         """
         rows = some(batch, ~self.moves.are_over(batch, "at_offset", "log_offset"))
         ends = self.moves.ends_of(rows)
@@ -265,9 +268,10 @@ class Derivation:
         ]
 
     def _with_open(self, staged: pa.RecordBatch) -> pa.RecordBatch:
-        """Return staged rows with ``is_exact`` corrected.
+        """Return staged rows, with ``is_exact`` set to false for rows that begin during a move of their group.
 
-        A row that begins while brokers with the old partition count still wrote is not exact.
+        A move takes time if some brokers still use the old partition count of ``__consumer_offsets``. Until the last of
+        them stops, both log partitions get records of the group.
         """
         is_open = self.moves.are_open(staged, "from_offset") if self.moves.begins else None
         if is_open is None or not is_open.any():

@@ -126,9 +126,14 @@ def _typed(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _shaped(rows: pa.RecordBatch, kind: pa.Array | pa.Scalar, at_offset: Any, **values: Any) -> pa.RecordBatch:
-    """Return events that take effect at an offset.
+    """Return rows as events of a kind.
 
-    Events of one key are sorted by columns ``first`` and ``second``. Both have this offset by default.
+    Args:
+        rows: the rows.
+        kind: the ``OffsetEvent`` of each row, or of all rows.
+        at_offset: the log offsets at which the events take effect. They also fill ``first`` and ``second``, the columns
+            by which the events of a key are sorted.
+        values: other columns of the events.
     """
     order = {"first": at_offset, "second": at_offset}
     return conform(_typed(rows), UNSORTED, **{**order, "kind": kind, "at_offset": at_offset, **values})
@@ -152,7 +157,7 @@ def unreadable_commits(records: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
-    """Return events for commits that already wait before the first event, with the results of their look-ups.
+    """Return events for commits from the tables that still wait for a marker, each with the owner found earlier.
 
     Args:
         pending: open rows of ``pending_offsets``, with the columns of WAITING.
@@ -170,7 +175,7 @@ def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def open_offsets(history: pa.RecordBatch) -> pa.RecordBatch:
-    """Return events for offsets that are current before the first event, with the results of their look-ups.
+    """Return events for offsets that were current at the end of the last run, with the owner and state found earlier.
 
     Args:
         history: open rows of ``offset_history``, with the columns of OPEN_HISTORY.
@@ -218,7 +223,7 @@ def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
 
     A state that the log does not prove is Unknown.
 
-    ``lost_at`` is the offset of the group's first event, if the log does not prove that the group began there.
+    If the log does not prove that the group began at its first event, ``lost_at`` of this event is its offset.
 
     Args:
         timeline: rows with the columns of STATE.
@@ -406,7 +411,7 @@ def _within_keys(kinds: Numbers, within: Sequence[Numbers]) -> Numbers:
 
 
 def in_order(batches: Sequence[pa.RecordBatch]) -> Batches:
-    """Yield events sorted for the pass, in the columns of EVENTS.
+    """Yield events in the order that ``find_offset_intervals`` needs, with the columns of EVENTS.
 
     Args:
         batches: rows with the columns of UNSORTED.

@@ -127,18 +127,18 @@ class _Batch:
         return Context(self.keys, self.fields[EventField.AT_OFFSET], is_owner)
 
     def _are_looked_up(self, rows: Numbers) -> Bools:
-        """Return, for each commit, whether to look it up.
+        """Return, for each commit, whether to look up its owner and its group's state.
 
-        A commit that an earlier run left open was looked up already.
+        A commit that an earlier run left open already has both in its row.
         """
         are_new: Bools = self.fields[EventField.KIND, rows] > OffsetEvent.WAITING
         return are_new
 
     def _owners(self, rows: Numbers) -> Numbers:
-        """Return, for each commit, the row whose ``name`` is the partition's owner at the commit.
+        """Return, for each commit, the index of the row whose column ``name`` has the partition's owner at the commit.
 
-        Return NOWHERE if the partition had no owner. A commit that an earlier run left open has the owner in its own
-        row.
+        This is a row of an ownership, or NOWHERE if the partition had no owner. If an earlier run left the commit open,
+        it is the commit's own row.
         """
         offsets = self.fields[EventField.LOG_OFFSET, rows]
         owners = self._owner_rows.last_at(self.keys[rows], offsets)
@@ -150,7 +150,10 @@ class _Batch:
         return self.events.column(name).take(at)
 
     def carry(self) -> pa.RecordBatch:
-        """Return rows for the front of the next batch, with the state of the last key of this batch."""
+        """Return rows to put before the next batch, because the last key of this batch may have more events there.
+
+        The rows are the key's context, its current offset, and its commits that still wait for a marker.
+        """
         rows = np.concatenate([self.current, self.waiting])
         kinds = self.fields[EventField.KIND, rows]
         # A commit becomes a plain commit when its marker has committed it; a waiting commit keeps its beginning.
@@ -171,7 +174,10 @@ class _Batch:
         return pa.concat_batches([self.events.take(pa.array(self._last_context())), in_order])
 
     def _last_context(self) -> Numbers:
-        """Return the rows that look-ups for commits of the last key need."""
+        """Return the rows with the context of the last key in the batch: its group's states and rules, and its owners.
+
+        The next batch may have more commits of this key, and looks them up in these rows.
+        """
         kinds, is_of_group = self.fields[EventField.KIND], self.groups == self.groups[-1]
         is_of_key = (kinds < OffsetEvent.OWNER) | (self.keys == self.keys[-1])
         [rows] = np.nonzero(is_of_group & is_of_key & (kinds <= OffsetEvent.OWNER))
@@ -197,7 +203,12 @@ class _Batch:
         return pc.if_else(pa.array(is_empty | (is_unseen & is_absent)), _EMPTY, states)
 
     def _are_absent(self, offsets: Numbers, rows: Numbers) -> npt.NDArray[np.bool_]:
-        """Return, for each log offset, whether the group of its row is proven not to have existed at that offset."""
+        """Return, for each row, whether its group is proven not to have existed at a log offset.
+
+        Args:
+            offsets: a log offset for each row.
+            rows: indexes of the rows.
+        """
         first, is_begin_open = self._first_states
         return self.proofs.are_absent(
             self.fields[EventField.LOG_PARTITION, rows], offsets, first[rows], are_begins_open=is_begin_open[rows]
@@ -233,13 +244,13 @@ class _Batch:
 
     @cached_property
     def _hides_previous(self) -> npt.NDArray[np.bool_]:
-        """Return, for each commit, whether it may have replaced an offset other than the previous offset on record.
+        """Return, for each commit, whether the offset that it replaced may differ from the previous commit on record.
 
-        This is so in three cases:
+        It may differ in three cases:
 
-        - other commits may be missing in a gap between the two commits
-        - only the earlier commit comes from an export, so it may have been aborted
-        - the earlier commit can't be read, so it has no offset
+        - there is a gap between the two commits, so commits between them may be missing
+        - the previous commit comes from an export, and this one does not. The previous commit may have been aborted
+        - the previous commit can't be read, so its offset is unknown
         """
         partitions, at = self.fields[EventField.LOG_PARTITION], self.fields[EventField.AT_OFFSET]
         is_hidden: npt.NDArray[np.bool_] = self.proofs.have_gap(partitions, at[self.replaced], at)
@@ -459,8 +470,9 @@ def find_offset_intervals(
     """Yield the intervals of committed offsets and the pending commits, as staged rows.
 
     Args:
-        batches: events with the columns of EVENTS, sorted by key as ``in_order`` yields them. Within a key the states,
-            the rules and the owners come first, then the other events by ``at_offset``.
+        batches: events with the columns of EVENTS, sorted by key as ``in_order`` yields them. Within a key, the states
+            of the group, its expiry rules and the partition's owners come first. Then come the other events, sorted by
+            ``at_offset``.
         proofs: proofs about log partitions with missing records.
 
     Yields:

@@ -18,15 +18,20 @@ from coordinator_replay.compiled import compiled, inlined
 class OffsetEvent(IntEnum):
     """Kinds of events.
 
-    The context of a key (STATE to OWNER) comes before the events of the key (all others).
+    Kinds STATE to OWNER describe the group of a key. These events come before the other events of the key.
 
     Attributes:
-        OPEN_OFFSET: an offset that is current already before the first event.
-        WAITING: a transactional commit that waits already before the first event.
+        STATE: a state of the group.
+        RULE: an expiry rule of the group's offsets.
+        GROUP_TOMBSTONE: a tombstone of the group.
+        OWNER: an ownership of the partition.
+        OPEN_OFFSET: an offset from the tables that was current before the first new event.
+        WAITING: a transactional commit from the tables that waited for its marker before the first new event.
         PLAIN: a commit without a transaction.
-        OPENED: a transactional commit, which now waits for its marker.
-        COMMITTED: the same commit, once its marker has committed it.
-        ABORTED: the same commit, once its marker has aborted it.
+        TOMBSTONE: a tombstone of the offset.
+        OPENED: a transactional commit. From now on it waits for its transaction marker.
+        COMMITTED: the marker has committed a waiting commit.
+        ABORTED: the marker has aborted a waiting commit.
         LOST: records are missing from here on, or the group moved to another log partition.
     """
 
@@ -47,10 +52,18 @@ class OffsetEvent(IntEnum):
 class EventField(IntEnum):
     """Rows of the matrix of events, which has a column for each event.
 
-    AT_OFFSET of a commit that waits for a marker is the offset of its transaction's first commit of the key. UNTIL is
-    the log offset of an ownership's end. LOST_AT is the log offset from which a commit is not proven to be current:
-    records begin to be missing there, and a newer dump lacks the commit's record. LARGEST_INT64 means that there is no
-    such offset.
+    Attributes:
+        KIND: the ``OffsetEvent``.
+        AT_OFFSET: the log offset at which the event takes effect. For a commit that waits for a marker, the log offset
+            of the key's first commit in the same transaction.
+        AT_TIME: the time at AT_OFFSET.
+        LOG_PARTITION: log partition of the event's record.
+        LOG_OFFSET: log offset of the event's record.
+        LOG_TIME: timestamp of the event's record.
+        PRODUCER: producer id of a commit.
+        UNTIL: the log offset at which an ownership ends.
+        LOST_AT: the log offset from which a commit is not proven to be current. From there on records are missing, and
+            a newer dump lacks the commit's record. LARGEST_INT64 if there is no such offset.
     """
 
     KIND = 0
@@ -90,14 +103,15 @@ class Outcome(IntEnum):
     """Rows of the matrix of outcomes, which has a column for each event.
 
     Attributes:
-        END: ``End`` of a commit that was current or waited; NOWHERE for other events.
-        BY: the row of the event that caused END; NOWHERE while END is OPEN.
-        SINCE: the time since which a transaction with a commit of the key has waited.
-        SINCE_OFFSET: the log offset at which this wait began.
-        FIRST: the log offset of the key's first record, which is this commit or a commit that waits for a marker.
-            NOWHERE if the key had a current offset before.
-        IS_PROTECTED: 1 if other commits of the key waited when this offset was replaced or removed. For an offset that
-            is still current: 1 if other commits of the key still wait.
+        END: how a commit stopped being current, or stopped waiting for its marker (``End``). NOWHERE if the commit was
+            never current and never waited, and for events that are no commits.
+        BY: the index of the event that caused END; NOWHERE while END is OPEN.
+        SINCE: the time of the first commit of the key in the same transaction.
+        SINCE_OFFSET: the log offset of that first commit.
+        FIRST: the log offset of the key's first record: this commit, or an earlier commit that still waits for a
+            marker. NOWHERE if the key had a current offset before.
+        IS_PROTECTED: 1 if other commits of the key waited for markers when this offset was replaced or removed. For an
+            offset that is still current: 1 if other commits of the key still wait.
     """
 
     END = 0
@@ -118,7 +132,7 @@ UNKNOWN = np.iinfo(np.int64).min
 def _first(events: Any, outcome: Any, waiting: Any, count: Any, row: Any) -> Any:
     """Return the log offset of the first record of a key that has no current offset.
 
-    The first record is the record of the row, or the record of a commit that waits.
+    The first record is the record of the event at ``row``, or an earlier commit that still waits for its marker.
     """
     first = min(events[EventField.LOG_OFFSET, row], events[EventField.AT_OFFSET, row])
     for place in range(count):
@@ -186,10 +200,11 @@ def _end_of_waiting(events: Any, other: Any, stored: Any, row: Any) -> Any:
 
 @inlined
 def _end_stored(events: Any, outcome: Any, waiting: Any, count: Any, stored: Any, row: Any) -> Any:
-    """Fill the current offset's ``outcome`` if the offset is no longer current after a row.
+    """Process an event for the key's current offset. If the event ends that offset, fill the offset's ``outcome``.
 
     Returns:
-        The row of the offset that is current afterwards, and whether the event row decides which offset is current.
+        The index of the offset that is current after the event (NOWHERE if there is none), and whether the event
+        changed the current offset.
     """
     end = _end_of_current(events, waiting, count, stored, row)
     if end == NOWHERE:
@@ -202,12 +217,14 @@ def _end_stored(events: Any, outcome: Any, waiting: Any, count: Any, stored: Any
 
 @inlined
 def _end_waiting(events: Any, outcome: Any, waiting: Any, count: Any, stored: Any, row: Any) -> Any:
-    """Fill ``outcome`` of commits that no longer wait after a row, and move the others to the front of ``waiting``.
+    """Process an event for the commits that wait for markers.
+
+    Fill ``outcome`` for commits whose wait this event ends. Move the others to the front of ``waiting``.
 
     Returns:
-        The number of commits that still wait, and the time and log offset since which the row's own commit counts as
-        waiting. If the commit replaces an earlier waiting commit of its producer, time and offset come from the earlier
-        commit. Otherwise they come from the row.
+        The number of commits that still wait, and the time and log offset at which the event's transaction began to
+        wait. If the event replaces a waiting commit of the same producer, they come from that commit. Otherwise they
+        are those of the event.
     """
     since, since_offset = events[EventField.AT_TIME, row], events[EventField.AT_OFFSET, row]
     kept = 0
@@ -233,12 +250,12 @@ def find_intervals(events: Any, begins: Any, outcome: Any, waiting: Any) -> Any:
         begins: for each event, whether it is the first of its key.
         outcome: int64 matrix to fill, with a row for each ``Outcome`` and a column for each event. The caller sets row
             END to NOWHERE for all events.
-        waiting: working memory with room for the indexes of all events. Afterwards, its first entries are the commits
-            that wait after the last event.
+        waiting: working memory with room for the indexes of all events. Afterwards, its first entries are the indexes
+            of commits that still wait for a transaction marker after the last event.
 
     Returns:
         The index of the event whose offset is current after the last event (NOWHERE if no offset is current), and the
-        number of commits that wait then.
+        number of commits that still wait.
     """
     stored, count, is_seen = NOWHERE, 0, False
     for row in range(events.shape[1]):

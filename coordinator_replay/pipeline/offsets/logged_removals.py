@@ -90,9 +90,10 @@ def _writes(
 
 
 def _named(removals: Sequence[Removed], commits: Sequence[str]) -> Named:
-    """Return, for each group, partition or single offset that a broker's line names, which writes removed it.
+    """Find tombstones of offsets that lines of a broker's log name.
 
-    Each write comes with the number of offsets that it removed.
+    A line names groups, partitions or single offsets. Return, for each of these names, the writes with its tombstones.
+    For each write, also return the number of tombstones.
     """
     named: dict[tuple[Removal, str], dict[Write, int]] = defaultdict(lambda: defaultdict(int))
     wanted = {(removal.removal, name) for removal in removals for name in removal.names}

@@ -206,9 +206,9 @@ class OffsetStep:
             )
 
     def _stage_interval_sums(self, rows: pa.RecordBatch, writer: TableWriter) -> None:
-        """Add up the intervals that began in this run, and stage the sums that are ready.
+        """Add up the intervals that begin with records of this run, and stage the sums of full batches.
 
-        Earlier intervals are in the tables' sums already.
+        The tables have the sums of earlier intervals already.
         """
         if self.context.sums is None:
             return
@@ -321,7 +321,7 @@ def _with_merged(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _at_least(rows: pa.RecordBatch, ends: Mapping[int, int], column: str) -> Bools:
-    """Return, for each row, whether its offset or time is at or after that of its log partition in ``ends``.
+    """Return, for each row, whether ``column`` is at least the value in ``ends`` for the row's log partition.
 
     If ``ends`` lacks the log partition, return True.
     """
@@ -337,9 +337,13 @@ def _with_group_tombstones(
 ) -> pa.RecordBatch:
     """Return removed offsets with ``has_group_tombstone``: whether the group's tombstone follows in the same operation.
 
-    Records with the same time belong to one operation, even if different runs have read them. The value is null in two
-    cases. The tombstone may be among missing records: the cleaner removes it if the group was created again. Or the
-    export of a log partition may end within the operation; a segment never does.
+    Records with the same time belong to one operation, even if different runs have read them. The value is null if the
+    tombstone may exist but was not read. There are two such cases:
+
+    - Records of the log partition are missing. For example, the cleaner removes a group's tombstone if the group was
+      created again.
+    - The log partition was read from an export, and the export may end in the middle of the operation. A segment never
+      ends there.
 
     Args:
         removed: removed offsets.

@@ -9,8 +9,8 @@ def offset_proofs(step: PartitionStep, *, with_times: bool) -> OffsetProofs:
 
     Args:
         step: the log partitions.
-        with_times: whether the times of ranges are needed. They are needed if a range begins after the first commit
-            that is derived.
+        with_times: whether to add the times of ranges. A caller needs them if a range begins after the first commit
+            that the run processes.
     """
     ranges = {partition: step.completeness.ranges[partition] for partition in step.completeness.open_partitions()}
     if not ranges or not with_times:

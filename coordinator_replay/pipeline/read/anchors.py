@@ -58,7 +58,12 @@ def _near_end(rows: Numbers) -> Numbers:
 
 
 def _live(records: pa.RecordBatch, rows: Numbers) -> Numbers:
-    """Return rows with a value whose key has no later record among ``rows``, at most ``LIVE`` of them."""
+    """Return rows that hold the last record of their key, tombstones excluded.
+
+    Args:
+        records: the records of a batch.
+        rows: indexes of the rows to choose from. Only later records among them count. At most ``LIVE`` are chosen.
+    """
     taken = pa.array(rows)
     keys = pc.dictionary_encode(records.column("key").take(taken))
     codes = numbers_of(keys.indices, _NO_NUMBER)

@@ -52,23 +52,26 @@ class DumpCopy:
         return end is not None and self.bounds.end < end
 
     def may_have_below(self, end: int | None) -> bool:
-        """Return whether the part of the copy below the end of earlier runs may say more than the tables.
+        """Return whether the copy's records below ``end`` may show something that the tables do not.
 
-        Return False if the copy begins at that end or after it. Otherwise, return True in three cases:
+        Return False if the copy begins at ``end`` or after it. Otherwise, return True in three cases:
 
-        - The cleaner has removed records after that end (``lacks_new_offsets``), so only the copy's own records show
+        - The cleaner has removed records after ``end`` (``lacks_new_offsets``). Then only the copy's own records show
           which keys the cleaner has kept.
-        - The copy ends before that end (``is_older``), so it may have records that the tables lack.
-        - The copy has unread records below that end (``is_late``).
+        - The copy stops before ``end`` (``is_older``), so it may have records that the tables lack.
+        - The copy has unread records below ``end`` (``is_late``).
+
+        Args:
+            end: the offset after the last record that earlier runs have read; None if they have read none.
         """
         if end is None or self.bounds.covered_from >= end:
             return False
         return self.lacks_new_offsets(end) or self.is_older(end) or self.is_late
 
     def below(self, limit: int | None) -> "DumpCopy":
-        """Return the copy cut off at an offset from which the copy is not part of the log.
+        """Return the copy without the offsets from ``limit`` on, which are not part of the log.
 
-        If the offset is None, return the copy unchanged.
+        If ``limit`` is None, return the copy unchanged.
         """
         if limit is None:
             return self
@@ -88,7 +91,7 @@ class DumpCopy:
         return replace(self, bounds=replace(self.bounds, gaps=(*self.bounds.gaps, (0, LARGEST_INT64))))
 
     def has_news(self, end: int | None) -> bool:
-        """Return whether the copy has records that no earlier run has read, or ends elsewhere than earlier runs."""
+        """Return whether the copy has records that no earlier run has read, or does not end at ``end``."""
         # An older copy whose parts were all skipped was not read, so it shows nothing.
         is_passed_over = self.bounds.covered_from > self.bounds.end
         return end is None or self.unread > 0 or (self.bounds.end != end and not is_passed_over)

@@ -218,7 +218,7 @@ class _Stager:
         self.done = DecodedFile()
 
     def add(self, records: pa.RecordBatch) -> None:
-        """Decode log records and write their rows by sort."""
+        """Decode log records, and write commits, group records, control records and quarantine to their own files."""
         for partition, anchors in candidates(records):
             self.done.anchors[partition] = choose([*self.done.anchors.get(partition, ()), *anchors])
         for what, rows in decode_batch(records):
@@ -308,12 +308,15 @@ def _are_within(records: pa.RecordBatch, offsets: Numbers, ranges: SkipRanges) -
 def _read(
     share: FileShare, passed_over: SkipRanges, hops: SkipRanges, audited: Audited, done: DecodedFile
 ) -> Iterator[SegmentPart]:
-    """Yield the parts of a segment file, with only the records that count. Compare the file's records with anchors.
+    """Yield the parts of a segment file, and compare the file's records with anchors.
+
+    Records in skipped ranges are left out, and records from ``share.limit`` on.
 
     Args:
         share: the file with the ranges to skip.
-        passed_over: ranges that need not be read.
-        hops: the same ranges without the offsets of anchors. Records at anchors are read for the comparison.
+        passed_over: ranges whose records are not needed.
+        hops: ranges that the reader jumps over: ``passed_over`` without the offsets of anchors, because records there
+            are read for the comparison.
         audited: offsets that earlier runs have read.
         done: takes the notes on the file.
     """

@@ -60,7 +60,8 @@ def check_kafka_columns(columns: Mapping[str, str], where: str) -> None:
 def kafka_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows with the columns of ``LOG_RECORD``, given rows with some columns of KAFKA_ROW.
 
-    Rows of other topics are left out. A row with a partition or offset that a log can't have becomes a row of damage.
+    Rows of other topics are left out. If a log can't have a row's partition or offset, the returned row has an error
+    class and an error message.
     """
     if "topic" in rows.schema.names:
         rows = rows.filter(pc.equal(rows.column("topic").cast(pa.string()), TOPIC))
@@ -120,7 +121,7 @@ def log_records(lines: pa.RecordBatch) -> pa.RecordBatch:
 def _row(line: bytes) -> dict[str, Any]:
     """Return a line as a row of ``LOG_RECORD``, with an additional field ``topic``.
 
-    A line that can't be read becomes a row of damage.
+    If the line can't be read, the row has only an error class and the line's bytes.
     """
     row: dict[str, Any] = {"topic": TOPIC}
     try:

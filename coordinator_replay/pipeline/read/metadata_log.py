@@ -150,9 +150,13 @@ def leader_changes(files: Iterable[MetadataFile]) -> Iterator[LeaderChange]:
 def _from_snapshots(
     snapshots: list[MetadataFile], before: int | None, topic_id: str | None, epochs: dict[int, int]
 ) -> Iterator[LeaderChange]:
-    """Yield the leaders of partitions without a known epoch, from the snapshots below an offset.
+    """Yield leaders of partitions from snapshots, if no record before has named the partition's leader epoch.
 
-    These snapshots are removed from the list. The offset None stands for all snapshots.
+    Args:
+        snapshots: the snapshots, oldest first. The snapshots that are used are removed from the list.
+        before: use only snapshots below this offset; None for all.
+        topic_id: the topic.
+        epochs: the known leader epoch of each partition; found epochs are added.
     """
     while snapshots and (before is None or snapshots[0].base_offset < before):
         for record in snapshots.pop(0).records:
