@@ -184,7 +184,7 @@ def commit_sums(
     Args:
         commits: at least the columns of COMMIT.
         evidence: rows of ``group_evidence`` of the same groups, with the columns of STATES.
-        wanted: the time before which minutes are over, and the thresholds of hot minutes and pauses.
+        wanted: the range of commits, and the thresholds of hot minutes and pauses.
 
     Yields:
         The name of the staged files (GROUP_SUMS or MINUTE_SUMS), and rows for them.
@@ -279,8 +279,8 @@ class _MinuteSums:
 class IntervalSums:
     """Sums of rows of ``offset_history`` by partition.
 
-    Rows wait until there are many of them, because the start of an SQL statement takes as long as the work on thousands
-    of rows. Rows that wait have the length of their commit's metadata instead of the metadata.
+    Rows are kept back until there are many of them, because the start of an SQL statement takes as long as the work on
+    thousands of rows. To save memory, a row that is kept back has only the length of its commit's metadata.
     """
 
     def __init__(self) -> None:
@@ -288,7 +288,7 @@ class IntervalSums:
         self._rows = 0
 
     def add(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Add rows of the history, and yield sums once enough rows wait.
+        """Keep rows of the history back until there are enough of them. Then yield their sums.
 
         Yields:
             The name of the staged files (a key of ``_SUMS``), and rows for them.

@@ -35,7 +35,7 @@ RECORD_TABLES = {
     QUARANTINE: "quarantine",
     CONTROL: "control_records",
 }
-"""The table of records for each sort of staged row."""
+"""The table for each category of staged rows (``decode.KINDS``)."""
 
 NUMBERED = tuple(name for what, name in RECORD_TABLES.items() if what != QUARANTINE)
 """The tables with a column ``missing_before``."""
@@ -52,9 +52,9 @@ class Deduplicated:
     """Counts of a bucket's records.
 
     Attributes:
-        written: the number of records that are new to the tables, by sort of record: the keys of RECORD_TABLES.
-        kinds: number of these records. The key is the sort of record, with Kafka's name of the record's kind (or the
-            error class, if the record could not be read).
+        written: the number of records that are new to the tables, by category (a key of RECORD_TABLES).
+        kinds: the number of these records, by category and by Kafka's name of the record's kind. If a record could not
+            be read, the error class stands in place of the name.
         duplicates: number of records that were dropped, because another copy has them too.
         already: number of records that were dropped, because the tables had them already.
         positions: the number of positions that hold a record now, by log partition.

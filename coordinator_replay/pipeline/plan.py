@@ -226,8 +226,8 @@ def sums_range(
 
     Return None if no record has a time.
 
-    Sums of earlier runs stay valid for minutes that were over when those runs ended. If a new record belongs to such a
-    minute, all commits are added up again.
+    An earlier run marked the minutes up to some time (``until``) as final. Their sums are used again, and this run adds
+    up only later commits. But if a new record has an earlier time than ``until``, all commits are added up again.
 
     Args:
         tally: counts of the records that the run has read.

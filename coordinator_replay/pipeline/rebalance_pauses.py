@@ -369,8 +369,8 @@ class PauseStep:
         """Return the rows of the history from earlier runs that may overlap a rebalance of this run.
 
         Such rows exist if an earlier run has read one log partition beyond the time at which the new records of another
-        log partition begin. Rows that stand for several commits (``--history-every``) are left out, because they are
-        not the time between two commits.
+        log partition begin. With ``--history-every``, a row may stand for several commits. Such rows are left out,
+        because their length is not the time between two commits.
         """
         started = ms_of(pc.coalesce(rebalances.column("started_at"), rebalances.column("completed_at")))
         early = rebalances.filter(pa.array((started >= 0) & (started <= reached_ms)))

@@ -178,8 +178,8 @@ def replay_group(
 def replay_input(records: DataFrame) -> DataFrame:
     """Return decoded records with the columns of STREAM.
 
-    Offset commits lose their JSON. Three kinds of rows are left out: rows without a group, tombstones of offset
-    commits, and all offset commits if there is no column ``topic``.
+    For offset commits, the JSON columns become null. Three kinds of rows are left out: rows without a group, tombstones
+    of offset commits, and all offset commits if there is no column ``topic``.
 
     Raises:
         InputError: a column of ``_NEEDED`` is missing, or ``log_timestamp`` is no timestamp.

@@ -21,10 +21,7 @@ _UNCHANGED = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class _Readable(Protocol):
-    """An open file that threads may read at the same time.
-
-    Files of pyarrow are such files.
-    """
+    """Methods of an open file that several threads may read at the same time. pyarrow's files have these methods."""
 
     def read_at(self, nbytes: int, offset: int) -> bytes:
         """Return the bytes at an offset of the file."""

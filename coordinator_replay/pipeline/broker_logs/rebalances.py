@@ -148,7 +148,7 @@ def _first_times(uris: Iterable[str], groups: Iterable[str]) -> dict[str, int]:
 
 
 def _unrecorded(files: BucketFiles, context: LinesContext, partitions: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    """Yield a bucket's rebalances that are in progress by brokers' logs, and that no record shows."""
+    """Yield a bucket's rebalances that are in progress and that only lines of brokers' logs show."""
     if context.end_ms is None:
         return
     is_late = pc.field("logged_at") >= moment_of_ms(max(context.end_ms - LONGEST_MS, 0))
@@ -180,7 +180,10 @@ def _last_begun(uris: Iterable[str], partitions: Mapping[str, int], where: pc.Ex
 
 
 def _last_records(files: BucketFiles, groups: Iterable[str]) -> Iterator[tuple[Any, ...]]:
-    """Yield the groups that ``_LAST_RECORDS`` finds among ``groups``, each with its last record."""
+    """Yield the last record of each classic group among ``groups`` that is Stable or certainly Empty.
+
+    Each tuple has the group and the fields of ``LastRecord``, see ``_LAST_RECORDS``.
+    """
     is_wanted = pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
     schema = table(_TIMELINE).file_schema().remove_metadata()
     timeline = reader_of(read_paths(files.uris(_TIMELINE), schema.names, is_wanted), schema)

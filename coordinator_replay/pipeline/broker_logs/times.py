@@ -62,15 +62,15 @@ def utc_times(
 
 
 def other_offset_ms(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: Sequence[str], zone: str) -> int | None:
-    """Return the offset from UTC that records show, in milliseconds, if the named zone contradicts the records.
+    """Return the offset from UTC that recorded rebalances show, if it contradicts the time zone that the user named.
 
-    Records and zone agree if the zone gives at least one line of the file an offset that records also show. Return None
-    if they agree, or if records show no offset.
+    Return the offset in milliseconds. Return None if the recorded rebalances show no offset, or if they agree with the
+    zone. They agree if the zone has one of their offsets at the time of at least one line.
 
     Args:
         events: lines with their events, in the order of the file.
         rebalances: files of table ``rebalances``.
-        zone: time zone of local times.
+        zone: the time zone that the user named.
     """
     offsets = utc_offsets(_recorded_lines(events, rebalances))
     if offsets is None:
@@ -94,10 +94,11 @@ def _recorded_lines(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: S
 
 
 def _recorded_times(rebalances: Sequence[str], groups: set[str | None]) -> dict[tuple[Any, ...], list[int]]:
-    """Return the recorded times of stabilized generations and bumped epochs, by event, group, and generation or epoch.
+    """Return the times in ``rebalances`` with which lines of a broker's log are compared.
 
-    The time of a classic group's generation is the end of its join phase (``currentStateTimestamp``), in column
-    ``began_by``.
+    The keys are the event of a line, the group, and the generation or group epoch. For classic groups, the event is
+    STABILIZED, and the time is the end of the join phase (column ``began_by``). For other groups, the event is
+    EPOCH_BUMPED, and the time is the beginning of the rebalance.
     """
     times: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     if not groups:

@@ -231,7 +231,7 @@ class Evaluation:
         self.result = EvaluationResult()
 
     def run(self) -> EvaluationResult:
-        """Write expiring offsets, findings, steps of the metrics and sums of commits."""
+        """Write expiring offsets, findings and sums of commits, and stage changes for the metrics."""
         context = self.context
         expected = expected_offsets(self._opened(), context.retention, context.as_of, context.horizon_ms)
         for batch in expected.to_batches():
@@ -264,7 +264,7 @@ class Evaluation:
         self.result.files = [*found, *self.writer.close()]
 
     def _due(self, sources: dict[str, pa.Table]) -> dict[str, pa.Table]:
-        """Return the evidence about groups that have to be evaluated, and keep the rows of all other groups."""
+        """Return the evidence about groups that have to be evaluated. Keep the stored findings of all other groups."""
         hashes = evidence_hashes(sources)
         self.hashes = dict(zip(*(column.to_pylist() for column in hashes.columns), strict=True))
         end_ms = milliseconds(self.context.end)

@@ -111,7 +111,7 @@ _NO_SUMS = pa.table(
 
 
 def expected_offsets(opened: pa.Table, retention: Retention, as_of: datetime, horizon_ms: int) -> pa.Table:
-    """Return offsets that are past retention, or will be within the horizon.
+    """Return offsets that are past retention, or that will expire within the horizon.
 
     If ``as_of`` is after the end of the log, groups are assumed to stay as they are at the end.
 
@@ -119,7 +119,7 @@ def expected_offsets(opened: pa.Table, retention: Retention, as_of: datetime, ho
         opened: offsets that are current at the end of the log, with the columns of STAGED.
         retention: the retention of offsets.
         as_of: the time at which expiry is evaluated.
-        horizon_ms: offsets that expire within this duration after ``as_of`` are looked for.
+        horizon_ms: how long after ``as_of`` an offset may expire to be returned, in milliseconds.
     """
     asked = {
         "retention_ms": retention.ms,
@@ -138,7 +138,7 @@ def long_transactions(pending: pa.Table, end: datetime, limits: Thresholds) -> p
     Args:
         pending: rows of ``pending_offsets``.
         end: the end of the log.
-        limits: the thresholds; ``pending_ms`` is the duration from which a transaction counts as long.
+        limits: the thresholds; ``pending_ms`` is the shortest wait that counts.
     """
     return select(_LONG_TRANSACTIONS, {"end": milliseconds(end), "limit": limits.pending_ms}, pending=pending)
 

@@ -89,9 +89,10 @@ class LastEvaluation:
     groups: pa.Table
 
     def findings(self, stored: Sequence[str]) -> Sequence[str] | None:
-        """Return the files of findings that have only the bucket's findings.
+        """Return the files with the bucket's findings, as the last run wrote them.
 
-        Return None if a file is gone, because ``maintain`` merged the files of all buckets, or if no file is known.
+        Return None if no run has stored their names. Also return None if one of them is gone, because ``maintain`` has
+        merged it with files of other buckets.
 
         Args:
             stored: URIs of the files of findings of all buckets.

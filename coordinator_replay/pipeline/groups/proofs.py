@@ -85,9 +85,13 @@ def group_proofs(step: PartitionStep, records: DuckDBPyConnection) -> GroupProof
 
 
 def _confirmed(proofs: GroupProofs, records: DuckDBPyConnection) -> dict[Part, list[Record]]:
-    """Return, for each range that follows compacted records, the records before the range that its copy still has.
+    """Return the group records before complete ranges that the copies of these ranges still have.
 
-    The cleaner has kept each of these records because it is the last record of its key.
+    Only ranges that follow records removed by the cleaner count. The cleaner has kept each returned record because it
+    is the last record of its key.
+
+    Returns:
+        The records, by group, log partition and number of the range.
     """
     by_part: dict[Part, list[Record]] = {}
     broken = {partition for partition, ranges in proofs.ranges.items() if any(not span.is_gap for span in ranges[1:])}

@@ -259,9 +259,14 @@ class _GroupRun:
 
 
 def _begins_open(begins: Sequence[Break], came: GroupMove | None) -> list[Break]:
-    """Return the beginning and the breaks of a group's history, given the move into the group's log partition.
+    """Return the beginning and the breaks of a group's history, with regard to its move into this log partition.
 
-    While brokers with the old partition count still wrote, nothing proves the group's state.
+    If brokers with the old and the new partition count wrote at the same time, the group is proven only from the end of
+    this time on.
+
+    Args:
+        begins: the beginning and the breaks without regard to the move.
+        came: the move into the log partition; None if the group did not move here.
     """
     if came is None or came.overlaps_until is None:
         return list(begins)

@@ -219,8 +219,8 @@ def _time(choose: Any, records: Iterable[TopicRecord], kind: str) -> int | None:
 def _changes(records: Iterable[TopicRecord]) -> tuple[DatedTopicChange, ...] | None:
     """Return the changes of a topic, oldest first; None if no change has a time.
 
-    The partitions with the earliest time belong to the topic's creation. Later partitions were added. A further record
-    about a partition is no change of the topic.
+    The topic was created with the partitions whose first records have the earliest time. Partitions with a later first
+    record were added. Later records about the same partition are no change of the topic.
     """
     first: dict[int | None, int] = {}
     changes: list[DatedTopicChange] = []

@@ -153,11 +153,14 @@ END"""
 
 
 def _with_doubts(evidence: str, retention: str) -> str:
-    """Return SQL for evidence, followed by the sentences that speak for retention and for a deleted group.
+    """Return SQL for evidence of one cause, followed by evidence that supports other causes.
+
+    If retention may be the cause, evidence for retention follows. If the group's tombstone may be missing, a sentence
+    about this follows, because the group may have been deleted.
 
     Args:
-        evidence: SQL for evidence.
-        retention: SQL for evidence about a retention that is not known.
+        evidence: SQL for the evidence of the cause.
+        retention: SQL for the evidence that is added if the retention in use is not known.
     """
     past = evidence_sql([_ALL_PAST])
     doubt = f"CASE WHEN NOT is_sure THEN {retention} WHEN all_old THEN {past} ELSE {_FAULT_EVIDENCE} END"

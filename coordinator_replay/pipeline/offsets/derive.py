@@ -153,8 +153,8 @@ class Derivation:
 
     Attributes:
         sources: the files with the bucket's facts about offsets.
-        before: the offset at which each log partition is taken to end, by log partition. Intervals of other log
-            partitions are not derived. None derives the intervals of all log partitions to their real ends.
+        before: the offset at which the log ends for this derivation, by log partition. Records from this offset on, and
+            other log partitions, are left out. None takes all records.
         proofs: proofs about log partitions with missing records.
         lives: ids of topics, for commits without an id.
         moves: moves of groups to other log partitions.
@@ -315,7 +315,7 @@ class Derivation:
         return list(events.committed_without_marker(waiting, offsets, times).to_batches())
 
     def _lost(self, rows: Sequence[pa.RecordBatch], chunk: Chunk | None) -> list[pa.RecordBatch]:
-        """Return an event for each key that has a record before a break in a chunk.
+        """Return an event of kind LOST for each break in a chunk and each key that has a record before the break.
 
         A break is an offset where a newer dump continues after records that the cleaner has removed.
         """

@@ -1,7 +1,8 @@
-"""The pass over sorted events. Batch by batch, it makes staged rows: intervals of offsets and pending commits.
+"""The loop over sorted events. Batch by batch, it makes staged rows: intervals of offsets and pending commits.
 
-``find_intervals`` works on numbers; the rest of a row is fetched by its index. The state of the last key of a batch is
-put in front of the next batch as rows. So memory is bounded by the batch and by the context of one group.
+``find_intervals`` works on columns of numbers. Its results are indexes of events, by which this module fetches the
+other columns. If a key has events in two batches, rows with the key's state are put before the second batch. So memory
+is limited by the size of a batch and the context of one group.
 """
 
 from collections.abc import Iterator
@@ -272,17 +273,18 @@ class _Batch:
         return pa.array(self.is_readable[rows] & ~self.proofs.have_gap(partitions, begins, ends))
 
     def _replaced_offsets(self, rows: Numbers) -> pa.Array:
-        """Return the column ``replaced_offset`` of commits: the offset that each of them replaced.
+        """Return the column ``replaced_offset`` of commits: the offset that the commit replaced.
 
-        The column is null if the replaced offset is not on record.
+        The column is null if the replaced offset is not on record. Unlike ``previous_offset``, it has a value even if
+        the two offsets can't be compared.
         """
         shown = np.where(self._hides_previous[rows], NOWHERE, self.replaced[rows])
         return pc.coalesce(self.take("committed_offset", _rows(shown)), self.take("replaced_offset", _rows(rows)))
 
     def _previous(self, rows: Numbers) -> pa.Array:
-        """Return the column ``previous_offset`` of commits: the offset that each of them replaced.
+        """Return the column ``previous_offset`` of commits: the offset that the commit replaced.
 
-        The column is null if the two offsets can't be compared.
+        The column is null if the two offsets can't be compared, or if the replaced offset is not on record.
         """
         is_hidden = self._hides_previous[rows] | ~self._are_comparable[rows]
         compared = self.take("committed_offset", _rows(np.where(is_hidden, NOWHERE, self.replaced[rows])))
@@ -345,7 +347,10 @@ class _Batch:
             yield _staged(columns if intervals is closed else columns | self._expiry_columns(intervals))
 
     def _expiry_columns(self, intervals: Numbers) -> dict[str, pa.Array]:
-        """Return the columns that decide about expiry, for intervals that are open or end with a tombstone."""
+        """Return the columns about expiry, for intervals that are open or end with a tombstone.
+
+        Later stages compute from them when the offset expires, or why it was removed.
+        """
         following = self.outcome[Outcome.BY, intervals]
         ends = np.where(following == NOWHERE, LARGEST_INT64, self.fields[EventField.AT_OFFSET, following])
         rules_at_end = self._rule_rows.last_at(self.groups[intervals], ends)

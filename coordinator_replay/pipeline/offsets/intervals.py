@@ -142,7 +142,7 @@ def _first(events: Any, outcome: Any, waiting: Any, count: Any, row: Any) -> Any
 
 @inlined
 def _end_of_current(events: Any, waiting: Any, count: Any, stored: Any, row: Any) -> Any:
-    """Return the ``End`` that a row brings to the current offset; NOWHERE if the offset stays current.
+    """Return how the event at ``row`` ends the current offset; NOWHERE if the offset stays current.
 
     For a commit or a tombstone, return COMMIT or TOMBSTONE even if no offset is current.
     """
@@ -167,15 +167,13 @@ def _end_of_current(events: Any, waiting: Any, count: Any, stored: Any, row: Any
 
 @inlined
 def _end_of_waiting(events: Any, other: Any, stored: Any, row: Any) -> Any:
-    """Return the ``End`` that a row brings to a commit that waits for a marker.
-
-    If the commit still waits after the row, return NOWHERE.
+    """Return how an event ends the wait of a commit for its marker; NOWHERE if the commit still waits after the event.
 
     Args:
-        events: the events.
-        other: the row of the commit that waits.
-        stored: the row of the offset that is current now.
-        row: the row of the event.
+        events: the matrix of events.
+        other: the index of the commit.
+        stored: the index of the offset that is current now.
+        row: the index of the event.
     """
     kind = events[EventField.KIND, row]
     if kind == OffsetEvent.TOMBSTONE:

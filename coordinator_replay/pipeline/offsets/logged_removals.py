@@ -71,9 +71,10 @@ def _tombstones_near(removals: Sequence[Removed]) -> ds.Expression:
 def _writes(
     removals: Sequence[Removed], commits: Sequence[str], group_records: Sequence[str]
 ) -> Mapping[Write, Tombstones]:
-    """Return, for each write that lines may be about, how many tombstones of offsets and other tombstones it has.
+    """Count the tombstones in the writes that lines of a broker's log may be about.
 
-    A write is identified by a log partition and a time.
+    A write is all records of a log partition with the same time. Count tombstones of offsets and other tombstones
+    separately.
     """
     writes: dict[Write, Tombstones] = defaultdict(Tombstones)
     if not removals:

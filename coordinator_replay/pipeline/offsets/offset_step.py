@@ -294,9 +294,10 @@ class OffsetStep:
             writer.stage(name, batch)
 
     def _commits_since(self, since: datetime | None) -> Batches:
-        """Return commits that are not in the tables' sums yet, and earlier commits whose minutes were not over.
+        """Return the commits that this run adds up: commits of this run, and all commits at or after a time.
 
-        If ``since`` is None, return all commits.
+        Args:
+            since: the time. Sums of earlier runs are final only before it. None returns all commits.
         """
         where = None
         if since is not None:

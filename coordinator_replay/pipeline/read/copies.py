@@ -228,14 +228,17 @@ def _export_copy(partition: int, low: int, end: int, unread: int, reached: int |
 def passed_over(
     copies: Sequence[DumpCopy], ends: Mapping[int, int], complete: Ranges
 ) -> Iterator[tuple[DumpCopy, Mapping[int, Sequence[tuple[int, int]]]]]:
-    """Yield copies whose skipped parts must be read after all, each with the parts that still need not be read.
+    """Yield copies that must be read again, although earlier runs have read records at the same offsets.
 
-    There are three reasons to read skipped parts:
+    There are three such kinds of copies:
 
-    - If a copy lacks offsets after the end of earlier runs, only its own records show which keys were still alive.
-    - The same holds if the copy has records in a range for which earlier copies had no file. Compaction has removed
-      other records of that range.
-    - An older copy may have records that newer copies have lost. Ranges without missing records need not be read.
+    - The copy lacks offsets after the end of earlier runs. Then only its own records show which keys still existed.
+    - The copy has records in a range for which earlier copies had no file, and compaction has removed other records of
+      the range. Here, too, only the copy's own records show which keys still existed.
+    - The copy ends before the end of earlier runs, and no range without missing records covers all of it. So it may
+      have records that newer copies have lost.
+
+    Each copy comes with a range that is still skipped: the offsets from the end of earlier runs on.
 
     Args:
         copies: the copies of a dump.

@@ -1,8 +1,9 @@
 """The first stage, which decodes files of the dump into staged rows.
 
-A staged row has the record's position, facts of the record's batch, and the columns of the row's sort: commit, group
-record, control record or quarantine. Each sort has its own files in each bucket, so that the next stage reads only what
-it needs. The tasks read and write files themselves, so raw bytes never cross to the JVM.
+There are four categories of staged rows: commit, group record, control record and quarantine (KINDS). A row has the
+record's position, facts of the record's batch, and the columns of its category. Each category has its own files in each
+bucket, so that the next stage reads only what it needs. The tasks read and write files themselves, so raw bytes never
+cross to the JVM.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +67,7 @@ KINDS = {
     QUARANTINE: pa.schema([("source", pa.string()), *QUARANTINE_COLUMNS]),
     CONTROL: pa.schema([]),
 }
-"""Sorts of records, and the columns that each adds to the columns of all staged rows."""
+"""The four categories of staged rows, each with the columns that only this category has."""
 
 STAGED = {
     kind: pa.schema(
@@ -77,7 +78,7 @@ STAGED = {
     )
     for kind, columns in KINDS.items()
 }
-"""The columns of staged files, by sort of record."""
+"""All columns of staged rows, by category of rows (a key of KINDS)."""
 
 Skip = Mapping[int, Sequence[tuple[int, int]]]
 """Closed ranges of offsets that were audited before, by log partition."""
@@ -87,7 +88,7 @@ class StagedFile(NamedTuple):
     """A file of staged rows.
 
     Attributes:
-        what: the sort of the file's rows, one of KINDS.
+        what: the category of the file's rows: commit, group record, control record or quarantine (a key of KINDS).
         bucket: the bucket of the records.
         copy: the copy of the log partition from which the records were read.
     """
@@ -146,7 +147,13 @@ class DecodedFile:
 
 
 def _staged(kind: str, carried: Sequence[pa.Array], columns: Sequence[pa.Array] = ()) -> tuple[str, pa.RecordBatch]:
-    """Return a batch of staged rows of one sort."""
+    """Return a category of rows (a key of KINDS), and a batch of staged rows of this category.
+
+    Args:
+        kind: the category.
+        carried: the columns that all staged rows have.
+        columns: the columns that only this category has.
+    """
     return kind, pa.RecordBatch.from_arrays([*carried, *columns], schema=STAGED[kind])
 
 
@@ -181,7 +188,7 @@ def decode_batch(records: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]
         records: a batch in ``LOG_RECORD``.
 
     Yields:
-        The sort of the rows, and the rows in the columns of STAGED for this sort.
+        The category of the rows (a key of KINDS), and the rows with the columns of STAGED for this category.
     """
     if records.num_rows == 0:
         return

@@ -108,7 +108,7 @@ def _whole_number(value: Any) -> int | None:
 def log_records(lines: pa.RecordBatch) -> pa.RecordBatch:
     """Return the records of ``__consumer_offsets`` among some lines, with the columns of ``LOG_RECORD``.
 
-    Lines that can't be read become damage rows with the line's bytes; blank lines become no row.
+    A line that can't be read becomes a row with an error class and the line's bytes. Blank lines are left out.
 
     Args:
         lines: rows with the columns of LINES.

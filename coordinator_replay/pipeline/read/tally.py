@@ -132,8 +132,8 @@ class Tally:
         """Count a batch of staged rows.
 
         Args:
-            what: the sort of the rows.
-            rows: the rows, in the columns of STAGED for this sort.
+            what: the category of the rows, a key of ``decode.KINDS``.
+            rows: the rows, with the columns of ``decode.STAGED`` for this category.
             audited: offsets that earlier runs have read; records at these offsets are counted separately.
         """
         columns = {name: rows.column(name) for name in ("log_partition", "log_offset", "log_timestamp")}
