@@ -80,9 +80,9 @@ class SumsRange:
             again, unless it adds up all commits.
         hot: smallest average number of commits per committed partition in a hot minute.
         pause_ms: the shortest time without a commit that counts as a pause.
-        patience: how many times longer a pause must be than the usual time between the group's commits before it. This
-            counts only for minutes before ``until``. It is 0 if this run does not add up all commits, because then the
-            usual time is not known.
+        patience: before ``until``, a pause must also be at least this many times as long as the usual time between the
+            group's earlier commits. It is 0 if this run does not add up all commits, because then the usual time is not
+            known.
     """
 
     since: datetime | None

@@ -74,7 +74,7 @@ class Reading:
         decoded: the decoded files of the dump, in the dump's order.
         tally: counts of all records in these files.
         copies: the copies of log partitions that the dump has.
-        history: the ranges that earlier runs have read and the log has not lost since.
+        history: the ranges that earlier runs have read, without offsets that an election has truncated since.
         logs: the facts with which the next dump is compared, by log partition.
         lost_from: for each truncated log partition, the first lost offset.
         gaps: ranges that no file covers: log partition, from, to (not included).

@@ -405,7 +405,10 @@ def _coordinators(changes: Sequence[tuple[int, int, int, bool]]) -> pa.Table:
 
 
 def _rebalanced(uris: Sequence[str], removed: pa.Table) -> pa.Table:
-    """Return rebalances of classic groups that lost an offset whose retention depends on the group's members."""
+    """Return the rebalances of some classic groups.
+
+    Only groups count that lost an offset whose expiry rule depends on the group's members.
+    """
     rules = pa.array([str(ExpiryRule.NEVER_WHILE_ACTIVE), str(ExpiryRule.EMPTY_SINCE)])
     depends = pc.is_in(removed.column("rule"), value_set=rules)
     groups = pc.unique(removed.filter(depends).column("group_id"))

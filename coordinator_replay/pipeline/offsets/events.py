@@ -157,7 +157,7 @@ def unreadable_commits(records: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
-    """Return events for commits from the tables that still wait for a marker, each with the owner found earlier.
+    """Return events for commits that an earlier run or chunk left waiting for a marker, with the owner found there.
 
     Args:
         pending: open rows of ``pending_offsets``, with the columns of WAITING.
@@ -175,7 +175,7 @@ def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def open_offsets(history: pa.RecordBatch) -> pa.RecordBatch:
-    """Return events for offsets that were current at the end of the last run, with the owner and state found earlier.
+    """Return events for offsets that an earlier run or chunk left current, with the owner and state found there.
 
     Args:
         history: open rows of ``offset_history``, with the columns of OPEN_HISTORY.

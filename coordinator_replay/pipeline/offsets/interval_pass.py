@@ -177,7 +177,7 @@ class _Batch:
     def _last_context(self) -> Numbers:
         """Return the rows with the context of the last key in the batch: its group's states and rules, and its owners.
 
-        The next batch may have more commits of this key, and looks them up in these rows.
+        The next batch may have more commits of this key. Their owners and states are looked up in these rows.
         """
         kinds, is_of_group = self.fields[EventField.KIND], self.groups == self.groups[-1]
         is_of_key = (kinds < OffsetEvent.OWNER) | (self.keys == self.keys[-1])

@@ -25,8 +25,8 @@ class OffsetEvent(IntEnum):
         RULE: an expiry rule of the group's offsets.
         GROUP_TOMBSTONE: a tombstone of the group.
         OWNER: an ownership of the partition.
-        OPEN_OFFSET: an offset from the tables that was current before the first new event.
-        WAITING: a transactional commit from the tables that waited for its marker before the first new event.
+        OPEN_OFFSET: an offset that was current already before the first record of this run or chunk.
+        WAITING: a transactional commit that waited for its marker already before that record.
         PLAIN: a commit without a transaction.
         TOMBSTONE: a tombstone of the offset.
         OPENED: a transactional commit. From now on it waits for its transaction marker.

@@ -62,7 +62,7 @@ def _live(records: pa.RecordBatch, rows: Numbers) -> Numbers:
 
     Args:
         records: the records of a batch.
-        rows: indexes of the rows to choose from. Only later records among them count. At most ``LIVE`` are chosen.
+        rows: indexes of the rows to choose from. Records outside these rows don't count. At most ``LIVE`` are chosen.
     """
     taken = pa.array(rows)
     keys = pc.dictionary_encode(records.column("key").take(taken))
