@@ -279,8 +279,8 @@ class _MinuteSums:
 class IntervalSums:
     """Sums of rows of ``offset_history`` by partition.
 
-    Rows are kept back until there are many of them, because the start of an SQL statement takes as long as the work on
-    thousands of rows. To save memory, a row that is kept back has only the length of its commit's metadata.
+    Rows are kept back until there are many of them. The reason is that starting an SQL statement takes as long as the
+    work on thousands of rows. To save memory, a row that is kept back has only the length of its commit's metadata.
     """
 
     def __init__(self) -> None:

@@ -33,8 +33,8 @@ class _Times(NamedTuple):
 
     Attributes:
         before_us: the latest time of the records below the offset; None if no such record has a time.
-        at_us: the time of the first record at or after the offset; None if there is no such record, or if it has no
-            time. It is never earlier than ``before_us``.
+        at_us: the time of the first record at or after the offset, but never earlier than ``before_us``. None if there
+            is no such record, or if this record has no time.
     """
 
     before_us: int | None = None
@@ -54,8 +54,8 @@ class _Times(NamedTuple):
 def times_around(files: BucketFiles, needed: Iterable[Needed]) -> dict[Needed, _Times]:
     """Return the times around each offset.
 
-    Brokers' clocks differ, so a record can have an earlier time than a record with a lower offset. Then the time of the
-    record with the lower offset counts.
+    Brokers' clocks differ, so a record can have an earlier time than a record with a lower offset. In this case, the
+    later of the two times is returned.
 
     Args:
         files: files of the bucket.

@@ -437,7 +437,10 @@ class PauseStep:
         return are_final
 
     def _uris(self, *tables: str) -> list[str]:
-        """Return files of the records from which this run derives rows."""
+        """Return the files of some tables with the records from which this run derives rows.
+
+        If the bucket continues, these are only the files that this run adds. If it is rebuilt, these are all files.
+        """
         if self.files.is_rebuild:
             return [uri for name in tables for uri in self.files.uris(name)]
         return [file.path for name in tables for file in self.files.new(name)]

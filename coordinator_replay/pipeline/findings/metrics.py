@@ -1,9 +1,9 @@
 """The table ``group_metrics``: metrics that a coordinator would show minute by minute, computed from the log.
 
 A row is about all groups of one type and state in one minute. The events of a group count in the row of the type and
-state that the group has at the end of the minute. If the type or state of a group changes, the number of groups falls
-by one in the old row and rises by one in the new row. If a group has only offsets in the log, it counts as a classic
-group that is Empty, from its first offset until its last offset is removed.
+state that the group has at the end of the minute. If the type or state of a group changes, the group moves from one
+row to another. A group that has only offsets in the log counts as an Empty classic group, from its first offset until
+its last offset is removed.
 """
 
 from collections import Counter

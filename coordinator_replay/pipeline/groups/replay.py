@@ -261,8 +261,8 @@ class _GroupRun:
 def _begins_open(begins: Sequence[Break], came: GroupMove | None) -> list[Break]:
     """Return the beginning and the breaks of a group's history, with regard to its move into this log partition.
 
-    If brokers with the old and the new partition count wrote at the same time, the group is proven only from the end of
-    this time on.
+    Brokers with the old and the new partition count may have written at the same time. Then the group is proven only
+    from the end of this time on.
 
     Args:
         begins: the beginning and the breaks without regard to the move.

@@ -252,8 +252,8 @@ def find_intervals(events: Any, begins: Any, outcome: Any, waiting: Any) -> Any:
             of commits that still wait for a transaction marker after the last event.
 
     Returns:
-        The index of the event whose offset is current after the last event (NOWHERE if no offset is current), and the
-        number of commits that still wait.
+        The index of the event whose offset is current after the last event, and the number of commits that still wait.
+        The index is NOWHERE if no offset is current.
     """
     stored, count, is_seen = NOWHERE, 0, False
     for row in range(events.shape[1]):
