@@ -1,7 +1,7 @@
-"""The folder ``schemas`` with the definitions: inside the installed package, or next to the package in a checkout.
+"""The folder ``schemas`` with the definitions of tables and of Kafka's records.
 
-On a cluster, the package may be a zip file that Spark has sent to the workers. The definitions are then read from the
-zip file, without unpacking it.
+The folder is inside the installed package, or next to the package in a checkout. On a cluster, the package may be a zip
+file that Spark has sent to the workers. The definitions are then read from the zip file, without unpacking it.
 """
 
 from functools import cache

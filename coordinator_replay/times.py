@@ -173,9 +173,9 @@ _LENGTHS = (
 
 
 def round_length(length: timedelta, most: int, least: timedelta = _LENGTHS[0]) -> timedelta:
-    """Return the shortest round length of time that divides a range into few enough intervals.
+    """Return the shortest round length of time that divides a range into at most ``most`` intervals.
 
-    If no round length is long enough, return the longest.
+    Round lengths are, for example, 5 minutes or a day. If none is long enough, return the longest.
 
     Args:
         length: the length of the range.
@@ -221,5 +221,5 @@ def duration_within(least_ms: int | None, most_ms: int | None) -> str | None:
 
 
 def _step(length_ms: int) -> int:
-    """Return the precision, in milliseconds, of the text that ``duration`` returns for a length of up to some hours."""
+    """Return the step in milliseconds to which ``duration`` rounds a length of up to some hours."""
     return 1 if length_ms < 1000 else 100 if length_ms < 120_000 else 6000

@@ -90,7 +90,15 @@ def _offset(zone: tzinfo, at: datetime) -> timedelta:
 
 
 def _change(zone: tzinfo, before: datetime, after: datetime) -> datetime:
-    """Return the second at which a zone's offset changes to the offset that the zone has at ``after``."""
+    """Return the time at which a zone's offset from UTC changed, to the second.
+
+    The function searches for the change by halving the range.
+
+    Args:
+        zone: the time zone.
+        before: a time before the change.
+        after: a time after the change.
+    """
     offset = _offset(zone, after)
     while after - before > timedelta(seconds=1):
         middle = before + (after - before) // 2

@@ -87,8 +87,8 @@ class Answer(Sequence[T], Generic[T]):
 
     An answer is a sequence of frozen dataclasses, or of tuples for ``sql``.
 
-    ``print`` shows the columns that the command of the same question shows, then the basis and the notes. Some
-    subclasses print other text, such as the evidence of rebalances.
+    ``print`` shows the basis and the notes below the rows. It shows the same columns as the command for this question.
+    Some subclasses print other text, such as the evidence of rebalances.
 
     Attributes:
         row_type: the class of the rows.

@@ -170,13 +170,13 @@ class Compared(Answer["Change"]):
 
 
 class Impacted(Answer["GroupImpact"]):
-    """Costs of a time range.
+    """Answer to ``impact``: what the rebalances of a time range cost.
 
-    The rows are the groups concerned, the most costly first. These are the groups that rebalanced in the time range, or
-    that had partitions without an owner.
+    The rows are the groups that rebalanced in the time range or had partitions without an owner. The most costly group
+    comes first.
 
     Attributes:
-        total: the costs over all groups, and the common traits of the groups concerned.
+        total: the costs of all groups together, and the traits that these groups have in common.
     """
 
     def __init__(self, impact: Impact, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:

@@ -92,7 +92,11 @@ class Moments:
 
 
 def _within_calendar(moment: date, convert: Callable[[], datetime]) -> datetime:
-    """Return what a function makes of a date or datetime.
+    """Call a function that converts a time to UTC, and return its result.
+
+    Args:
+        moment: the time before the conversion, for the error message.
+        convert: the function.
 
     Raises:
         UsageError: the result lies outside the years 1 to 9999 in UTC.

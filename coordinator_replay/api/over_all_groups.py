@@ -28,7 +28,9 @@ class OverAllGroups(TablesAndTimes):
     def consumers(
         self, topic: str, *, start: Time | None = None, end: Time | None = None, who: Who = EVERYONE
     ) -> Answer[TopicConsumer]:
-        """Return every group, client and host that read a topic, with the evidence, the times and the partitions.
+        """Return every group, client and host that read a topic.
+
+        A row says how the log shows this, when it was, and which partitions were read.
 
         Args:
             topic: the topic's name or id.
@@ -111,11 +113,11 @@ class OverAllGroups(TablesAndTimes):
         timeout: Duration | None = None,
         **parameters: object,
     ) -> SqlAnswer:
-        """Return the answer of a statement over all tables, in DuckDB's SQL, or of a saved query.
+        """Return the answer of an SQL statement over all tables, or of a saved query.
 
         Args:
-            statement: the SQL, which may have ``$names``; ``$cluster`` is this warehouse's cluster. ``SHOW TABLES`` and
-                ``DESCRIBE`` show names, types and comments.
+            statement: the SQL, in DuckDB's dialect. It may have ``$names``; ``$cluster`` is this warehouse's cluster.
+                ``SHOW TABLES`` and ``DESCRIBE`` show names, types and comments.
             query: the name of a saved query, in place of a statement.
             allow_files: let the statement read and write other files, attach databases and load extensions.
             timeout: the longest time that the statement may take, such as ``30s``; None for no limit.

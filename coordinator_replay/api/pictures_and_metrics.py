@@ -77,6 +77,8 @@ class PicturesAndMetrics(TablesAndTimes):
     ) -> Page:
         """Return a page that shows the recorded life of a group and each alternative on one time axis.
 
+        For the arguments, see ``report``.
+
         Raises:
             UsageError: no group is given.
         """

@@ -69,7 +69,7 @@ class WhatHappened(TablesAndTimes):
         return questions.chosen_groups(self._tables, typed, self._times.at(at), is_all=is_all, who=who)
 
     def describe(self, group: str, *, at: Time | None = None) -> Described:
-        """Return a group and its members, as the broker's describe would have shown them.
+        """Return a group and its members, as Kafka's admin client would have described them.
 
         Args:
             group: id of the group.

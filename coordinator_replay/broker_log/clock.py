@@ -27,12 +27,14 @@ _CHANGES_MS = (1_800_000, 3_600_000)
 
 @dataclass(frozen=True, slots=True)
 class RecordedLine:
-    """A line of a broker's log, with the records that it may be about.
+    """A line of a broker's log about a group, with the times of the records that may belong to the line.
+
+    A record may belong to the line if it has the same group, and the same generation or epoch.
 
     Attributes:
         place: number of the line in the file.
-        local_ms: local time of the line, in milliseconds since 1970 as if it were UTC.
-        recorded_ms: times of all records of the line's group that have the generation or epoch in the line.
+        local_ms: the time in the line, which is local. It is in milliseconds since 1970, computed as if it were in UTC.
+        recorded_ms: times of these records, in milliseconds since 1970.
     """
 
     place: int
@@ -42,8 +44,8 @@ class RecordedLine:
     def offsets(self) -> frozenset[int]:
         """Return the possible differences of the line's time from UTC, in milliseconds.
 
-        A possible difference is a whole number of quarter hours, and gives the line the time of one of its records. Two
-        times count as equal if they differ by at most WITHIN_MS.
+        A difference is possible if it is a whole number of quarter hours, and if the line's time in UTC is then the
+        time of one of its records. The two times may differ by up to WITHIN_MS.
         """
         differences = set()
         for recorded in self.recorded_ms:
@@ -68,7 +70,11 @@ class UtcOffset:
     offset_ms: int
 
     def has(self, place: int) -> bool:
-        """Return whether a line, given by its number, has this difference from UTC."""
+        """Return whether a line is among the lines of this object.
+
+        Args:
+            place: number of the line in the file.
+        """
         return (self.first is None or place >= self.first) and (self.last is None or place <= self.last)
 
 

@@ -62,7 +62,10 @@ _PARTS = {
 
 
 def _patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
-    """Yield each wording of ``schemas/broker_log`` as its event and a pattern, in the order of the file."""
+    """Yield the event and the pattern of each wording in ``schemas/broker_log/wordings.txt``.
+
+    A wording is a regular expression for one message of a broker. The order is the order of the file.
+    """
     event = ""
     for line in (schemas_folder() / "broker_log" / "wordings.txt").read_text("utf-8").splitlines():
         if line.startswith(" "):

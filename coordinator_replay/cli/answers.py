@@ -316,9 +316,10 @@ def show_rows(common: Common, shown: Sequence[AnswerColumn], answers: Iterable[o
 
 
 def _with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]) -> Sequence[AnswerColumn]:
-    """Return the columns of a table, each with the heading for its values, see ``_with_doubt``.
+    """Return the columns of a table with their headings.
 
-    With ``--require-stable``, the column ``is_unstable`` says which offsets are unstable, so ``is_stable`` is left out.
+    A heading may depend on the column's values, see ``_with_doubt``. With ``--require-stable``, the column
+    ``is_unstable`` says which offsets are unstable. So ``is_stable`` then has no heading.
     """
     doubts = _DOUBTS if all(column.name != "is_unstable" for column in shown) else _DOUBTS.keys() - {"is_stable"}
     return [_with_doubt(column, [row[place] for row in rows], doubts) for place, column in enumerate(shown)]

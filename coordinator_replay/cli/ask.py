@@ -529,20 +529,28 @@ _FIRST = 6
 
 
 def _asked_columns(names: Sequence[str]) -> Sequence[str]:
-    """Return the first columns of an SQL answer, up to a confidence, which says how sure the columns before it are.
+    """Return the names of the columns that a terminal must show of an SQL answer.
 
-    Return no columns if none of the first ``_FIRST`` columns is a confidence.
+    These are the first columns up to a column of confidences, which says how sure the columns before it are. Return no
+    names if none of the first ``_FIRST`` columns has confidences.
     """
     places = [place for place, name in enumerate(names[:_FIRST], start=1) if name.endswith("confidence")]
     return names[: max(places, default=0)]
 
 
 def _rank(name: str, values: Iterable[object], *, is_asked: bool) -> int:
-    """Return the rank of a column of an SQL answer.
+    """Return the rank of a column of an SQL answer, see ``AnswerColumn``.
 
-    Columns of ``_asked_columns`` (``is_asked``) have rank 1. A column of ``_DOUBTS`` has rank 2 if a row is not proven;
-    otherwise the column is shown only if all columns have room. All other columns have ``_USUAL_RANK``, but those of
-    ``_MAIN`` come just before them.
+    - Rank 1: the column is one of ``_asked_columns``.
+    - Rank 2: the column is one of ``_DOUBTS``, and some row is not proven.
+    - ``_USUAL_RANK - 1``: the column is one of ``_MAIN``.
+    - ``LAST``: the column is one of ``_DOUBTS``, and all rows are proven.
+    - ``_USUAL_RANK``: any other column.
+
+    Args:
+        name: name of the column.
+        values: values of the column.
+        is_asked: whether the column is one of ``_asked_columns``.
     """
     if is_asked:
         return 1
@@ -556,8 +564,8 @@ def _rank(name: str, values: Iterable[object], *, is_asked: bool) -> int:
 def _columns_of_statement(names: Sequence[str], rows: Sequence[Sequence[object]]) -> list[AnswerColumn]:
     """Return the columns of an SQL answer, with their names as headings.
 
-    Group and topic have rank 1, because other commands take them as arguments. ``_rank`` gives the rank of all other
-    columns, including other ids.
+    The rank of a column decides when it is left out, see ``AnswerColumn``. The ids of groups and the names of topics
+    have rank 1, because other commands take them as arguments. ``_rank`` gives the rank of all other columns.
     """
     asked = _asked_columns(names)
     return [
@@ -584,7 +592,7 @@ def _are_days(values: Iterable[object]) -> bool:
 
 
 def _day_shown(value: object) -> object:
-    """Return the date of a midnight in UTC."""
+    """Return a midnight in UTC as a date; any other value stays as it is."""
     return _utc(value).date().isoformat() if isinstance(value, datetime) else value
 
 

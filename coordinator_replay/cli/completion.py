@@ -62,7 +62,10 @@ class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in newer clic
         return [CompletionItem(name) for name in shown if name.lower().startswith(incomplete.lower())]
 
     def known(self, ctx: click.Context) -> Sequence[str]:
-        """Return the names in the warehouse that the command line names; none if this warehouse can't be read."""
+        """Return the names that may be completed, such as the groups in the warehouse of ``--warehouse``.
+
+        Return no names if the warehouse can't be read.
+        """
         try:
             return self._names(ctx)
         except CoordinatorReplayError:
@@ -92,7 +95,7 @@ class _ParameterValue(click.ParamType):  # type: ignore[type-arg]  # as above
     name = "name=value"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """Return the name and the value's text that were typed."""
+        """Split ``NAME=VALUE`` that a user typed, and return the parameter's name and its value as text."""
         name, separator, text = str(value).partition("=")
         if not separator or not name.strip():
             self.fail(f"{value!r} is not NAME=VALUE", param, ctx)

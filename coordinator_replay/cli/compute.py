@@ -123,8 +123,10 @@ def _audit(options: "Options", common: Common, command: str, wait: timedelta = t
 def _cluster(common: Common) -> str:
     """Return the name of the cluster to audit.
 
+    If the user names no cluster, return the default name.
+
     Raises:
-        UsageError: no cluster was named, and the warehouse has named clusters only.
+        UsageError: the user named no cluster, and the warehouse has only clusters with other names.
     """
     if common.cluster is not None:
         return common.cluster

@@ -157,7 +157,10 @@ def _is_importing(frame: FrameType | None) -> bool:
 
 
 def _send_again() -> None:
-    """Send Ctrl-C again in a moment, when the finalizer or the import may have ended."""
+    """Send the process another SIGINT, as Ctrl-C does, after a short delay.
+
+    The first SIGINT came while an import or a finalizer ran, and was lost. The delay lets the import or finalizer end.
+    """
     timer = threading.Timer(_MOMENT, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
     timer.daemon = True
     timer.start()
@@ -320,7 +323,10 @@ class GuardedCommand(click.Command):
     """A command that never ends in a traceback."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """Read the arguments."""
+        """Parse the words of the command line.
+
+        If the reader of the output is gone, end the program with code 0.
+        """
         with _read_as_long_as_wanted():
             return super().make_context(*args, **kwargs)
 

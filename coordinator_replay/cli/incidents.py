@@ -64,10 +64,10 @@ def consumers(common: Common, **asked: Any) -> None:
 def impact(common: Common, by: str, **asked: Any) -> None:
     """Show the costs of a time range over all groups, and the traits that the affected groups have in common.
 
-    It lists groups that rebalanced in that time or had partitions without an owner. Common traits are host, client,
-    topic and partition of __consumer_offsets; from brokers' logs also the coordinator and its change. A trait is listed
-    only if it is significantly more common among these groups than among the other groups with members in that time. A
-    coordinator is named only if it changed or may have changed.
+    The affected groups rebalanced in that time, or had partitions without an owner. A trait is a host, client, topic or
+    partition of __consumer_offsets. With brokers' logs, it may also be a coordinator that changed or may have changed,
+    or the kind of its change. A trait is listed only if it is significantly more common among the affected groups than
+    among the other groups with members in that time.
 
     With --by rollout each line is a rollout: restarts of a group's members that follow each other within ten minutes.
     In a restart, a member leaves, and a member with the same group.instance.id or client id joins. If members come back
@@ -114,7 +114,10 @@ def _print_impact(common: Common, answer: "Impacted") -> None:
 
 
 def _without_unseen(group: "GroupImpact") -> "GroupImpact":
-    """Return a row of the table. Null replaces a 0 that is only a lower bound, see ``is_downtime_unseen``."""
+    """Return a row of the table with nulls for the downtime that the log does not show.
+
+    A 0 in these columns would be only a lower bound, see ``is_downtime_unseen``.
+    """
     unseen: dict[str, Any] = {"unowned_partitions": None, "unowned_ms": None}
     return replace(group, **unseen) if group.is_downtime_unseen else group
 

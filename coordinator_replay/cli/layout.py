@@ -292,7 +292,7 @@ class _Fitted:
     def readable(self) -> int:
         """Return the width at which the column is readable.
 
-        At this width an id shows the client's whole name.
+        For a column of ids, this width shows the whole name of each client, and the first digits of its uuid.
         """
         if not self.column.is_id:
             return self.widest if self.least == self.widest else max(self.least, min(self.widest, self.column.good))
@@ -357,9 +357,9 @@ class _Fitted:
         return space + shown if self.is_number else shown + space
 
     def lines(self) -> Iterator[list[str]]:
-        """Yield the lines of each row.
+        """Yield for each row the lines of its text in this column.
 
-        Each line has exactly the column's width.
+        Each line is padded or cut to the column's width.
         """
         if not self.is_tight:
             for text in self.texts:
@@ -438,11 +438,13 @@ def _fit(fitted: Sequence[_Fitted], width: int) -> _Parts:
 
 
 def _widen(chosen: Sequence[_Fitted], width: int) -> None:
-    """Set the widths of the columns in a table.
+    """Set the widths of a table's columns.
 
-    Each column gets its least width. The remaining width is given out in two rounds. In the first round, columns become
-    readable. In the second round, they get the width of their longest text. In each round, columns of lower rank come
-    first.
+    First, each column gets its smallest width. The rest of the width is given out in two rounds:
+
+    1. Each column gets the width at which it is readable. 2. Each column gets the width of its longest text.
+
+    In each round, columns of lower rank come first.
     """
     for column in chosen:
         column.width = column.least
@@ -541,7 +543,7 @@ def _laid_out(fitted: Sequence[_Fitted], date: str, width: int | None) -> TextTa
 
 
 def _quoted(text: str) -> str:
-    """Return a text in quotes if it has several words, which a sentence would run together with a heading."""
+    """Return a text with several words in quotes, so that a reader can tell it from the heading before it."""
     return f'"{text}"' if " " in text else text
 
 
@@ -566,7 +568,14 @@ def _joined(columns: Sequence[Sequence[str]], chosen: Sequence[_Fitted], indent:
 def _with_neighbours(
     ids: Sequence[str], rows: Sequence[Sequence[str]], below: Sequence[_Fitted], width: int
 ) -> list[list[str]]:
-    """Return the lines of each row, with shared ids above the rows and sentences below them."""
+    """Return the lines of each row, with the ids above the row and the sentences below it.
+
+    Args:
+        ids: the ids of each row. They are shown only if they differ from the ids of the row before.
+        rows: the lines of each row.
+        below: the columns whose texts go below the row.
+        width: the width of a line.
+    """
     every: list[list[str]] = []
     for place, lines in enumerate(rows):
         is_first = bool(ids) and (not place or ids[place] != ids[place - 1])

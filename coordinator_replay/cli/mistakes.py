@@ -127,10 +127,10 @@ _PART_OF_TIME = re.compile(r"\d{1,2}[:.]\d{2}\S*|seconds?|minutes?|hours?|days?|
 
 
 def time_in_parts(ctx: click.Context, words: Sequence[str]) -> str | None:
-    """Return the message for a time or a duration that has blanks and no quotes; None if there is neither.
+    """Return the error message for a time or a duration with blanks that the user typed without quotes.
 
-    If all words after the first are names of groups, or of files for a command that takes files, they belong to
-    neither.
+    Return None if there is no such time or duration. If all words after the first word are names of groups, these words
+    count as arguments. The same is true for files, if the command takes files.
 
     Args:
         ctx: the command's context, after the words were parsed.
@@ -173,9 +173,10 @@ def _quoted_time(option: str, text: str) -> str:
 
 
 def _quoted_duration(option: str, first: str, rest: Sequence[str]) -> str | None:
-    """Return the message for a duration with blanks: it names the form with quotes, if that form works.
+    """Return the error message for a duration that the user typed with blanks and without quotes.
 
-    Return None if only the first word is a duration: the others may be anything.
+    If all words together are a duration, the message shows it in quotes. If only the first word is a duration, return
+    None, because the other words may be arguments.
     """
     text = " ".join([first, *rest])
     refusal = _refusal(parse_duration, text)

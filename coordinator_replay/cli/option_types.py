@@ -142,7 +142,7 @@ def partition_number(text: str) -> int:
 
 
 def check_folder(path: Path) -> None:
-    """Check that the folder of a file that is to be written exists.
+    """Check that a file can be written to a path: the folder must exist.
 
     Raises:
         UsageError: there is no such folder.
@@ -171,7 +171,7 @@ NEW_FILE = _NewFile()
 
 
 class _States(click.ParamType):  # type: ignore[type-arg]  # generic in newer click only
-    """Option type of states separated by commas, as Kafka's tools take them."""
+    """Option type of a list of group states, separated by commas as in Kafka's tools."""
 
     name = "state"
 

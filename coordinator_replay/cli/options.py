@@ -113,7 +113,7 @@ class CommandFailure(click.ClickException):
         super().__init__(shown.in_shown_zone(" ".join(str(error).split())))
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print the sentence.
+        """Print the error message.
 
         On a terminal, lines break between words.
         """
@@ -134,12 +134,12 @@ class WrongArguments(click.UsageError):
     """An error of click about a wrong argument. Its message is wrapped to the terminal's width."""
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print the usage and the sentence."""
+        """Print the usage of the command and the error message."""
         with reader_may_leave():
             super().show(file)
 
     def format_message(self) -> str:
-        """Return the sentence.
+        """Return the error message of click.
 
         On a terminal, lines break between words.
         """

@@ -101,8 +101,8 @@ def reason_lines(rebalance: "Rebalance", hold_up: "HoldUp | None" = None, most_l
     Args:
         rebalance: the rebalance to explain.
         hold_up: the member that blocked the rebalance, if there was one.
-        most_lines: largest number of lines. Facts of the evidence that have no room are only counted; the first fact is
-            always printed.
+        most_lines: largest number of lines. If the evidence has too many sentences, the last line has the number of
+            those left out. The first sentence is always printed.
     """
     facts = sorted(rebalance.evidence or (), key=lambda fact: not _ISSUE.search(fact))
     texts = [_duration(rebalance)]
@@ -235,9 +235,15 @@ def _others(explained: range, count: int) -> list[int]:
 def _telling(reasons: "Sequence[Rebalance]", *, is_at: bool) -> int:
     """Return the index of the rebalance that is always explained.
 
-    With ``is_at`` this is the first rebalance if there are several groups, or if the group is classic: its later
-    rebalance may not have begun by that time. All epochs of any other single group have begun. Else this is the last
-    rebalance whose evidence names a known fault of Kafka. If no evidence names a fault, this is the last rebalance.
+    With ``is_at``, this is the first rebalance, because a later one may not have begun by that time. A single group
+    that is not classic is an exception, because the log shows the beginning of each of its rebalances.
+
+    Otherwise, this is the last rebalance whose evidence names a known fault of Kafka. If there is none, this is the
+    last rebalance.
+
+    Args:
+        reasons: the rebalances.
+        is_at: whether the user asked about a point in time.
     """
     is_modern_group = len({rebalance.group_id for rebalance in reasons}) == 1 and reasons[0].group_type != "classic"
     if is_at and not is_modern_group:

@@ -46,7 +46,7 @@ class Waiting:
             self._ended.set()
 
     def end(self) -> None:
-        """Remove the line."""
+        """Remove the line from the terminal."""
         self._ended.set()
         self._thread.join()
 

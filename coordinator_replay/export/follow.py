@@ -1,12 +1,12 @@
 """A continuous export (``export --follow``): records are written as they come, before the cleaner can remove any.
 
-The follower reads the same stream as a single export (``topic.py``), but with a trigger that fires at an interval.
-Both use the same checkpoint and the same folders, so either kind of export continues the other. A follower may be
-killed at any time: the next follower writes the unfinished batch again, with the same offsets, into the same folder.
+The follower reads the same stream as a single export (``topic.py``), but with a trigger that fires at an interval. Both
+use the same checkpoint and the same folders, so either kind of export continues the other. A follower may be killed at
+any time: the next follower writes the unfinished batch again, with the same offsets, into the same folder.
 
 Kafka's clients wait some minutes for a broker that restarts. If that is not enough, the query ends and the follower
-starts it again, as often as needed. Some failures do not end by waiting: a missing permission, a topic that was created
-again, offsets that the log no longer has, a full disk. They end the follower with an error message.
+starts it again, as often as needed. Against some failures, waiting does not help: a missing permission, a topic that
+was created again, offsets that the log no longer has, a full disk. They end the follower with an error message.
 """
 
 import json
@@ -100,7 +100,7 @@ def follow_topic(spark: SparkSession, options: ExportOptions, following: Followi
 
 
 class _Follower:
-    """The queries of a follower, one after the other, and their progress.
+    """A loop of Spark's streaming queries. If a query ends, the next begins. The loop reports the progress of each.
 
     Attributes:
         is_connected: whether the cluster has ever answered.
@@ -116,7 +116,7 @@ class _Follower:
         self._merged_in = ""
 
     def run(self) -> None:
-        """Run a query until it fails or the follower is stopped."""
+        """Run one streaming query until the query fails or the follower is stopped."""
         folders: dict[int, str] = {}
         stream = open_stream(self._spark, self._options, self._dump, self._following.log)
         self.is_connected = True

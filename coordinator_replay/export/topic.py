@@ -66,7 +66,11 @@ class ExportOptions:
         return {**self.client, "bootstrap.servers": self.bootstrap_servers}
 
     def source(self, partitions: int) -> dict[str, str]:
-        """Return the options of Spark's Kafka source."""
+        """Return the options of Spark's Kafka source.
+
+        Args:
+            partitions: the partition count of the topic.
+        """
         options = {f"kafka.{name}": value for name, value in self.settings().items()}
         options |= {
             # Not a subscription, which would create a consumer group and so write to the topic that is read.
@@ -167,8 +171,8 @@ _NO_SPACE = "No space left on device"
 def sentence(problem: Exception) -> str:
     """Return a sentence on a failure of an export.
 
-    The sentence has the innermost cause, without Spark's own errors. If ``_REASONS`` has the meaning of the failure,
-    the sentence begins with this meaning.
+    The sentence has the innermost cause, without Spark's own errors. For a known failure (``_REASONS``), the sentence
+    begins with an explanation.
     """
     text = str(problem)
     causes = re.findall(r"^Caused by: (?:[\w$]+\.)*([\w$]+: .+)$", text, re.MULTILINE)
