@@ -42,12 +42,13 @@ class AnswerColumn:
         is_id: whether the values are ids, so that shortened texts must stay different. An id without ``least`` is an
             argument of other commands, so it is never shortened.
         good: width at which the text is readable. The column gets narrower only to make room for columns of rank 1.
-        only_with: the only option, type of group or source with which the column is shown; empty if it is always shown.
+        only_with: a condition for showing the column, as one of the texts above: an option, a type of group or member,
+            or a source. Empty if the column is always shown.
         sql: the SQL expression that reads the value; empty for the stored column of the same name.
         read: function that converts DuckDB's value; None if the value stays as it is.
         text: function that turns the value into its text for a table; None for the usual text.
-        bound: heading of an extra column, which marks the rows in which the log proves only a bound of the value. A
-            table has the extra column only if a row is marked.
+        bound: the column's heading if it marks rows in which the log proves only a bound of a value. Without a marked
+            row, a table does not have the column.
         is_sentence: whether a text that does not fit beside the other columns goes below its row.
         is_cut: whether a long text ends in ``…`` on a terminal instead of continuing in the next line.
     """

@@ -141,7 +141,10 @@ class Answer(Sequence[T], Generic[T]):
         return "\n".join([*self._text_lines(), *plain_text.sentences(self._remarks())])
 
     def _text_lines(self) -> list[str]:
-        """Return the lines in which ``print`` shows the rows, with the columns that the question's command shows."""
+        """Return the lines in which ``print`` shows the rows.
+
+        The lines have the same columns as the command for this question.
+        """
         shown = [column for column in columns_of(self.row_type) if column.heading and self._is_shown(column)]  # type: ignore[arg-type]  # a class is hashable
         rows = [[getattr(row, column.name) for column in shown] for row in self._rows]
         return plain_text.table([column.heading for column in shown], rows)
@@ -149,8 +152,8 @@ class Answer(Sequence[T], Generic[T]):
     def _is_shown(self, column: AnswerColumn) -> bool:
         """Return whether ``print`` shows a column.
 
-        A column of rank ``LAST`` is never shown. A column with ``only_with``, for an option or a type of group, is
-        shown only if some row has a value other than the default of the column's field.
+        A column of rank ``LAST`` is never shown. A column with ``only_with`` is shown only if some row has a value
+        other than the default of the column's field.
         """
         if column.rank >= LAST or not column.only_with:
             return column.rank < LAST

@@ -1,4 +1,4 @@
-"""Answers with further attributes besides rows and notes: ``Owned``, for example, also has the owners before and after.
+"""Answers with attributes besides rows and notes, such as the owners before and after a time in ``Owned``.
 
 Each class imports the type of its rows only when an answer is made. So a command loads only the types that it needs.
 """
@@ -33,13 +33,13 @@ _MOST_CHANGES = 5000
 
 
 class Described(Answer["DescribedMember"]):
-    """A group as the broker's describe would have shown the group.
+    """A group as Kafka's admin client would have described it.
 
     The rows are the group's members.
 
     Attributes:
         group: the group itself.
-        assignor: the assignor or protocol that distributes the partitions; None if the group has none.
+        assignor: the assignor or protocol that the group uses to assign partitions; None if the group has none.
         kinds: the kinds of additional columns to show for this group, as values of ``AnswerColumn.only_with``.
         group_notes: the notes that are not about single members.
         alone_notes: the notes that a terminal leaves out if it shows several groups.

@@ -101,7 +101,7 @@ def any_group_argument(function: Function) -> Function:
 def several_groups_argument(function: Function) -> Function:
     """Add groups to a command, by names and patterns. The command takes them as ``groups``.
 
-    The user gives either groups, or ``--all-groups`` or a condition on groups.
+    The user gives names and patterns of groups, or chooses groups by ``--all-groups`` or by conditions, but not both.
     """
 
     @functools.wraps(function)
@@ -206,7 +206,7 @@ def columns_for(row_type: type, asked: Collection[str] = ()) -> list[AnswerColum
 
 
 def with_group(columns: Iterable[AnswerColumn]) -> list[AnswerColumn]:
-    """Return the columns of an answer about several groups. The group has the rank of a main column."""
+    """Return the columns of an answer about several groups: the column of the group becomes one of the main columns."""
     return [replace(column, rank=1) if column.name == "group_id" else column for column in columns]
 
 
@@ -326,7 +326,16 @@ def _with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]
 
 
 def _with_doubt(shown: AnswerColumn, values: Sequence[object], doubts: Collection[str]) -> AnswerColumn:
-    """Return a column with its heading. A column that marks unproven rows has none if no row is marked."""
+    """Return a column with the heading that its values need.
+
+    A column that says whether rows are proven (``doubts``) has a heading only if some row is not proven. A column with
+    a ``bound`` has this heading if the log proves only a bound for some row.
+
+    Args:
+        shown: the column.
+        values: the values of the column.
+        doubts: names of the columns that say whether rows are proven.
+    """
     if shown.name in doubts and any(value not in (None, True) for value in values):
         return _DOUBTS[shown.name]
     return replace(shown, heading=shown.bound) if shown.bound and any(value is True for value in values) else shown

@@ -1,8 +1,8 @@
 """The commands that ask: they read the tables directly and start no JVM.
 
-Each command reads its options, asks the Python API (``coordinator_replay.api``) and prints the answer. Options that the
-command does not need itself are in ``asked``, and are passed to the API: they have the names of the method's
-parameters. The API is imported when a command runs, so that ``--help`` stays quick.
+Each command reads its options, asks the Python API (``coordinator_replay.api``) and prints the answer. A command passes
+most options on unread, as ``asked``: their names are the names of the API method's parameters. The API is imported when
+a command runs, so that ``--help`` stays quick.
 """
 
 import sys
@@ -453,13 +453,13 @@ def _for_people(
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Return the columns and rows of a saved query as a terminal shows them.
 
-    The bounds of a duration are one column in words, in place of columns such as ``longest_ms_min`` and
+    A terminal shows the bounds of a duration as one column in words. It replaces columns such as ``longest_ms_min`` and
     ``longest_ms_max``.
 
     Args:
         names: names of the columns.
         rows: the values of each row.
-        old: columns that have a new name, and are left out.
+        old: former names of columns. The rows have these columns under the new names too, so the former are left out.
     """
     bounded = [name.removesuffix("_ms_min") for name in names if name.endswith("_ms_min")]
     parts = {f"{base}{suffix}": base for base in bounded for suffix in _OF_DURATIONS} | dict.fromkeys(old, "")

@@ -303,7 +303,7 @@ def audit(
     wait: timedelta,
     **asked: Any,
 ) -> None:
-    """Read, decode and write a dump of __consumer_offsets.
+    """Decode a dump of __consumer_offsets and write it to tables.
 
     INPUT is a file, folder, glob or URI: segment files of a broker, Parquet or Delta in the columns of Spark's Kafka
     source, or JSON lines. Records that earlier runs have read are not written again.

@@ -78,7 +78,7 @@ def print_first_records(batches: "Iterable[pa.RecordBatch]") -> str:
 
 
 def _print(lines: Sequence[str]) -> int:
-    """Print as many of the records as there is room for, and return their number."""
+    """Print as many records as a screen has room for, and return their number."""
     records = [json.loads(line) for line in lines]
     rows = [[_value(record, column.name) for column in _COLUMNS] for record in records]
     # An offset says nothing without its log partition, unless all records are from one.

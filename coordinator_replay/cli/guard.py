@@ -66,11 +66,11 @@ def interruptible(what: str) -> Iterator[None]:
 
 @contextmanager
 def spark_session(what: str, then: str, **options: Any) -> Iterator[Any]:
-    """Open a Spark session for the block. A failure or Ctrl-C ends the block with a sentence.
+    """Open a Spark session for the block. Turn a failure or Ctrl-C into an error message of one sentence.
 
     Args:
-        what: the work in words, as the sentence names it.
-        then: a clause on what becomes of the finished part of the work.
+        what: the work in words, for the message.
+        then: a clause for the message: what becomes of the part of the work that is finished.
         options: options of the session.
     """
     with interruptible(f"{what} was interrupted; {then}"), work.failing_in_a_sentence(what, then):

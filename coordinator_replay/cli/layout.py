@@ -72,8 +72,8 @@ class TextTable:
             the years differ; empty if times are shown in full.
         heading: the line of headings, or two lines.
         rows: for each row its lines, including lines above it with ids and lines below it with sentences.
-        left_out: headings of the columns that have values and did not fit, except columns whose only value the question
-            names.
+        left_out: headings of the columns that did not fit and are not in ``everywhere``. The list has no column without
+            values, and no column whose only value the question names.
         everywhere: heading and text of each column that did not fit and has the same text in all rows.
         is_cut: whether an id was shortened, or a line is not whole.
         is_folded: whether a text takes more than a line.
@@ -319,7 +319,10 @@ class _Fitted:
 
     @property
     def wanted(self) -> int:
-        """Return the smallest width that the column needs beside a column of uncut ids. Its own ids stay readable."""
+        """Return the smallest width that this column needs beside a column of ids that are not cut.
+
+        If this column has ids itself, they stay readable.
+        """
         return self.readable if self.column.is_id else self.least
 
     @property

@@ -30,10 +30,10 @@ class Program(GuardedGroup):
             formatter.write_dl(sorted(codes, key=lambda pair: int(pair[0].partition(",")[0])))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the options before the command.
+        """Parse the options that stand before the name of the command.
 
         Raises:
-            UsageError: there is no such option here.
+            UsageError: an option there is not an option of the program.
         """
         try:
             return super().parse_args(ctx, args)

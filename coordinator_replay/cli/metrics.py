@@ -89,10 +89,10 @@ def metrics(common: Common, path: Path | None, gateway: str | None, **asked: Any
     """Write the groups at the end of the log as metrics for Prometheus.
 
     Metrics are states, epochs, members, rebalances by cause, removed members, time without owner, expiring offsets,
-    findings by rule, completeness, and the age of the log. Run it after each audit, into the folder of node_exporter's
-    textfile collector or to a Pushgateway. Alert rules for these metrics are in conf/monitoring/alerts.yml of the
-    sources, a dashboard for Grafana is beside them; docs/nights.md explains both. A terminal shows the first lines
-    without --wide; --out and a pipe get all.
+    findings by rule, completeness, and the age of the log. Run the command after each audit. It can write a file
+    for node_exporter's textfile collector (--out), or push to a Pushgateway (--pushgateway). Alert rules for these
+    metrics are in conf/monitoring/alerts.yml of the sources, a dashboard for Grafana is beside them; docs/nights.md
+    explains both. Without --wide, a terminal shows only the first lines; a file and a pipe get all.
     """
     warehouse = open_warehouse(common)
     written = warehouse.metrics(now=now(), **asked)

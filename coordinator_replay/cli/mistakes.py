@@ -165,7 +165,10 @@ def _options_of(command: click.Command, is_wanted: Callable[[object], bool]) -> 
 
 
 def _quoted_time(option: str, text: str) -> str:
-    """Return the message for a time with blanks: it names the form with quotes, if that form works."""
+    """Return the error message for a time that the user typed with blanks and without quotes.
+
+    If all words together are a time, the message shows it in quotes.
+    """
     refusal = _refusal(parse_time, text)
     if refusal is not None:
         return f"Invalid value for '{option}': {refusal}."
@@ -249,5 +252,11 @@ def unknown_command(typed: str, known: Sequence[str]) -> str:
 
 
 def _meant(typed: str, known: Sequence[str], words: Mapping[str, Sequence[str]]) -> str | None:
-    """Return the first known name for which ``words`` has the typed word as a synonym."""
+    """Return the first known name that has the typed word as a synonym; None if there is none.
+
+    Args:
+        typed: the word that the user typed.
+        known: the known names.
+        words: the synonyms of each name.
+    """
     return next((name for name, others in words.items() if name in known and typed in others), None)

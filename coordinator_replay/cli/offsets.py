@@ -196,8 +196,8 @@ def offsets(
 def expired(common: Common, **asked: Any) -> None:
     """Show offsets of GROUP, or of all groups, that expired, are past retention, or will expire soon.
 
-    Commits after the end of the log are not known. If offsets were looked for up to a time that is already past, a note
-    says so.
+    Commits after the end of the log are not known. A note says so if the command looks ahead only to a time that is now
+    in the past.
     """
     answer = open_warehouse(common).expired(**asked)
     caveats = []

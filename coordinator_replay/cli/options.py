@@ -104,7 +104,7 @@ def _continued(line: str) -> list[str]:
 
 
 class CommandFailure(click.ClickException):
-    """An error for the user, with one sentence and the exit code of its kind."""
+    """An error for the user: one sentence, and the exit code for this kind of error."""
 
     exit_code = EXIT_FAILED
 
@@ -204,7 +204,7 @@ class Command(GuardedCommand):
         return rest
 
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
-        """Read the arguments."""
+        """Parse the words of the command line. An error has a message by ``explained``."""
         try:
             return super().make_context(*arguments, **more)
         except click.exceptions.NoArgsIsHelpError:

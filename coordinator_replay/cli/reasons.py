@@ -168,9 +168,10 @@ def _names(rebalances: "Sequence[Rebalance]") -> list[list[str]]:
 def print_reasons(reasons: "Reasons", *, is_wide: bool, is_at: bool = False) -> None:
     """Print rebalances in log order, with a blank line between them.
 
-    If all explanations take more than ``_MOST_LINES``, a terminal gets an excerpt: it explains the rebalance that
-    ``_telling`` chooses, and as many before this one as fit. The others get their first line, or are only counted.
-    These lines are above the explanations, but below them for a point in time.
+    If all explanations take more than ``_MOST_LINES``, a terminal gets an excerpt. The excerpt explains the rebalance
+    that ``_telling`` chooses. It also explains rebalances just before it, as many as fit. Of the other rebalances, it
+    shows only the first line, or only their number. The lines about the other rebalances come before the explanations;
+    with ``is_at``, they come after the explanations.
 
     Args:
         reasons: the rebalances with their explanations. Its notes are printed below, so the excerpt leaves room for

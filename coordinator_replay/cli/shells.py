@@ -1,8 +1,9 @@
-"""Completion in bash, zsh and fish. Clients of a cluster chose the names, so shells get the candidates quoted.
+"""Completion in bash, zsh and fish. Candidates are names that clients of a cluster chose, so they may be hostile.
 
-Click passes candidates on unquoted. Bash matches them against files and puts them into the line, where ``pay-$(rm x)``
-is a command. Click's function for fish cuts a name at a comma, and its ``echo`` takes a name such as ``-n`` for an
-option. So the functions that these two shells source are our own. Zsh itself quotes the arguments of ``compadd``.
+Click does not quote candidates. Bash matches them against files and puts them into the command line, where ``pay-$(rm
+x)`` is a command. Click's function for fish cuts a name at a comma, and its ``echo`` takes a name such as ``-n`` for an
+option. So this module has functions of its own for bash and fish. Zsh needs none, because its ``compadd`` quotes its
+arguments.
 """
 
 import os

@@ -71,7 +71,8 @@ def why(common: Common, **asked: Any) -> None:
     rebalance that may have begun by then is explained as well: its join phase leaves no record. With --at and no GROUP,
     it explains all rebalances in progress. If there are more than five rebalances, a summary comes first. A terminal
     shows what fits: it explains one rebalance (the latest, or one whose evidence names a known fault of Kafka), and
-    only names the others. --wide explains all. With --output json and csv, the output is that of rebalances.
+    only names the others. --wide explains all. With --output json and csv, the output is the same as from the command
+    rebalances.
     """
     reasons = open_warehouse(common).why(**asked)
     if common.output != "table":

@@ -1,10 +1,10 @@
 """Export from a running cluster: records since the last export, through Spark's Kafka source.
 
-A stream of Spark keeps account of the offsets. With the trigger ``availableNow``, the stream reads up to the end that
-the log had when the stream began, and stops. The stream's checkpoint is in the dump's folder. Spark writes the offsets
-of a batch into the checkpoint before it reads them, and confirms them when the batch's files are complete. So after an
-export that was killed, the next export writes the same offsets into the same folder. No record is left out, and none is
-stored twice. Partitions that are added to the topic are found.
+The records are read by a stream of Spark with the trigger ``availableNow``: it stops at the end that the log had when
+the stream began. The stream's checkpoint, in the dump's folder, has the offsets that are exported. Spark writes the
+offsets of a batch into the checkpoint before it reads them, and confirms them when the batch's files are complete. So
+after an export that was killed, the next export writes the same offsets into the same folder. No record is left out,
+and none is stored twice. The stream also reads partitions that are added to the topic.
 
 If the cleaner has removed records since the last export, new records do not show which older records were removed. The
 option ``again`` reads the whole topic into a new folder, which shows the records that remain.
