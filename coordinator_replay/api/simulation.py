@@ -37,7 +37,7 @@ class Simulation(TablesAndTimes):
             end: end of the time range, excluded; None ends after the group's last record.
             without_restarts: simulate every alternative without restarts: a client that left and came back stays in the
                 group.
-            members: the number of clients in every alternative.
+            members: the number of clients in every alternative; None for the number on record.
             known: settings of the recorded life that are not in the log, such as ``heartbeat.interval.ms``.
         """
         tried = list(alternatives) or ([{}] if without_restarts or members is not None else [])
@@ -64,16 +64,16 @@ class Simulation(TablesAndTimes):
     ) -> Answer[door.Gain]:
         """Return every group's life replayed under other settings.
 
-        The groups in which the alternative spares the most interruptions come first. The column ``ranges`` has the
-        lowest and the highest value of each prediction. Only the first ten groups have ranges; for all others the
-        column is null.
+        The groups that the alternative spares the most interruptions come first. An interruption is a rebalance in
+        which a member that stays would have to give up partitions. The column ``ranges`` has the lowest and the highest
+        value of each prediction. Only the first ten groups have ranges; for all others the column is null.
 
         Args:
             alternative: settings to try, under Kafka's names.
             start: begin of the time range, included; None begins at each group's first record.
             end: end of the time range, excluded; None ends after the last record of the log.
             without_restarts: simulate without restarts: a client that left and came back stays in the group.
-            members: the number of clients in every group.
+            members: the number of clients in every group; None for the number on record.
             known: settings of the recorded lives that are not in the log.
         """
         since = self._times.at(start)

@@ -33,5 +33,10 @@ class TablesAndTimes:
         return Answer(answer.content, answer.row_type, notes=answer.notes, basis=answer.basis)
 
     def _from(self, start: datetime | None = None, group: str | None = None) -> Basis:
-        """Return the basis of an answer about a time range."""
+        """Return the basis of an answer about a time range.
+
+        Args:
+            start: begin of the time range; None for the start of the log.
+            group: the group of the answer; None for all groups.
+        """
         return basis_from(self._tables, start, group=group)

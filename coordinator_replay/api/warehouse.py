@@ -26,13 +26,13 @@ class Warehouse(WhatHappened, Offsets, OverAllGroups, PicturesAndMetrics, Simula
     """The tables of a warehouse, with questions as methods. The tables are read directly, without Spark or a JVM.
 
     Args:
-        uri: a folder or an object-store URI under which each table is a folder of its own name.
+        uri: the warehouse, as a path or an object-store URI. It has a folder for each table.
         cluster: the cluster that questions are about; not needed if the warehouse has only one.
         zone: the time zone of texts that name a time without a zone; UTC by default.
 
-    Every method may raise ``UsageError`` for a group, topic, time or word that the tables don't know, and
-    ``WarehouseError`` if a table is missing or damaged. Both messages are one sentence: what was found, and what is
-    expected.
+    Every method may raise ``UsageError`` for a wrong argument, such as an unknown group or a text that is not a time.
+    It may raise ``WarehouseError`` if a table is missing or damaged. Both messages are one sentence: what was found,
+    and what is expected.
 
     Example:
         >>> from coordinator_replay import Warehouse

@@ -70,7 +70,7 @@ class UtcOffset:
     offset_ms: int
 
     def has(self, place: int) -> bool:
-        """Return whether a line is among the lines of this object.
+        """Return whether a line is one of these lines.
 
         Args:
             place: number of the line in the file.

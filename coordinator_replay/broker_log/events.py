@@ -105,9 +105,13 @@ def read_event(line: LogLine) -> BrokerEvent | None:
 
 
 def _worded(text: str, start: int) -> tuple[str, dict[str, Any]] | None:
-    """Return the event whose wording matches a text from ``start`` on, and the event's fields.
+    """Return the event of a message, and the event's fields.
 
     If several wordings match, the first in the order of ``_PATTERNS`` counts. Return None if no wording matches.
+
+    Args:
+        text: a text with the message.
+        start: index of the message's first character.
     """
     for event, pattern in _PATTERNS:
         match = pattern.match(text, start)

@@ -125,7 +125,7 @@ def several_groups_argument(function: Function) -> Function:
 
 
 def _either(argument: str | None, option: str | None) -> str | None:
-    """Return the group of an argument or an option.
+    """Return the group that the user named, either as an argument or by an option.
 
     Raises:
         UsageError: both are given and name different groups.

@@ -120,7 +120,12 @@ def groups(
 
 
 def _member_columns(descriptions: "Sequence[Described]", kinds: Collection[str]) -> list[AnswerColumn]:
-    """Return the columns of members of groups, given the kinds of columns to show."""
+    """Return the columns of members of groups.
+
+    Args:
+        descriptions: the groups.
+        kinds: the kinds of additional columns to show, as values of ``AnswerColumn.only_with``.
+    """
     columns = columns_for(descriptions[0].row_type, kinds)
     if not all(STREAMS in description.kinds for description in descriptions):
         return columns
@@ -206,7 +211,7 @@ def _print_description(common: Common, description: "Described", *, has_group: b
 def describe(
     common: Common, groups: Sequence[str], at: Time | None, is_members: bool, is_state: bool, is_offsets: bool
 ) -> None:
-    """Describe GROUP as the broker would have at a point in time: state, epochs, assignor, members, assignments.
+    """Describe GROUP at a point in time, as the broker would have: state, epochs, assignor, members, assignments.
 
     Several groups can be given, and patterns in which * stands for anything.
     """

@@ -102,7 +102,7 @@ class _ParameterValue(click.ParamType):  # type: ignore[type-arg]  # as above
         return name.strip(), text
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Return the parameters of the saved query that the line names."""
+        """Return the parameters of the saved query that the command line names."""
         query = work.saved_queries().get(str(ctx.params.get("name")))
         names = [f"{parameter.name}=" for parameter in query.parameters] if query else []
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]

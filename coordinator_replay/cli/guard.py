@@ -347,4 +347,4 @@ class GuardedCommand(click.Command):
 
 
 class GuardedGroup(GuardedCommand, click.Group):
-    """The program itself, which never ends in a traceback either."""
+    """The program with all its commands. It never ends in a traceback."""

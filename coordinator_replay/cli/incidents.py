@@ -170,8 +170,8 @@ def diff(
     The answer compares groups, their states and protocols, members by client and host, subscriptions, assignors, owners
     and offsets. Between two times it also counts rebalances by cause, and findings that are new or over. A table counts
     the changes of each group; --wide, --output json and csv have each change. Two clusters of one warehouse are given
-    as --cluster A,B. Two audits are given by their run ids, which sql --query audit-runs lists. A run id stands for the
-    end of the log as that audit had read it. A finding is new if the first audit had not stored it.
+    as --cluster A,B. The run id of an audit may stand for a time: the time of the latest record that this audit had
+    read. sql --query audit-runs lists the run ids. With run ids, a finding is new if the first audit had not stored it.
     """
     if common.other_cluster is not None:
         if start is not None or end is not None:

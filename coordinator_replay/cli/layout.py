@@ -3,15 +3,15 @@
 Until the lines fit, space is saved in this order:
 
 1. If all times are on one day, or in one year, the day or year is shown once above the table.
-2. Ids that other commands take as arguments are never shortened. If columns of rank 1 don't fit beside such ids, the
-   ids go on a separate line above the rows that share them.
+2. Ids that other commands take as arguments are never shortened. If the main columns (rank 1, see ``AnswerColumn``)
+   don't fit beside such ids, the ids go on a separate line above the rows that share them.
 3. Columns are left out. The first to go are columns without any value. Next are columns with the same value in all
-   rows; the value is shown once below the table. Then the column with the highest rank goes. But columns of rank 1 and
-   sentences are not left out: their texts go below their rows, each with its heading.
-4. If columns with different values would be left out, headings that are wider than their texts take two lines.
-5. Columns get narrower, but never narrower than their declared width. Other ids are shortened so that different ids
-   stay different. Milliseconds are left out if all times of a column stay different. Other texts continue in the next
-   line of their column, or go below their rows if that takes fewer lines.
+   rows; the value is shown once below the table. Then the column with the highest rank goes. Main columns and columns
+   of sentences are never left out: their texts go below their rows, each with its heading.
+4. If columns with different values would still be left out, headings that are wider than their texts take two lines.
+5. Columns get narrower, but never narrower than their declared width. Ids that no command takes as an argument are
+   shortened, but different ids stay different. Milliseconds are left out if all times of a column stay different.
+   Other texts continue in the next line of their column, or go below their rows if that takes fewer lines.
 
 A table that is not for a terminal, or that is asked for with ``--wide``, is only aligned.
 """
@@ -202,10 +202,15 @@ def _full_times(zone: tzinfo) -> _Times:
 
 
 def _short_times(columns: Sequence[Sequence[Cell]], zone: tzinfo) -> list[_Times]:
-    """Return the short forms that a table's times may have, the more exact form first.
+    """Return the forms in which a table may show its times, the form with milliseconds first.
 
-    Different times of a column stay different in each form. If the offset from UTC changes within the table, times are
-    shown in full, with their offset.
+    The forms leave out the part that all times share: the day or the year. The second form, without milliseconds, is
+    left out if different times of a column would look the same. If the offset from UTC changes within the table, the
+    only form shows times in full, with their offset.
+
+    Args:
+        columns: the values of each column.
+        zone: the zone in which times are shown.
     """
     times = [{cell for cell in column if isinstance(cell, datetime)} for column in columns]
     everything = set().union(*times)
@@ -331,7 +336,11 @@ class _Fitted:
         return not (self.is_number or self.column.is_id or self.column.is_cut)
 
     def is_shorter_below(self, width: int) -> bool:
-        """Return whether the texts take fewer lines below their rows (lines of ``width``) than in the column."""
+        """Return whether the texts take fewer lines below their rows than in the column.
+
+        Args:
+            width: the width of a line below a row.
+        """
         if not (self.is_text and self.is_tight):
             return False
         heading = width_of(self.column.heading) + len(": ")
@@ -379,8 +388,8 @@ class _Fitted:
 def _chosen(fitted: Sequence[_Fitted], width: int) -> list[_Fitted]:
     """Return the columns to show, in the order in which they were declared.
 
-    Columns of rank 1 stay as long as their least widths fit. Any other column stays only if all columns stay readable
-    beside it. Columns without a value stay only if no other column is left out, and all columns get their full width.
+    Columns are tried by rank. A column is shown if it fits beside the columns that are already chosen, see
+    ``needed_beside``. Columns of rank ``LAST`` are tried only if all other columns are shown.
     """
     kept: list[_Fitted] = []
     with_values = sum(column.rank < LAST for column in fitted)
@@ -445,7 +454,8 @@ def _widen(chosen: Sequence[_Fitted], width: int) -> None:
 
     First, each column gets its smallest width. The rest of the width is given out in two rounds:
 
-    1. Each column gets the width at which it is readable. 2. Each column gets the width of its longest text.
+    1. Each column gets the width at which it is readable.
+    2. Each column gets the width of its longest text.
 
     In each round, columns of lower rank come first.
     """
@@ -560,7 +570,13 @@ def _cut_line(line: str, width: int) -> str:
 
 
 def _joined(columns: Sequence[Sequence[str]], chosen: Sequence[_Fitted], indent: str) -> list[str]:
-    """Return the lines of a row, joined from the lines of its columns."""
+    """Return the lines of a row of the table.
+
+    Args:
+        columns: the lines of each column in this row.
+        chosen: the columns, with their widths.
+        indent: the indentation of each line.
+    """
     nothing = [" " * column.width for column in chosen]
     lines = zip_longest(*columns)
     return [

@@ -33,7 +33,7 @@ class Program(GuardedGroup):
         """Parse the options that stand before the name of the command.
 
         Raises:
-            UsageError: an option there is not an option of the program.
+            UsageError: the program has no such option.
         """
         try:
             return super().parse_args(ctx, args)

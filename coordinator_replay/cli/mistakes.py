@@ -93,7 +93,13 @@ _EXTRA = re.compile(r"unexpected extra arguments? \((.*)\)")
 
 
 def _too_many_words(ctx: click.Context, message: str, extra: str) -> str:
-    """Return the message for words that no argument of a command takes."""
+    """Return the error message for words that no argument of a command takes.
+
+    Args:
+        ctx: the command's context.
+        message: click's message.
+        extra: these words.
+    """
     command, group = ctx.command, ctx.params.get("group")
     if command.name == "sql":
         return (
@@ -129,8 +135,8 @@ _PART_OF_TIME = re.compile(r"\d{1,2}[:.]\d{2}\S*|seconds?|minutes?|hours?|days?|
 def time_in_parts(ctx: click.Context, words: Sequence[str]) -> str | None:
     """Return the error message for a time or a duration with blanks that the user typed without quotes.
 
-    Return None if there is no such time or duration. If all words after the first word are names of groups, these words
-    count as arguments. The same is true for files, if the command takes files.
+    Return None if there is no such time or duration. If the words after the first blank are all names of groups, they
+    are arguments, and the time ends at the blank. The same is true for files, if the command takes files.
 
     Args:
         ctx: the command's context, after the words were parsed.

@@ -204,7 +204,7 @@ class Command(GuardedCommand):
         return rest
 
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
-        """Parse the words of the command line. An error has a message by ``explained``."""
+        """Parse the words of the command line. The message of an error is made by ``explained``."""
         try:
             return super().make_context(*arguments, **more)
         except click.exceptions.NoArgsIsHelpError:

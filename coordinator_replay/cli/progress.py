@@ -102,7 +102,7 @@ def described(io: IoMetrics) -> str:
 
 
 def _follow(spark: Any, progress: Progress, line: TaskID, stop: threading.Event) -> None:
-    """Draw the tasks of running stages until ``stop`` is set."""
+    """Show on a line of the display how many tasks of Spark's running stages are done, until ``stop`` is set."""
     tasks = work.running_tasks(spark)
     while not stop.wait(_POLL_SECONDS):
         done, total = tasks()

@@ -254,7 +254,15 @@ def _telling(reasons: "Sequence[Rebalance]", *, is_at: bool) -> int:
 
 
 def _hint(reasons: "Sequence[Rebalance]", others: "Sequence[int]", named: int, telling: int, *, is_at: bool) -> str:
-    """Return a sentence on the evidence that an excerpt leaves out, and on the rebalance that the excerpt explains."""
+    """Return a sentence on the evidence that an excerpt leaves out, and on the rebalance that the excerpt explains.
+
+    Args:
+        reasons: all rebalances of the answer.
+        others: indexes of the rebalances that the excerpt does not explain.
+        named: how many of the others the excerpt names.
+        telling: index of the rebalance that ``_telling`` chooses.
+        is_at: whether these are the rebalances of a point in time.
+    """
     earlier = len(others) - named
     if not is_at:
         what = f"{counted(earlier, 'earlier rebalance')}, and the evidence of all" if earlier else "Evidence"

@@ -1,9 +1,8 @@
 """Completion in bash, zsh and fish. Candidates are names that clients of a cluster chose, so they may be hostile.
 
-Click does not quote candidates. Bash matches them against files and puts them into the command line, where ``pay-$(rm
-x)`` is a command. Click's function for fish cuts a name at a comma, and its ``echo`` takes a name such as ``-n`` for an
-option. So this module has functions of its own for bash and fish. Zsh needs none, because its ``compadd`` quotes its
-arguments.
+Click does not quote candidates. Bash puts them into the command line, where ``$(rm x)`` in a name is a command. Click's
+function for fish cuts a name at a comma, and its ``echo`` takes a name such as ``-n`` for an option. So this module has
+functions of its own for bash and fish. Zsh needs none, because its ``compadd`` quotes its arguments.
 """
 
 import os
@@ -83,7 +82,7 @@ class Bash(BashComplete):
         return [item for item in items if bash_quoted(str(item.value)) == item.value]
 
     def format_completion(self, item: CompletionItem[Any]) -> str:
-        """Return a candidate as a line for the sourced function."""
+        """Return a candidate as a line that the shell function in ``_BASH`` reads."""
         return f"{item.type},{bash_quoted(str(item.value)) if item.type == 'plain' else item.value}"
 
 

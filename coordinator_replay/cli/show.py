@@ -30,7 +30,14 @@ from coordinator_replay.listing import counted
 
 
 def print_written(common: Common, path: Path, text: str, **facts: object) -> None:
-    """Print that a file was written: ``text``, or the path and the facts as an object if the output form is JSON."""
+    """Print that a file was written.
+
+    Args:
+        common: the options of the command.
+        path: path of the file.
+        text: the sentence to print. For JSON, the path and the facts are printed as an object instead.
+        facts: facts about the file, by name.
+    """
     end_waiting()
     if common.output == "json":
         click.echo(to_json({"file": str(path), **facts}))
@@ -47,6 +54,11 @@ def _is_folder(out: str, path: Path, *, is_fleet: bool) -> bool:
 
     The output is a folder if its path ends in a slash or names an existing folder. A new path for all groups is a
     folder, too, if it has no extension of a page or picture.
+
+    Args:
+        out: the path as the user typed it.
+        path: the same path, parsed.
+        is_fleet: whether the output is about all groups.
     """
     if out.endswith(("/", os.sep)) or path.is_dir():
         return True

@@ -20,7 +20,12 @@ from coordinator_replay.pipeline.ledger import Run
 
 
 def audited_batches(runs: Iterable[Run], stream: str | None) -> set[int]:
-    """Return the batches of a stream that followers have audited; an empty set if ``stream`` is None."""
+    """Return the numbers of the batches that followers have audited.
+
+    Args:
+        runs: rows of the ledger.
+        stream: Spark's id of the stream that numbers the batches. None has no batches.
+    """
     of_stream = (run.inputs for run in runs if stream is not None and run.settings.get("follow") == stream)
     names = (uri.rpartition("/")[2] for inputs in of_stream for uri in inputs)
     folders = filter(None, map(ExportFolder.parse, names))

@@ -71,6 +71,10 @@ class ExportedDump:
 
         A batch that is repeated because its export was killed goes to the same folder as before. If the batch was
         merged with others, return the merged folder.
+
+        Args:
+            number: number of the batch.
+            now: the current time. The name of a new folder begins with its hour.
         """
         there = [(folder, done) for folder, done in self.folders().items() if folder.first <= number <= folder.last]
         complete = [folder for folder, done in there if done]
@@ -149,9 +153,11 @@ class ExportedDump:
         return sum(info.size or 0 for info in listed)
 
     def _read(self, name: str, file: str) -> str | None:
-        """Return a text from a JSON file in the dump.
+        """Return the value of a name in a JSON file of the dump; None if the file does not exist.
 
-        Return None if the file does not exist.
+        Args:
+            name: the name in the file's JSON object.
+            file: path of the file in the dump.
         """
         path = f"{self._path}/{file}"
         if self._filesystem.get_file_info(path).type == fs.FileType.NotFound:

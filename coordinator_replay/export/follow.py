@@ -154,10 +154,18 @@ class _Follower:
         self._following.log(line)
 
     def _report(self, query: StreamingQuery, folders: dict[int, str], reported: int) -> int:
-        """Log the batches after batch ``reported``, and return the number of the newest logged batch.
+        """Log the new batches of a query.
 
         Batches without records are not logged. After ``_QUIET_SECONDS`` without a line, log that there are no new
         records.
+
+        Args:
+            query: the query.
+            folders: the folder of each batch, by the batch's number. Logged batches are removed.
+            reported: number of the newest batch that was logged before.
+
+        Returns:
+            The number of the newest batch that is logged now.
         """
         for progress in query.recentProgress:
             batch: dict[str, Any] = json.loads(progress.json)
@@ -185,7 +193,13 @@ class _Follower:
 
 
 def _lag(batch: dict[str, Any]) -> str:
-    """Return in words how many log offsets lie from the end of a batch to the end of the log, in all partitions."""
+    """Return how far a batch is behind the end of the log, in words.
+
+    The distance is the number of offsets, summed over all log partitions.
+
+    Args:
+        batch: Spark's report on the batch.
+    """
     behind = 0
     for source in batch["sources"]:
         ends, latest = offsets_by_partition(source["endOffset"]), offsets_by_partition(source.get("latestOffset"))

@@ -229,6 +229,12 @@ def open_stream(
 
     Spark reads the stream when a query starts.
 
+    Args:
+        spark: a session that has the Kafka source.
+        options: options of the export.
+        dump: the dump, whose checkpoint has the end of the last export.
+        report: called with each step that begins.
+
     Raises:
         PrerequisiteError: the session lacks the Kafka source.
         InputError: the dump comes from another topic, or lacks the checkpoint of its last export.
@@ -316,9 +322,15 @@ def run_export(
 
 
 def _export_again(spark: SparkSession, options: ExportOptions, partitions: int, exported: Exported) -> None:
-    """Write the whole topic to a new folder, and set the fields of ``exported``.
+    """Write the whole topic to a new folder.
 
     Spark shows the folder's files only when all of them are complete.
+
+    Args:
+        spark: a session that has the Kafka source.
+        options: options of the export.
+        partitions: partition count of the topic.
+        exported: the result of the export, whose fields are set.
     """
     folder = f"{options.out.rstrip('/')}/again-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     records = spark.read.format("kafka").options(**options.source(partitions)).load()
@@ -337,7 +349,12 @@ def _extent(spark: SparkSession, folder: str) -> list[tuple[int, int, int]]:
 
 
 def _sum_up(progress: Sequence[Any], exported: Exported) -> None:
-    """Add the records and offsets of a stream's batches to the result of an export."""
+    """Add the records and offsets of a stream's batches to the result of an export.
+
+    Args:
+        progress: Spark's reports on the batches, one for each batch.
+        exported: the result.
+    """
     for batch in progress:
         progressed = json.loads(batch.json)
         exported.records += progressed["numInputRows"]
