@@ -1,4 +1,4 @@
-"""Conversion of values in answers to JSON, for the command line and for the columns of the Python API."""
+"""Conversion of values in answers to JSON, for the command line and for the Python API."""
 
 import json
 from dataclasses import fields, is_dataclass

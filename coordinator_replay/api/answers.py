@@ -72,8 +72,8 @@ class Expiring(Answer["ExpiredOffset"]):
     """Offsets that expired, or are about to expire.
 
     Attributes:
-        looked_until: the time up to which expiring offsets were looked for; None if the last audit did not record this
-            time.
+        looked_until: the time up to which the rows have offsets that are about to expire. None if the last audit did
+            not record this time.
     """
 
     def __init__(

@@ -43,9 +43,10 @@ class Offsets(TablesAndTimes):
             topics: only offsets of these topics. ``orders:0,1`` names single partitions of a topic. Empty for all
                 topics.
             require_stable: show partitions with a pending transactional commit as unstable, without an offset.
-            end_offsets: a CSV or JSON-lines file of topic, partition, offset[, time], to compute the lag.
-            before_removal: return instead, for each partition, the offset that was removed last by that time: the
-                offset before the deletion of the group, or before the offset expired.
+            end_offsets: a CSV or JSON-lines file with the ends of partitions, to compute the lag. Its columns are
+                topic, partition, offset and, if known, time.
+            before_removal: return other offsets: for each partition, the last offset that was removed by that time,
+                because it expired or because the group was deleted.
         """
         answer = questions.offsets(
             self._tables,

@@ -1,4 +1,4 @@
-"""Functions and classes with which the Python API answers questions.
+"""Functions and classes that the Python API uses to answer questions.
 
 Each is imported at its first use, because importing all of them takes as long as some answers.
 """

@@ -12,7 +12,7 @@ from coordinator_replay.simulation import door
 
 
 class Simulation(TablesAndTimes):
-    """Questions about recorded groups under other settings."""
+    """Questions about what would have happened to recorded groups under other settings."""
 
     def what_if(
         self,

@@ -18,7 +18,7 @@ _MOST_INT = 2**31 - 1
 
 
 class BrokerEvent(NamedTuple):
-    """Event in a line of a group coordinator: columns of table ``broker_log``.
+    """An event that a line in the log of a group coordinator reports. The fields are columns of table ``broker_log``.
 
     Attributes:
         event: kind of the event, one of ``EVENTS``.
@@ -29,7 +29,7 @@ class BrokerEvent(NamedTuple):
         member_count: number of members of the group.
         reason: the reason that the coordinator gave for the event.
         client_reason: the reason that the client gave (KIP-800), which may be any text.
-        duration_ms: duration of loading, or of writing tombstones.
+        duration_ms: how long the coordinator took to load a log partition, or to write tombstones.
         text: the message, at most 4,096 characters.
     """
 
@@ -155,8 +155,12 @@ def _fields(fields: Mapping[str, str | None]) -> dict[str, Any]:
 def _managed(fields: Mapping[str, Any], text: str) -> BrokerEvent | None:
     """Return the event of a line in the rebalancing log of a managed service.
 
-    The reason in such a line is often a broker's message. Then the event is read from this message. Return None if the
-    line has no group or no coordinator.
+    A line has a reason, which is often the message of a broker. The event is then the event of this message. Return
+    None if the line has no group or no coordinator.
+
+    Args:
+        fields: the line's JSON object.
+        text: the line's message.
     """
     group, reason = fields.get("groupId"), fields.get("reason")
     if not isinstance(group, str) or "coordinatorId" not in fields:

@@ -1,4 +1,4 @@
-"""Shared parts of the commands that ask: arguments that several of them take, and the printing of answers."""
+"""Code that several of the asking commands share: their common arguments, and the printing of answers."""
 
 import functools
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -148,7 +148,7 @@ def who_options(*kinds: str) -> Callable[[Function], Function]:
     """Add conditions on groups to a command, which takes them as ``who``.
 
     Args:
-        kinds: fields of ``Who``; empty for all fields.
+        kinds: the conditions to add, as names of fields of ``Who``; empty for all fields.
     """
     chosen = kinds or tuple(_WHO_OPTIONS)
 

@@ -138,6 +138,12 @@ def _print_several(common: Common, descriptions: "Sequence[Described]", *, has_g
 
     On a terminal, both tables together are no longer than a screen. Notes about single members are printed only for
     groups with members in the table.
+
+    Args:
+        common: the options of the command.
+        descriptions: the groups with their members.
+        has_groups: whether to print the table of groups.
+        has_members: whether to print the table of members.
     """
     kinds = {kind for description in descriptions for kind in description.kinds}
     groups = [description.group for description in descriptions]
@@ -536,8 +542,8 @@ _FIRST = 6
 def _asked_columns(names: Sequence[str]) -> Sequence[str]:
     """Return the names of the columns that a terminal must show of an SQL answer.
 
-    These are the first columns up to a column of confidences, which says how sure the columns before it are. Return no
-    names if none of the first ``_FIRST`` columns has confidences.
+    If one of the first ``_FIRST`` columns has confidences, these are all columns up to it. A confidence says how sure
+    the columns before it are. If there are several such columns, the last counts. If there is none, return no names.
     """
     places = [place for place, name in enumerate(names[:_FIRST], start=1) if name.endswith("confidence")]
     return names[: max(places, default=0)]

@@ -1,4 +1,4 @@
-"""Decoded records on a terminal: the main fields of the first ones, and the number of the others.
+"""Decoded records on a terminal: the main fields of the first records, and the number of all others.
 
 Anywhere else, and with ``--wide``, ``decode`` prints every record as a JSON object.
 """

@@ -165,9 +165,9 @@ def _print_causes(error: BaseException) -> None:
 
 
 class Command(GuardedCommand):
-    """A command whose errors end in a sentence and an exit code.
+    """A command that turns an error into one sentence and an exit code.
 
-    With ``-v``, the causes of an error follow the sentence.
+    With ``-v``, the causes of the error follow the sentence.
     """
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

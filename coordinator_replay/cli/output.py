@@ -184,7 +184,13 @@ def _fitting(rows: Sequence[Sequence[str]], most_lines: float) -> int:
 
 
 def _beside(table: TextTable, row_count: int, *, is_excerpt: bool) -> Iterator[str]:
-    """Yield sentences on what a printed table does not show."""
+    """Yield sentences on what a printed table does not show.
+
+    Args:
+        table: the table.
+        row_count: number of rows of the answer.
+        is_excerpt: whether the table has only the first rows of the answer.
+    """
     if table.everywhere:
         yield f"{_said_of(len(table.rows), inf if is_excerpt else row_count)}: {', '.join(table.everywhere)}."
     if table.left_out:

@@ -264,10 +264,13 @@ def _ask_partitions(
 
 @contextmanager
 def cluster_errors(options: ExportOptions) -> Iterator[None]:
-    """Turn an error of Spark or Kafka's clients in the block into an error of this package, with one sentence.
+    """Turn an error of Spark or of Kafka's clients into an error of this package, with one sentence.
 
     An error about a full disk is raised unchanged, because it is no error of the cluster. Once there is space, the next
     export repeats the work.
+
+    Args:
+        options: options of the export, for the message.
 
     Raises:
         PrerequisiteError: the session lacks the Kafka source.
