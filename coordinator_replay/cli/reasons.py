@@ -169,9 +169,9 @@ def print_reasons(reasons: "Reasons", *, is_wide: bool, is_at: bool = False) -> 
     """Print rebalances in log order, with a blank line between them.
 
     If all explanations take more than ``_MOST_LINES``, a terminal gets an excerpt. The excerpt explains the rebalance
-    that ``_telling`` chooses. It also explains rebalances just before it, as many as fit. Of the other rebalances, it
-    shows only the first line, or only their number. The lines about the other rebalances come before the explanations;
-    with ``is_at``, they come after the explanations.
+    that ``_telling`` chooses. It also explains rebalances just before it, as many as fit. A rebalance without an
+    explanation has only its first line, or is only counted. These first lines are above the explanations; with
+    ``is_at``, they are below.
 
     Args:
         reasons: the rebalances with their explanations. Its notes are printed below, so the excerpt leaves room for
