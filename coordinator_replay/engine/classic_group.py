@@ -37,7 +37,7 @@ class ClassicGroup:
         protocol: the chosen protocol; None if no protocol is chosen yet.
         members: members by id. ``subscription.protocols`` has only the chosen protocol, because Kafka writes no other.
         is_simple: whether the group has committed offsets but never had a ``GroupMetadata`` record.
-        missing: ``missing_before`` of the record from which the group was loaded.
+        missing: number of missing log offsets before the record with this value (``Record.missing_before``).
     """
 
     group_type = GroupType.CLASSIC

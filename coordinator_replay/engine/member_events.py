@@ -81,9 +81,10 @@ def _asked(subscription: Subscription) -> tuple[frozenset[str] | None, str | Non
 
 
 def _metadata(subscription: Subscription) -> tuple[Any, ...]:
-    """Return the parts of a subscription that are not topics or partitions.
+    """Return what to compare for a METADATA_CHANGED event: a subscription without its topics and regex.
 
-    Each protocol has only the version of its blob here, so other changes of the blob make no difference.
+    For each protocol, the result has only the name and the version of the blob. So a blob with other content but the
+    same version is no change.
     """
     versions = [(protocol.name, (protocol.fields or {}).get("version")) for protocol in subscription.protocols]
     return subscription._replace(topics=None, regex=None, protocols=()), versions

@@ -54,10 +54,10 @@ def _static_member_was_away(notes: Sequence[Note]) -> bool:
 
 
 def _is_epoch_unseen(state: Reconciliation) -> bool:
-    """Return whether the group epoch or the assignment epoch was written in a record that was not seen.
+    """Return whether the log lacks the record of the group epoch or of the target assignment epoch.
 
-    A new group has epoch 1 in memory, and writes group epoch 2 first. A higher group epoch, or a member epoch
-    above 1, shows that both epochs were written.
+    In a new group both epochs are 1, and no record has them. The first group epoch in a record is 2. A group epoch
+    above 2, or a member epoch above 1, shows that the coordinator has written both records.
     """
     if state.epoch_missing is not None and state.assignment_missing is not None:
         return False

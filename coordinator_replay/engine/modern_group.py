@@ -79,9 +79,9 @@ class ReconcilingGroup(ABC):
 
     @property
     def assignment_epoch(self) -> int:
-        """Return the epoch of the targets.
+        """Return the target assignment epoch.
 
-        Return -1 if the record of this epoch was deleted.
+        Return -1 if a tombstone removed the record with this epoch.
         """
         return self.reconciliation.assignment_epoch
 

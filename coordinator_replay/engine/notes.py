@@ -58,7 +58,13 @@ def is_reborn(operation: Operation, group: Group | None) -> bool:
 
 
 def is_new(operation: Operation, before: Header | None, group: Group) -> bool:
-    """Return whether the group began in the operation: it was created, converted, or deleted and created again."""
+    """Return whether the group began in the operation: it was created, converted, or deleted and created again.
+
+    Args:
+        operation: the operation.
+        before: the group before the operation; None if the group did not exist.
+        group: the group after the operation.
+    """
     return before is None or before.group_type != group.group_type or is_reborn(operation, group)
 
 

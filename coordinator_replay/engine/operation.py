@@ -68,8 +68,9 @@ class Header:
     """The state of a group before an operation, without the members.
 
     Attributes:
-        epoch_missing: ``missing_before`` of the record with the epoch; None if no such record was seen.
-        assignment_missing: ``missing_before`` of the record with the assignment epoch; None if no such record was seen.
+        epoch_missing: number of missing log offsets before the record with the epoch (``Record.missing_before``); None
+            if no such record was seen.
+        assignment_missing: the same number for the record with the target assignment epoch.
         protocol: the chosen protocol of a classic group, or the assignor of a consumer group.
     """
 
@@ -144,11 +145,11 @@ class Operation:
     wrote_target: bool = False
 
     def ends_before(self, record: Record, phase: int | None) -> bool:
-        """Return whether the record begins another operation.
+        """Return whether the operation ends before a record, because the record begins the next operation.
 
         Args:
             record: the group's next record.
-            phase: the record's phase (see ``PHASE``); None if the record may come anywhere.
+            phase: the record's phase (see ``PHASE``); None if such a record may come at any place in an operation.
         """
         if record.timestamp_ms != self.timestamp_ms or record.partition != self.partition:
             return True
@@ -166,7 +167,7 @@ class Operation:
 
         Args:
             record: the record.
-            phase: the record's phase (see ``PHASE``); None if the record may come anywhere.
+            phase: the record's phase (see ``PHASE``); None if such a record may come at any place in an operation.
         """
         self.last_offset = record.offset
         if record.missing_before > self.missing:
@@ -180,11 +181,13 @@ class Operation:
             self.phase = phase
 
     def touch(self, member_id: str, before: Member | None) -> Touch:
-        """Note a record about a member, and return the member's ``Touch``, which the first such record creates.
+        """Note a record about a member, and return the member's ``Touch``.
+
+        The operation's first record about the member creates the ``Touch``.
 
         Args:
             member_id: the member.
-            before: the member just before this record. Used only for a new ``Touch``.
+            before: the member just before this record. Later records about the member don't use this argument.
         """
         touch = self.members.get(member_id)
         if touch is None:

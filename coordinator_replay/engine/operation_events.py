@@ -1,8 +1,9 @@
 """Events of an operation that has ended.
 
-The events come from the difference between the group before and after the operation, not from single records. Three
-tombstones and three records with the same instance id mean one event: a static member came back. The tombstone of a
-group, followed by records of another group type, is a conversion. Only what the operation touched is compared.
+The events come from the difference between the group before and after the operation, not from single records. For
+example, three tombstones and three records with the same instance id are one event: a static member came back. The
+tombstone of a group, followed by records of another group type, is a conversion. Only members and fields that the
+operation's records are about are compared.
 """
 
 from collections.abc import Mapping
@@ -153,10 +154,14 @@ def _events(
 
 
 def _carrier(notes: list[Note], state: GroupState | None, final: GroupState) -> int | None:
-    """Return the index of the note that carries the change to the final state.
+    """Return the index of the note whose event changes the group's state. The other events leave the state as it is.
 
-    Return None if the state stays the same, or if there is no note. Also return None for a group that begins in the
-    operation, if its final state is Empty or no note follows the beginning.
+    Return None if no note after the group's beginning changes the state.
+
+    Args:
+        notes: the notes of the operation.
+        state: the group's state before the operation; None if the group did not exist.
+        final: the group's state after the operation.
     """
     if state is final:
         return None

@@ -52,7 +52,10 @@ AS_IT_IS = Form(None, None)
 
 @cache
 def form(hint: Any) -> Form:
-    """Return the form of a type.
+    """Return the functions that convert values of a type to plain data and back.
+
+    Args:
+        hint: the type, as a type hint such as ``list[int]``.
 
     Raises:
         TypeError: values of the type can't be plain data.
@@ -208,7 +211,11 @@ class Fields:
         self._forms = [(name.lstrip("_"), name, *form(hints[name])) for name in names]
 
     def write(self, owner: object) -> dict[str, Any]:
-        """Return the attributes as plain data."""
+        """Return the chosen attributes of an object as plain data.
+
+        Args:
+            owner: the object.
+        """
         plain = {}
         for key, name, write, _ in self._forms:
             value = getattr(owner, name)
@@ -216,7 +223,12 @@ class Fields:
         return plain
 
     def read(self, owner: object, plain: Mapping[str, Any]) -> None:
-        """Set the attributes from plain data."""
+        """Set the chosen attributes of an object.
+
+        Args:
+            owner: the object.
+            plain: plain data that ``write`` returned.
+        """
         for key, name, _, read in self._forms:
             setattr(owner, name, plain[key] if read is None else read(plain[key]))
 

@@ -36,9 +36,10 @@ class Reconciliation:
     """Epochs, members and targets of one group, updated by each record.
 
     Attributes:
-        birth_missing: ``missing_before`` when the group began; None if the group's beginning is not in the log.
-        epoch_missing: ``missing_before`` of the record with the group epoch; None if no such record was seen.
-        assignment_missing: ``missing_before`` of the record with the assignment epoch.
+        birth_missing: number of missing log offsets before the group's first record (``Record.missing_before``); None
+            if the group's beginning is not in the log.
+        epoch_missing: the same number for the record with the group epoch; None if no such record was seen.
+        assignment_missing: the same number for the record with the target assignment epoch; None if none was seen.
         early_targets: target assignments of members that have no other record.
         unreconciled: members that are not at their target.
         incomplete: members whose subscription or current assignment has not been seen.
@@ -95,9 +96,9 @@ class Reconciliation:
         operation.at["epoch"] = record.offset
 
     def install(self, record: Record, operation: Operation) -> None:
-        """Set the assignment epoch from a record of kind 6, 12 or 20.
+        """Set the target assignment epoch from a record of kind 6, 12 or 20.
 
-        A tombstone sets the epoch to -1.
+        A tombstone sets it to -1.
         """
         value = record.value
         if value is None:

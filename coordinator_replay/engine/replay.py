@@ -132,7 +132,7 @@ class StateReplay:
         Return the events of the operations that the record ends.
 
         Raises:
-            UsageError: the record has another group.
+            UsageError: the record belongs to another group.
         """
         return [event for events in self.apply_in_operations(record) for event in events]
 
@@ -142,7 +142,7 @@ class StateReplay:
         Return a list of events for each operation that the record ends.
 
         Raises:
-            UsageError: the record has another group.
+            UsageError: the record belongs to another group.
         """
         kind = record.kind
         group_id = record.key.get("groupId") or record.key.get("group")
@@ -201,11 +201,14 @@ class StateReplay:
         return events
 
     def _doubt_beginning(self, operation: Operation) -> None:
-        """If the group must be older than its first record, mark the operation that created the group as not exact.
+        """Check whether the group is older than its first record. If so, mark the operation as not exact.
 
-        The group's epoch or members show that the group is older. In this case the copy of the log partition mixes
-        several points in time. So also drop the proof that ``proven_from`` gives: this proof assumes a copy from a
-        single point in time.
+        The group's epoch or members can show that the group is older. Then the copy of the log partition mixes several
+        points in time. So also drop the proof that ``proven_from`` gives: this proof assumes a copy from a single point
+        in time.
+
+        Args:
+            operation: the operation that may have created the group.
         """
         group = self.group
         if self.proven_from is None or operation.before is not None or group is None or not operation.is_exact:
@@ -217,9 +220,10 @@ class StateReplay:
                 group.reconciliation.birth_missing = None
 
     def prove_from(self, offset: int) -> None:
-        """Set the offset from which the next copy proves the group.
+        """Set ``proven_from`` before the records of the next copy of the log partition.
 
-        LARGEST_INT64 means that the copy never proves the group.
+        Args:
+            offset: log offset from which this copy proves every key of the group; LARGEST_INT64 for never.
         """
         self.proven_from = offset
         self._own_kind = self._missing_in_tail = None
@@ -249,11 +253,11 @@ class StateReplay:
             self._own_kind = record.kind
 
     def is_exact(self, missing_before: int | None = None) -> bool:
-        """Return whether the present group, with its open operation, is proven: no missing record can change the group.
+        """Return whether the present group is proven: no missing record can change it. The open operation counts.
 
         Args:
-            missing_before: the number of missing offsets before the time in question, if that time is after the group's
-                last record. Records of the group may have been at these offsets.
+            missing_before: to ask about a time after the group's last record: the number of missing offsets before
+                that time. Records of the group may have been at these offsets. None asks about the last record.
         """
         if missing_before is not None and missing_before + self._lost > self._missing:
             return self._is_classic_proven(missing_before + self._lost)
@@ -261,7 +265,7 @@ class StateReplay:
 
     @property
     def is_classic(self) -> bool:
-        """Return whether one record holds the whole group."""
+        """Return whether the group is known to be classic. Then its newest record holds the whole group."""
         return self._is_classic_known and isinstance(self.group, ClassicGroup)
 
     @property
@@ -370,9 +374,14 @@ class StateReplay:
         return self._mark(EventKind.RECORDS_COMPLETE, (partition, offset, timestamp_ms), group_type)
 
     def _mark(self, kind: EventKind, place: tuple[int, int, int | None], group_type: GroupType | None) -> Event:
-        """Set whether the group's state is proven, and return an event for this.
+        """Note that the proof of the group ends or begins, and return the event.
 
         No record of the group caused the event, so the group itself stays as it is.
+
+        Args:
+            kind: RECORDS_COMPLETE if the proof begins, RECORDS_MISSING if it ends.
+            place: log partition, log offset and time of the event.
+            group_type: the type for the event if the group does not exist.
         """
         group, before = self.group, self._state
         self.is_state_exact = kind is EventKind.RECORDS_COMPLETE
@@ -392,7 +401,11 @@ class StateReplay:
         )
 
     def _is_classic_proven(self, missing_before: int) -> bool:
-        """Return whether one record holds the whole group, and no later record of the same key can be missing."""
+        """Return whether the group is classic, and no newer record with the group's key can be missing.
+
+        Args:
+            missing_before: number of missing offsets before the time in question.
+        """
         return self.is_classic and not self.is_contested and (self.is_cleaned or missing_before <= self._missing)
 
     def _is_proven_before(self, record: Record) -> bool:
@@ -406,7 +419,12 @@ class StateReplay:
         return self._is_classic_proven(operation.missing)
 
     def _is_complete(self, offset: int, missing_before: int) -> bool:
-        """Return whether every key of the group is proven just before an offset."""
+        """Return whether every key of the group is proven just before an offset.
+
+        Args:
+            offset: the log offset.
+            missing_before: number of missing offsets below it.
+        """
         if self.open_keys:
             return False
         return missing_before == self._lost if self.proven_from is None else offset >= self.proven_from
@@ -547,7 +565,7 @@ FIELDS = Fields(
 
 
 def _key(record: Record) -> tuple[Any, ...]:
-    """Return the part of a key that distinguishes it from other keys of the group."""
+    """Return what distinguishes a record's key from other keys of the group: the kind and the key's fields."""
     return record.kind, *record.key.values()
 
 
@@ -560,9 +578,9 @@ def _is_migrating(group: Group) -> bool:
 
 
 def _is_doubtful(group: Group) -> bool:
-    """Return whether records may be missing before a record that replaces this group.
+    """Return whether records may be missing between this group and a record of another group type.
 
-    For a group of the newer protocols, return True: in a complete log, its tombstones come before such a record. For a
-    classic group, return True only if the group's own state is not proven (``NEVER_EXACT``).
+    For a group of the newer protocols, return True: in a complete log, the group's tombstones come before a record of
+    another type. For a classic group, return True only if the group is not proven (``NEVER_EXACT``).
     """
     return not isinstance(group, ClassicGroup) or group.missing == NEVER_EXACT

@@ -44,7 +44,7 @@ class ShareGroup(ReconcilingGroup):
         )
 
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
-        """Return the current assignment in a value of kind 14, whose state byte is always 0."""
+        """Return the current assignment in a value of kind 14. The value's state is always 0, so it is not read."""
         return Current(
             value.get("memberEpoch", 0),
             value.get("previousMemberEpoch", 0),

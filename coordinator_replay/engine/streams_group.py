@@ -4,7 +4,9 @@ Mirrors ``streams.StreamsGroup``. A streams group is like a consumer group, but 
 place of partitions, and one more state: NotReady. The group is NotReady until a topology exists and was validated
 against the topics. Brokers of 4.1 wrote no validated epoch. So groups of these brokers are shown as NotReady, although
 they may be ready.
-Member states have codes of their own (``streams.MemberState``): 1 means what 0 means in a consumer group.
+
+The numbers of member states differ from those of consumer groups (``streams.MemberState``). For example, Stable is 1
+here and 0 in a consumer group.
 """
 
 from collections.abc import Mapping, Sequence
