@@ -108,9 +108,10 @@ class Batches:
         yield _joined(bodies, headers[:, first:], skipped_before[first:], failures)
 
     def _plain(self, run: EntryRun, header: np.ndarray) -> tuple[memoryview, tuple[DamageClass, str] | None]:
-        """Return the uncompressed records of a batch, and None for no damage.
+        """Return the uncompressed records of a batch, and the damage.
 
-        If the records can't be decompressed, return no bytes, and the class and text of the damage.
+        The damage is None if the records could be decompressed. Otherwise it has the class and text of the damage, and
+        the returned records have no bytes.
         """
         start = int(header[HeaderField.POSITION])
         body = run.window.view[start + BATCH_OVERHEAD : start + int(header[HeaderField.SIZE])]

@@ -15,9 +15,9 @@ _MOST_EPOCHS = 1000
 
 
 def note(text: str, position: int) -> str:
-    """Return a note, followed by the position in the file that it is about.
+    """Return the text of a note, with the position in the file to which it refers.
 
-    A note is a remark on something that is not damage.
+    A note is a remark on something unusual that is not damage, such as batches without records.
     """
     return f"{text} (byte {position})"
 
@@ -75,11 +75,11 @@ class SegmentCoverage:
     Attributes:
         base_offset: the offset that the file's first batch header claims; None if the file has no batches.
         first_offset: the lowest offset that a batch header claims; None if the file has no batches.
-        last_offset: the highest offset that a batch header claims; None if the file has no batches. Compaction keeps
-            this claim even if it removes the record.
+        last_offset: the highest offset that a batch header claims; None if the file has no batches. After
+            compaction, the file may have no record at this offset: compaction does not change the claims of headers.
         records: number of records read.
-        skipped: number of records that were skipped because they were audited before. Records of skipped batches are
-            counted by the batch headers.
+        skipped: number of records that were skipped because they were audited before. A skipped batch counts
+            with the number of records in its header.
         damaged: number of damaged ranges of bytes; each has a row of its own.
     """
 
@@ -105,7 +105,13 @@ class SegmentCoverage:
         return [epoch for epoch in self._epochs if epoch.leader_epoch > _NO_EPOCH]
 
     def see(self, firsts: np.ndarray, lasts: np.ndarray, positions: np.ndarray) -> None:
-        """Take note of the offsets that the headers of some entries claim."""
+        """Take note of the offsets that the headers of some entries claim.
+
+        Args:
+            firsts: the first offset of each entry.
+            lasts: the last offset of each entry.
+            positions: position of each entry in the file.
+        """
         if not len(firsts):
             return
         if self.base_offset is None:
@@ -121,7 +127,7 @@ class SegmentCoverage:
     def see_epochs(self, epochs: np.ndarray, firsts: np.ndarray, lasts: np.ndarray) -> None:
         """Take note of the leader epochs of some batches. Must be called before ``see`` for these batches.
 
-        If the file would have more than ``_MOST_EPOCHS`` epochs, none of these epochs is added.
+        If the file would then have more than ``_MOST_EPOCHS`` epochs, add no epoch of these batches.
         """
         last_epoch = self._epochs[-1].leader_epoch if self._epochs else _NO_EPOCH
         changes = np.flatnonzero(np.diff(epochs, prepend=last_epoch))
@@ -131,7 +137,11 @@ class SegmentCoverage:
             self._epochs += [EpochStart(*begin) for begin in begins]
 
     def see_empty(self, positions: np.ndarray) -> None:
-        """Take note of batches without records."""
+        """Count batches without records.
+
+        Args:
+            positions: positions of these batches in the file.
+        """
         if len(positions) and self._empty_at is None:
             self._empty_at = int(positions[0])
         self._empty += len(positions)
@@ -139,11 +149,12 @@ class SegmentCoverage:
     def count(self, offsets: np.ndarray, counts: np.ndarray, skipped_before: np.ndarray) -> np.ndarray:
         """Count records, and return the ``missing_before`` of each record.
 
-        This is the number of offsets without a record between the file's base offset and the record.
+        The ``missing_before`` of a record is the number of offsets below it that have no record in the file. Offsets
+        below the file's base offset don't count.
 
         Args:
             offsets: offsets of the records.
-            counts: number of records of each entry.
+            counts: number of records in each entry (batch or message).
             skipped_before: number of records of the file that were skipped before each entry.
         """
         first_expected = (self.base_offset or 0) + self.records

@@ -133,7 +133,7 @@ class _Listed(NamedTuple):
     """A file as the filesystem lists it.
 
     Attributes:
-        uri: a path or a URI, like the input under which the file was found.
+        uri: the file's path if the user named a path, else its URI.
         named: whether the user named the file itself, or a glob that matches it.
         leads_out: whether the file is a link to a file outside the input's folder.
         modified_ns: time of the last write; None if the filesystem does not know this time.
@@ -271,7 +271,7 @@ def read_head(uri: str, size: int = _HEAD_BYTES) -> bytes:
 
 
 def recognise(uri: str) -> Format | None:
-    """Return the form of a file by its content; None if it is no dump."""
+    """Return the form that a file's content has; None if the file is no part of a dump."""
     head = read_head(uri)
     if head[:4] == b"PAR1":
         return Format.PARQUET
@@ -281,7 +281,10 @@ def recognise(uri: str) -> Format | None:
 
 
 class _Sorter:
-    """A sorter of the inputs' files: each file is added to its form, or skipped for a reason."""
+    """A sorter of the files that the inputs name.
+
+    A file is added to the files of its form, or skipped with a reason.
+    """
 
     def __init__(self, wanted: Format | None, include_deleted: bool) -> None:
         self.wanted = wanted
@@ -330,9 +333,9 @@ class _Sorter:
             self.skip(f".log.{suffix}: not part of the log" + ("; --include-deleted reads it" * (suffix == "deleted")))
 
     def add_segment(self, file: _Listed, suffix: str = "") -> None:
-        """Add a segment, or skip it if its folder has the name of a log, but not of ``__consumer_offsets``.
+        """Add a segment, or skip it if its folder is a log of another topic than ``__consumer_offsets``.
 
-        A file that the user named is always added.
+        For example, a segment in the folder ``orders-0`` is skipped. A file that the user named is always added.
         """
         if _LOG_FOLDER.match(file.folder) and not PARTITION_FOLDER.match(file.folder) and not file.named:
             is_numbered = file.folder.startswith(f"{TOPIC}-")

@@ -16,7 +16,8 @@ from coordinator_replay.log.reading import read_file
 def missing_before_files(files: Sequence[DumpFile]) -> list[int]:
     """Return how many offsets are missing before each file of a dump, counted from offset 0.
 
-    Records are read but not decoded. Only the first records of a log partition's last file are read.
+    To count records, this reads each file without decoding it. The last file of a log partition is read only up to its
+    first records, because no file comes after it.
 
     Args:
         files: the files of a dump; files of the same log partition must not overlap.
@@ -41,7 +42,10 @@ def missing_before_files(files: Sequence[DumpFile]) -> list[int]:
 
 
 def _base_offset(file: DumpFile) -> int | None:
-    """Return the offset from which a file's ``missing_before`` counts; None if the file has no records."""
+    """Return the offset of a file's first batch; None if the file has no records.
+
+    The column ``missing_before`` of the file counts from this offset.
+    """
     for part in read_file(file):
         missing = part.records.column("missing_before")
         if missing.null_count < len(missing):

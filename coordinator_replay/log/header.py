@@ -34,9 +34,9 @@ class Stop(IntEnum):
 
 @inlined
 def _number(data: Any, at: Any, size: Any) -> Any:
-    """Return an unsigned big-endian number.
+    """Return the big-endian number in the ``size`` bytes from ``at`` on.
 
-    A number of eight bytes is signed.
+    A number of eight bytes is read as signed, a shorter number as unsigned.
     """
     # Unsigned positions spare the check for negative indices, which count from the end.
     place, number = np.uint64(at), np.uint64(0)
@@ -139,7 +139,16 @@ def is_plausible(view: memoryview, position: int) -> bool:
 
 
 def _is_plausible_message(view: memoryview, position: int, size: int, magic: int) -> bool:
-    """Return whether the lengths of key and value add up to the size. In random data they rarely do."""
+    """Return whether the lengths of a message's key and value fit the size of the message.
+
+    Random data rarely pass this check.
+
+    Args:
+        view: the bytes that may have the message.
+        position: position at which the message may begin.
+        size: the size that the message claims.
+        magic: the magic that the message claims.
+    """
     key_at = position + (18 if magic == 0 else 26)
     key_bytes: int = struct.unpack_from(">i", view, key_at)[0]
     value_bytes = size + LOG_OVERHEAD - MESSAGE_OVERHEAD[magic] - max(key_bytes, 0)

@@ -59,7 +59,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _is_open(path: str, status: os.stat_result, root: str) -> bool:
-    """Return whether a path leads to a folder in the root folder. Only files of such a folder are listed."""
+    """Return whether the files of a folder are listed: the path leads to a folder, and this folder lies in ``root``."""
     return stat.S_ISDIR(status.st_mode) and _is_below(path, root)
 
 

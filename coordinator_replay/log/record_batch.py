@@ -24,7 +24,7 @@ SHORTEST_RECORD = 7
 
 @called
 def _long_varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
-    """Read a zigzag number of any number of bytes. Return the number and its end, see ``_varint``."""
+    """Read a zigzag number of any length. See ``_varint`` for the arguments and results."""
     value = np.int64(0)
     shift = np.int64(0)
     while 0 <= position < end:
@@ -43,7 +43,7 @@ def _long_varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
 def _varint(data: Any, position: Any, end: Any, last_shift: Any) -> Any:
     """Read a zigzag number of at most 32 bits (``last_shift`` 28) or 64 bits (63).
 
-    Return the number and its end. The end is -1 if the number is malformed.
+    Return the number, and the position after its last byte. This position is -1 if the number is malformed.
 
     Nearly all numbers have one or two bytes.
     """

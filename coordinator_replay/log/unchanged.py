@@ -19,10 +19,10 @@ _WAY_OUT = (
 
 @contextmanager
 def unchanged(dump: Dump) -> Iterator[None]:
-    """Check after the block that no file of the dump has changed.
+    """Check at the end of a ``with`` block that no file of the dump has changed since it was listed.
 
-    If the block fails and the dump has changed, the error about the dump replaces the error of the block. A dump that
-    was not found in files is not checked.
+    If the block raises an error and the dump has changed, the error about the dump replaces the error of the block. A
+    dump that was not found in files is not checked.
 
     Raises:
         InputError: a file was deleted, added, or written to.

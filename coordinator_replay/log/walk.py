@@ -8,9 +8,10 @@ for the next entry in this order:
 2. the position at which the damaged entry claims to end, if a header is there (this next entry may be damaged too);
 3. a header whose checksum is right, anywhere after the damaged entry.
 
-A damaged wrapper of old messages may hold messages that look like entries, because compression does not always
-shorten them. But they are no entries, and their offsets may be anything. So an old message counts as an entry only if
-its offset is above all offsets before it, the damaged entry's included, but not far above.
+In the old formats, a compressed entry is a wrapper of messages. Compression may leave these messages unchanged. Then
+bytes inside a damaged wrapper look like entries, but they are none, and their offsets may have any value. So an old
+message counts as an entry only if its offset is above all offsets before it, but not far above. The damaged entry's
+offset is one of these offsets.
 
 The bytes from the damaged entry to the next entry are one range of damage. Two cases without a next entry are
 ordinary. An entry that claims more bytes than the file has is a torn tail, left by a crash or by copying a growing
@@ -69,7 +70,14 @@ class EntryRun:
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """A fault of an entry, with the offset and the size that the entry claims; None for a claim that can't be true."""
+    """A fault of an entry.
+
+    Attributes:
+        error_class: the kind of damage.
+        text: a sentence about the fault.
+        offset: the offset in the entry's header; None if it can't be true.
+        size: the size in the entry's header; None if it can't be true.
+    """
 
     error_class: DamageClass
     text: str
@@ -158,7 +166,7 @@ class Walk:
     def _covered(self, headers: np.ndarray) -> np.ndarray:
         """Return, for each entry, whether it was audited before.
 
-        Messages never count as audited, because a wrapper hides its first offset.
+        Messages never count as audited: the header of a wrapper does not have the offset of the first message in it.
         """
         firsts = headers[HeaderField.OFFSET]
         deltas = headers[HeaderField.LAST_OFFSET_DELTA]
@@ -242,7 +250,12 @@ class Walk:
         return footing
 
     def _believable(self, offset: int | None, footing: int | None) -> int | None:
-        """Return the offset of a damaged entry; None if it does not fit between the offsets around it."""
+        """Return the offset that a damaged entry claims; None if it does not fit between the offsets around it.
+
+        Args:
+            offset: the claimed offset; None if there is none.
+            footing: position in the window of the next entry; None if there is none.
+        """
         if offset is None or offset <= self._last_offset:
             return None
         view = self._window.view
@@ -349,7 +362,11 @@ class _Search:
                 self._move_to(max(0, end - SHORTEST_HEADER + 1), SHORTEST_HEADER)
 
     def head(self, size: int) -> bytes:
-        """Return the bytes to keep of a damaged range of this size: its first bytes."""
+        """Return the first bytes of the damaged range, at most ``DAMAGE_VALUE_LIMIT``. The audit stores these bytes.
+
+        Args:
+            size: size of the damaged range.
+        """
         kept = min(size, DAMAGE_VALUE_LIMIT)
         if self._saved is not None:
             return self._saved[:kept]
@@ -382,5 +399,8 @@ class _Search:
         self._landing = None if self._landing is None else self._landing - at
 
     def _lands(self, at: int) -> bool:
-        """Return whether the bytes at the claimed end of the damaged entry may be a header, or are zeros."""
+        """Return whether the bytes at ``at`` may be a header, or are zeros.
+
+        At this position in the window, the damaged entry claims to end.
+        """
         return not self._window.data[at : at + BATCH_OVERHEAD].any() or is_plausible(self._window.view, at)
