@@ -31,9 +31,9 @@ class BlobError(ValueError):
     """An error: a blob can't be read as a subscription or assignment.
 
     Attributes:
-        is_expected: whether Kafka's ``ConsumerProtocol`` throws a ``SchemaException``, which its callers handle. Kafka
-            throws it if the bytes end inside a number, and for a negative version. For other faults Kafka throws an
-            error that no caller handles.
+        is_expected: whether Kafka's callers of ``ConsumerProtocol`` handle this fault. They handle a
+            ``SchemaException``, which Kafka throws for a negative version, or if the bytes end inside a number. For
+            other faults Kafka throws an error that no caller handles.
     """
 
     def __init__(self, problem: str, *, is_expected: bool = True) -> None:
@@ -172,15 +172,15 @@ def open_assignment(text: str | None) -> Mapping[str, Any] | None:
 
 
 def open_classic_member(subscription: str | None, assignment: str | None, *, is_consumer: bool) -> dict[str, Any]:
-    """Return ``subscriptionFields`` and ``assignmentFields`` of a member of a classic group.
+    """Return a classic member's decoded blobs in a dict with the keys ``subscriptionFields`` and ``assignmentFields``.
 
-    A subscription has the fields of its own version if all can be read. Otherwise it has only the version 0 fields,
-    which are all that the coordinator reads (see ``subscribed_topics``).
+    A subscription has the fields of its own version if all can be read. Otherwise it has only the version 0 fields. The
+    coordinator reads no others (see ``subscribed_topics``).
 
     Args:
         subscription: the blob of the chosen protocol.
         assignment: the assignment's blob.
-        is_consumer: whether the group's protocol type is ``consumer``. If not, the blobs are not read, and both fields
+        is_consumer: whether the group's protocol type is ``consumer``. If not, the blobs are not read, and both values
             are None.
     """
     if not is_consumer:
@@ -214,13 +214,18 @@ def write_assignment(partitions: Mapping[str, Sequence[int]], version: int) -> s
 
 
 def open_blobs(kind: str, value: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return the value of a record for the engine: with the decoded fields of each blob next to the blob.
+    """Return a record's value with the decoded fields of each blob next to the blob. The engine reads these fields.
 
-    Members in a ``GroupMetadata`` value gain ``subscriptionFields`` and ``assignmentFields``. Both are None if the
-    group's protocol type is not ``consumer``. Protocols of a classic member in a consumer group gain
-    ``metadataFields``. This field needs a blob with all fields of its version, because in a consumer group the
-    coordinator refuses a shorter blob. A field is None if its blob is empty or can't be read. Other values are returned
-    unchanged.
+    - In a ``GroupMetadata`` value, each member gets ``subscriptionFields`` and ``assignmentFields``. Both are None if
+      the group's protocol type is not ``consumer``.
+    - In a consumer group, each protocol of a classic member gets ``metadataFields``. It is None for a blob that ends
+      before the last field of its version: the coordinator refuses such a blob here.
+
+    The added field is None if its blob is empty or can't be read. Other values are returned unchanged.
+
+    Args:
+        kind: Kafka's name of the record kind.
+        value: the value's fields; None for a tombstone.
     """
     if value is None:
         return None

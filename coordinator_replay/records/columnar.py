@@ -49,7 +49,16 @@ def has_columns(struct: Struct) -> bool:
 
 @compiled
 def _read_numbers(data: Any, at: Any, ends: Any, where: Any, size: Any, numbers: Any) -> None:
-    """Read a signed big-endian number of the given size in some rows."""
+    """Read a signed big-endian number in some rows.
+
+    Args:
+        data: the bytes of all rows.
+        at: the next position to read in each row; moved on, or set to -1 if the row is malformed.
+        ends: the position at which each row ends.
+        where: whether to read each row.
+        size: the number of bytes of the number.
+        numbers: array to fill with the number of each row.
+    """
     for row in range(len(at)):
         here = at[row]
         if not where[row] or here < 0:
@@ -67,7 +76,7 @@ def _read_numbers(data: Any, at: Any, ends: Any, where: Any, size: Any, numbers:
 
 @compiled
 def _read_uvarints(data: Any, at: Any, ends: Any, where: Any, numbers: Any) -> None:
-    """Read an unsigned varint in some rows."""
+    """Read an unsigned varint in some rows. See ``_read_numbers`` for the arguments."""
     for row in range(len(at)):
         here = at[row]
         if not where[row] or here < 0:
@@ -85,9 +94,15 @@ def _read_uvarints(data: Any, at: Any, ends: Any, where: Any, numbers: Any) -> N
 
 @compiled
 def _read_runs(at: Any, ends: Any, where: Any, sizes: Any, first: Any, length: Any) -> None:
-    """Skip the next bytes of some rows, and write their position to ``first`` and their number to ``length``.
+    """Skip a string or id in some rows, and write where it begins and how long it is.
 
-    ``sizes`` has the number of bytes to skip in each row.
+    Args:
+        at: the next position to read in each row; moved on, or set to -1 if the row is malformed.
+        ends: the position at which each row ends.
+        where: whether to read each row.
+        sizes: the number of bytes to skip in each row.
+        first: array to fill with the position of the first byte that was skipped.
+        length: array to fill with the number of bytes that were skipped.
     """
     for row in range(len(at)):
         here, size = at[row], sizes[row]
@@ -159,7 +174,12 @@ class Columns:
             self._length[:, rows] = -1
 
     def _read(self, place: int, where: Flags) -> None:
-        """Read one field of some rows."""
+        """Read one field in some rows.
+
+        Args:
+            place: index of the field in the struct.
+            where: whether to read each row.
+        """
         first, length, type_ = self._first[place], self._length[place], self._fields[place].type
         if type_ in INTEGER_SIZES:
             size = INTEGER_SIZES[type_]
@@ -214,10 +234,7 @@ class Columns:
         return texts.take(ids.indices)
 
     def json(self) -> pa.StringArray:
-        """Return each row in Kafka's JSON form; null for rows that are not ``in_order``.
-
-        Only rows that are not ``in_order`` have a null in the first field, because all versions have this field.
-        """
+        """Return each row in Kafka's JSON form; null for rows that are not ``in_order``."""
         members: list[pa.StringArray | str] = []
         for field in self._fields:
             if field.type in INTEGER_SIZES:

@@ -2,8 +2,8 @@
 
 The bytes of a blob don't say whether it is a subscription (``ConsumerProtocolSubscription``) or an assignment
 (``ConsumerProtocolAssignment``). So each blob is decoded as both. The result that leaves fewer bytes unread is
-returned. If both leave the same number unread, as for a member without topics, both are returned. Then only the record
-field that the bytes come from tells which result is right.
+returned. If both leave the same number unread, as for a member without topics, both are returned. Then you must know
+from which field of a record you took the bytes.
 
 Some clients write a subscription that ends before the fields of its version. The coordinator reads only the version 0
 fields of a subscription. So this module reads these fields if the bytes can't be decoded in their own version.

@@ -29,7 +29,12 @@ _COMMON = ("group_id", "key_version", "value_version", "is_tombstone", "record_b
 
 
 def _columns(name: str, *names: str) -> pa.Schema:
-    """Return columns with the types that they have in a table."""
+    """Return a schema of some columns, with the types that they have in a table.
+
+    Args:
+        name: name of the table.
+        names: names of the columns.
+    """
     return pa.schema([field.remove_metadata() for field in table(name).arrow_schema(names)])
 
 
@@ -87,9 +92,9 @@ class _Batch:
     """Log records with the fields that records of all kinds have.
 
     Attributes:
-        numbers: the kind of each record: the number in the first two bytes of its key.
-        versions: the version of each value: the number in its first two bytes.
-        record_bytes: bytes of key and value together.
+        numbers: the number of each record's kind, from the first two bytes of its key.
+        versions: the version of each value, from its first two bytes.
+        record_bytes: number of bytes of key and value together.
         is_large: whether key or value is too large to be read.
     """
 
@@ -100,7 +105,16 @@ class _Batch:
         self.record_bytes, self.is_large = np.add(*sizes), np.maximum(*sizes) > LARGEST_RECORD_BYTES
 
     def in_order(self, kind: RecordDefinition, rows: Rows, schema: pa.Schema) -> _Part:
-        """Decode rows of a kind. Return the positions of the well-formed rows, and their columns as in ``schema``."""
+        """Decode the rows of one record kind. Leave out rows that are not well-formed.
+
+        Args:
+            kind: the record kind.
+            rows: positions of the rows in the batch.
+            schema: schema of the columns to return.
+
+        Returns:
+            The positions of the well-formed rows, and the decoded rows.
+        """
         taken, versions = pa.array(rows), self.versions[rows]
         is_tombstone = self.values.is_null().take(taken)
         key = Columns(kind.key, np.zeros_like(versions), self.keys, rows)
@@ -144,9 +158,10 @@ def _commit_columns(key: Columns, value: Columns) -> dict[str, pa.Array]:
 
 
 def _values_one_by_one(kind: RecordDefinition, values: pa.BinaryArray) -> tuple[pa.StringArray, Flags]:
-    """Return the JSON form of values with lists, and for each value whether it could be read.
+    """Return each value in Kafka's JSON form, and whether it could be read.
 
-    A null counts as read. Equal values are read once.
+    This function decodes values that ``columnar.py`` can't read, such as values with lists. A null counts as read.
+    Equal values are decoded once.
     """
     distinct = values.dictionary_encode()
     texts = list[bytes | None]()

@@ -123,7 +123,11 @@ def _integers(type_: str) -> _Read:
 def _lengths(plain: str, flexible: bool) -> tuple[_Read, int]:
     """Return a function that reads a length or count, and the number to subtract from its result.
 
-    A difference below 0 means null.
+    If the difference is below 0, the field is null.
+
+    Args:
+        plain: type of the length in the plain encoding, such as ``int16``.
+        flexible: whether the field is in the flexible encoding.
     """
     return (_Source.uvarint, 1) if flexible else (_integers(plain), 0)
 
@@ -353,8 +357,8 @@ def read_blob(struct: Struct, data: bytes, version: int | None = None) -> tuple[
         Version and fields, and the number of bytes after the last field.
 
     Raises:
-        RecordError: the bytes end early, a field that is not nullable is null, or the blob's own version is used and is
-            negative.
+        RecordError: the bytes end early, a field that is not nullable is null, or ``version`` is None and the blob's
+            own version is negative.
     """
     source = _Source(data, malformed="replace")
     own = _integers("int16")(source)
@@ -492,8 +496,8 @@ def read_uvarints(data: bytes, count: int) -> tuple[tuple[int, ...], int]:
 def read_leading_fields(struct: Struct, version: int, data: bytes, position: int) -> dict[str, Any]:
     """Read the fields of a struct from bytes, beginning at ``position``.
 
-    Bytes after these fields are ignored. Tagged fields are read only if the struct defines some. Then the struct must
-    define all other fields of the message too, because tagged fields come last.
+    Bytes after these fields are ignored. Tagged fields come last in a message. So a struct with tagged fields must also
+    define all other fields of the message.
 
     Raises:
         RecordError: the bytes end early, or a field can't be read.
