@@ -10,13 +10,13 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "states.md"
 _DIAGRAMS: tuple[tuple[str, str, Transitions], ...] = (
     (
         "Classic groups, in the coordinator's memory",
-        "The transitions that `ClassicGroup.transitionTo` of Kafka's coordinator allows.",
+        "Kafka's coordinator allows these transitions (`ClassicGroup.transitionTo`).",
         transitions.CLASSIC,
     ),
     (
         "Classic groups, as the log tells",
-        "The coordinator never writes PreparingRebalance and CompletingRebalance. So the states between two records "
-        "are not known.",
+        "The coordinator never writes PreparingRebalance and CompletingRebalance. So the log does not show which states "
+        "a group had between two records.",
         transitions.WRITTEN,
     ),
     (
@@ -29,8 +29,8 @@ _DIAGRAMS: tuple[tuple[str, str, Transitions], ...] = (
     ("Share groups", "Members may own the same partition, so no partition has to be revoked.", transitions.SHARE),
     (
         "Streams groups",
-        "The states of consumer groups, and NotReady: the topics of the group's topology have not been validated yet, "
-        "or some of them are missing.",
+        "Streams groups have the states of consumer groups, and the state NotReady. A group is NotReady while the topics "
+        "of its topology are not validated yet, or while some of these topics are missing.",
         transitions.STREAMS,
     ),
 )
