@@ -15,8 +15,8 @@ _DIAGRAMS: tuple[tuple[str, str, Transitions], ...] = (
     ),
     (
         "Classic groups, as the log tells",
-        "The coordinator never writes PreparingRebalance and CompletingRebalance. So the log does not show which states "
-        "a group had between two records.",
+        "The coordinator never writes PreparingRebalance and CompletingRebalance. So the log does not show which "
+        "states a group had between two records.",
         transitions.WRITTEN,
     ),
     (
@@ -29,8 +29,8 @@ _DIAGRAMS: tuple[tuple[str, str, Transitions], ...] = (
     ("Share groups", "Members may own the same partition, so no partition has to be revoked.", transitions.SHARE),
     (
         "Streams groups",
-        "Streams groups have the states of consumer groups, and the state NotReady. A group is NotReady while the topics "
-        "of its topology are not validated yet, or while some of these topics are missing.",
+        "Streams groups have the states of consumer groups, and the state NotReady. A group is NotReady while the "
+        "topics of its topology are not validated yet, or while some of these topics are missing.",
         transitions.STREAMS,
     ),
 )
