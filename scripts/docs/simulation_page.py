@@ -55,13 +55,13 @@ coordinator-replay simulate incident.jsonl --out simulated --truth truth.jsonl
 
 Each event has these fields, too:
 
-- `at`: milliseconds since the beginning of the script, as in the answers.
+- `at`: milliseconds since the beginning of the script, as in the answers to the script's lines.
 - `trigger`: the cause of the event (see below).
 
 Member ids are written as in the segments. (The answers name them `$m1`, `$m2`, …, see [Scripts](#scripts).)
-`end_offset` is the end of the log partition at that time. `state` is the state in which the group was before. `reason`
-is Kafka's own text. For a rebalance, it is the reason that brokers log with "Preparing to rebalance group". For an
-epoch, it has the lines that brokers log for the same request, joined by semicolons.
+`end_offset` is the end of the log partition at the time of the event. `state` is the group's state before the event.
+`reason` is Kafka's own text. For a rebalance, it is the reason that brokers log with "Preparing to rebalance group".
+For an epoch, it has the lines that brokers log for the same request, joined by semicolons.
 
 The `kind` of a trigger is one of these:
 
@@ -79,15 +79,18 @@ rebalance.
 """
 
 SCRIPTS = {
-    "config": '`{"config": {...}}`: settings by the brokers\' names. Only the first line may have them.',
+    "config": '`{"config": {...}}`: settings, named as in a broker\'s configuration. Only the first line may have '
+    "them.",
     "topics": '`{"topics": [{"name", "id", "partitions", "racks"?}]}`: all topics that exist from now on. The '
     "coordinator compares them with the topics before, and so sees which topics were created, got partitions, or "
     "were deleted. `racks` are the racks of each partition's replicas.",
-    "groupConfig": '`{"groupConfig": {...}, "group": g}`: all settings of one group, in place of its earlier ones.',
+    "groupConfig": '`{"groupConfig": {...}, "group": g}`: all settings of one group. They replace the earlier settings '
+    "of the group.",
     "request": '`{"request": api, "version"?, "group"?, "client"?: {"id", "host"}, "body"?: {...}}`: a request. Fields '
     "left out of `body` have the defaults of the message. `group` is short for a `groupId` in `body`.",
     "endTxn": '`{"endTxn": {"producerId", "producerEpoch", "commit"}}`: writes the marker that ends a transaction.',
-    "advance_ms": '`{"advance_ms": n}`: n milliseconds pass. Timers that end in this time fire, each at its own time.',
+    "advance_ms": '`{"advance_ms": n}`: n milliseconds pass. Timers that end in this time fire, each at the time '
+    "at which it ends.",
     "async": '`{"async": "hold"}` stops background work (the resolution of regular expressions). `{"async": "run"}` '
     "does the work that was held back.",
     "reload": '`{"reload": true}`: the log partition gets another leader. The coordinator loses all state that is in '
@@ -103,8 +106,8 @@ SCRIPTS = {
 DRAFT = f"""\
 ## The draft's assignment on the client's side
 
-The draft of KIP-848 lets a member compute the assignment. No release of Kafka has this feature. We built ours
-from the text of KIP-848 and tested it against this text alone. The numbers and names of its messages are ours, too.
+The draft of KIP-848 lets a member compute the assignment. No release of Kafka has this feature. We built the feature
+from the text of KIP-848, and could test it only against this text. We also chose the numbers and names of its messages.
 
 With `{CLIENT_ASSIGNORS}=true`, members may name assignors of their own (`clientAssignors` in ConsumerGroupHeartbeat).
 If all members have an assignor in common, the coordinator asks one of them to compute the assignment
@@ -124,9 +127,9 @@ exceptions. An audit of a real broker's log has the same exceptions:
 - The leader of a classic group sends the assignment as bytes. The tables show it as partitions only if it is a
   ConsumerProtocolAssignment and the group's protocol type is `consumer`.
 - After a topic is deleted, the coordinator no longer describes its partitions as assigned. The tables still show them.
-- The tables do not show the assignor that a consumer group uses if its members name none, or if two assignors have the
-  same number of members. The coordinator then uses the first of `group.consumer.assignors`, or breaks the tie by the
-  order of a hash table.
+- In two cases, the tables do not show the assignor that a consumer group uses. If no member names an assignor, the
+  coordinator uses the first of `group.consumer.assignors`. If two assignors are named by the same number of members,
+  the coordinator breaks the tie by the order of a hash table.
 - If a client sends a JoinGroup with a member id to an Empty consumer or streams group, Kafka refuses the request. But
   it also removes the group from memory until the log partition is loaded again. Kafka writes no tombstone, so the
   tables still have the group. The next member begins a new group with the same name, at the first generation or epoch.
@@ -142,8 +145,8 @@ The simulation does not have:
 - Share and streams groups.
 - The broker around the coordinator: authorization, quotas and throttling, the network and its delays, and the
   check that the topic of an OffsetCommit exists.
-- Topic ids that a broker adds to a request that names topics. The coordinator needs the id to
-  accept a commit with an older member epoch: give `topicId` beside `name` in such an OffsetCommit.
+- Topic ids. If a request names topics, a broker adds their ids before the coordinator gets the request. The coordinator
+  accepts a commit with an older member epoch only with the id: give `topicId` beside `name` in such an OffsetCommit.
 - Writes that fail, and records that are too large. A record counts as committed when it is written.
 - `group.coordinator.append.linger.ms`: each operation writes a batch of its own. The records and their order are the
   same as on a broker.

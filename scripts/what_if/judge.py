@@ -78,11 +78,12 @@ _INTRODUCTION = """\
 [all predictions](judged/what-if-lives.md).
 
 How good are the predictions of [`what-if`](what-if.md)? A *life* is a list of steps: clients start, close or crash, and
-topics get partitions. On a real broker (4.3.1), six groups with different settings went through the same life, and were
-recorded. Each recording is used to predict the other five. The predictions are compared with the broker's records. A
-prediction is *within the bounds* if it differs from the record by no more than this:
+topics get partitions. On a real broker (4.3.1), six groups with different settings went through the same life, and
+their records were kept. From the recording of each group, the recordings of the other five are predicted. The
+predictions are compared with the broker's records. A prediction is *within the bounds* if it differs from the record
+by no more than this:
 
-- rebalances: 1 or 10 %
+- rebalances: 1, or 10 % if this is more than 1
 - partitions reassigned: 20 %
 - time without owner: 30 %
 
@@ -107,10 +108,14 @@ A cell has the predicted value, its range in parentheses, and after the colon th
 **bold** cell, the prediction is wrong: neither the predicted value nor the range agrees with the recorded value.
 """
 
+_WHAT_CELLS_MEAN = """\
+A row has the predictions from recordings of groups with dynamic or with static members. *12 + 3 of 15* means: in 12 of
+15 predictions, the likeliest value is within the bounds. Another 3 have a range that contains the recorded value.
+"""
+
 _WHY_PREDICTIONS_MISS = """\
-*12 + 3 of 15* means: in 12 of 15 predictions, the likeliest value is within the bounds. Another 3 have a range that
-contains the recorded value. With nothing given, a range covers all intervals from the shortest one to Kafka's default,
-because the record does not show the true interval.
+With nothing given, a range covers all intervals from the shortest one to Kafka's default, because the record does not
+show the true interval.
 
 The misses come from **the start** of the recordings. The third client of shop-v-dynamic and shop-v-static sent its
 first request 0.7 and 0.8 s after the second client. This caused one more generation. The third client of the other four
@@ -220,7 +225,9 @@ def _members_of(source: str) -> str:
 
 
 def _summary(tallies: Mapping[str, Tally]) -> Iterable[str]:
-    yield "| from lives with | | " + " | ".join(label for _, label in JUDGED) + " |"
+    yield from _WHAT_CELLS_MEAN.splitlines()
+    yield ""
+    yield "| predicted from groups with | given | " + " | ".join(label for _, label in JUDGED) + " |"
     yield "|---|---|" + "---|" * len(JUDGED)
     for kind in ("dynamic", "static"):
         for given, tally in tallies.items():
@@ -233,7 +240,7 @@ def _summary(tallies: Mapping[str, Tally]) -> Iterable[str]:
     for kind in ("dynamic", "static"):
         held, missed = (sum(tally.ranges[kind, holds] for tally in tallies.values()) for holds in (True, False))
         yield (
-            f"Predictions from lives with {kind} members have {held + missed} ranges. {held} of them contain the "
+            f"Predictions from groups with {kind} members have {held + missed} ranges. {held} of them contain the "
             "recorded value."
         )
     yield ""

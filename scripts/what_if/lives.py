@@ -145,10 +145,11 @@ each of the other five, with intervals given.
   simulated values.
 - *Only judged*: nothing was changed because of these lives.
 - *Width* is the median of (upper bound - lower bound) / value over all ranges.
-- A prediction is *refused* if the simulation does not reproduce the record. It is also refused if the variant with most
-  rebalances has at least twice as many as the variant with fewest. The other columns don't count refused predictions.
-- If a Java consumer is restarted while it is still closing, it starts again when it has closed. It started again at
-  once in lives with a number up to 145.
+- A prediction is *refused* if the simulation with the recorded settings does not reproduce the record. It is also
+  refused if the variant with most rebalances has at least twice as many as the variant with fewest. The other columns
+  don't count refused predictions.
+- If a Java consumer is restarted while it is still closing, it starts again when it has closed. In lives with a seed up
+  to 145, it started again at once.
 
 A cell has the number of ranges that contain the recorded value, and the width of the ranges.
 """
@@ -160,17 +161,17 @@ The program that records lives (`scripts/lab`) calls a recording *bad* if client
 recording is also bad if a group had no member yet when the first client ended or paused. The following is about the
 *only judged* lives.
 
-- The recordings of 180, 186 and 189 were late. These lives are left out.
-- When 190 to 203 were recorded for the first time, the machine was busy, and six recordings were bad.
+- In the recordings of lives 180, 186 and 189, clients acted late. These lives are left out.
+- When lives 190 to 203 were recorded for the first time, the machine was busy, and six recordings were bad.
     - Clients acted up to 1.9 s late in 191, 193, 198 and 201. These recordings were left out before anybody saw their
-      results. We predicted them later: 97 of 114 of their rebalances were in range.
+      results. We predicted them later: 97 of 114 ranges of rebalances contained the recorded number.
     - Java's clients of 192 and 199 joined 13 to 19 s after their start, and the first client was closed after 14 s.
       Clients of the other lives joined after at most 7 s. At that time, the lab did not check this, so both recordings
-      counted as good and were predicted: 12 of 26 and 14 of 29 rebalances were in range. With these two recordings,
-      423 of 474 rebalances (89%) of the lives were in range.
+      counted as good and were predicted: 12 of 26 and 14 of 29 ranges of rebalances contained the recorded number.
+      With these two recordings, 423 of 474 ranges of rebalances (89%) of the *only judged* lives did.
 - The six lives were recorded again from the same seeds on a quieter machine, until the lab called a recording good.
-  This took one attempt for 192, 193 and 201, three for 191, and four for 199. The recordings of 198 were late in three
-  more attempts, so 198 is left out.
+  This took one attempt for 192, 193 and 201, three for 191, and four for 199. For 198, clients acted late in three more
+  attempts, so 198 is left out.
 - Only good recordings were predicted, each of them once, by the model that had also predicted the first recordings.
   The busy machine may not be the only reason for bad recordings: a client that takes long to end may be late again.
 """
