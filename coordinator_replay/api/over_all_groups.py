@@ -49,7 +49,7 @@ class OverAllGroups(TablesAndTimes):
         The costs are rebalances, partitions without an owner, and pauses of commits.
 
         Args:
-            start: begin of the time range, included; None begins at the start of the log.
+            start: start of the time range, included; None begins at the start of the log.
             end: end of the time range, excluded; None ends after the last record of the log.
         """
         answer = questions.impact(self._tables, self._times.at(start), self._times.end(end))

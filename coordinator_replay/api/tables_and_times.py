@@ -36,7 +36,7 @@ class TablesAndTimes:
         """Return the basis of an answer about a time range.
 
         Args:
-            start: begin of the time range; None for the start of the log.
+            start: start of the time range; None for the start of the log.
             group: the group of the answer; None for all groups.
         """
         return basis_from(self._tables, start, group=group)

@@ -83,7 +83,7 @@ class WhatHappened(TablesAndTimes):
 
         Args:
             group: id of the group.
-            start: begin of the time range, included; None begins at the start of the log.
+            start: start of the time range, included; None begins at the start of the log.
             end: end of the time range, excluded; None ends after the last record of the log.
         """
         return self._rows(questions.timeline(self._tables, group, self._times.at(start), self._times.end(end)))

@@ -87,7 +87,7 @@ def basis_from(warehouse: Tables, start: datetime | None = None, *, group: str |
 
     Args:
         warehouse: the tables to read.
-        start: begin of the time range; None for the start of the log.
+        start: start of the time range; None for the start of the log.
         group: the group that the answer is about; None if it is about all groups.
     """
     since = warehouse.completeness.since(_chosen(warehouse, group))

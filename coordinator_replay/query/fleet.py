@@ -186,7 +186,7 @@ def fleet_of(warehouse: Tables, start: datetime | None = None, end: datetime | N
 
     Args:
         warehouse: the tables to read.
-        start: begin of the time range, included; None begins at the first record that was read.
+        start: start of the time range, included; None begins at the first record that was read.
         end: end of the time range, excluded; None ends after the last record of the log.
 
     Raises:
@@ -219,7 +219,7 @@ def groups_with_news(warehouse: Tables, start: datetime | None = None, end: date
 
     Args:
         warehouse: the tables to read.
-        start: begin of the time range, included; None for no lower bound.
+        start: start of the time range, included; None for no lower bound.
         end: end of the time range, excluded; None for no upper bound.
     """
     return {group for (group,) in warehouse.rows(_GROUPS_WITH_NEWS, start=start, end=end)}

@@ -437,7 +437,7 @@ def lively_groups(warehouse: Tables, start: datetime | None = None, end: datetim
 
     Args:
         warehouse: the tables to read.
-        start: begin of the time range, included; None for no lower bound.
+        start: start of the time range, included; None for no lower bound.
         end: end of the time range, excluded; None for no upper bound.
 
     Raises:

@@ -317,7 +317,7 @@ def impact_of(warehouse: Tables, start: datetime | None = None, end: datetime | 
 
     Args:
         warehouse: the tables to read.
-        start: begin of the time range, included; None begins at the start of the log.
+        start: start of the time range, included; None begins at the start of the log.
         end: end of the time range, excluded; None ends after the last record of the log.
 
     Raises:
@@ -359,7 +359,7 @@ def traits_of(
     Args:
         warehouse: the tables to read.
         names: the groups concerned.
-        start: begin of the time range, included; None begins at the start of the log.
+        start: start of the time range, included; None begins at the start of the log.
         end: end of the time range, excluded; None ends after the last record of the log.
     """
     if len(names) < 2:

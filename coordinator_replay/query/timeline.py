@@ -138,7 +138,7 @@ def timeline_of(
     Args:
         warehouse: the tables to read.
         group: id of the group.
-        start: begin of the time range, included; None begins at the first record.
+        start: start of the time range, included; None begins at the first record.
         end: end of the time range, excluded; None ends after the last record.
 
     Raises:
@@ -306,7 +306,7 @@ def member_intervals_of(
     Args:
         warehouse: the tables to read.
         group: id of the group.
-        start: begin of the time range, included; None begins at the first record.
+        start: start of the time range, included; None begins at the first record.
         end: end of the time range, excluded; None ends after the last record.
 
     Raises:

@@ -117,7 +117,7 @@ def groups_in_range(
     Args:
         warehouse: the tables to read.
         who: the conditions.
-        start: begin of the time range; None for the start of the log.
+        start: start of the time range; None for the start of the log.
         end: end of the range; None means the end of the log.
 
     Raises:

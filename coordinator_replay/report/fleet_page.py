@@ -280,7 +280,7 @@ class FleetPage:
 
     Args:
         warehouse: the tables to read.
-        start: begin of the time range, included; None begins at the first record that was read.
+        start: start of the time range, included; None begins at the first record that was read.
         end: end of the time range, excluded; None ends after the last record that was read.
         marks: times to mark.
 
@@ -457,7 +457,7 @@ def fleet_page(
 
     Args:
         warehouse: the tables to read.
-        start: begin of the time range, included; None begins at the first record that was read.
+        start: start of the time range, included; None begins at the first record that was read.
         end: end of the time range, excluded; None ends after the last record that was read.
         marks: times to mark.
 

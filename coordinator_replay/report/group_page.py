@@ -174,7 +174,7 @@ def life_drawing(
     Args:
         warehouse: the tables with the life.
         life: the group's life.
-        start: begin of the time range that the user asked for; None if the user named none.
+        start: start of the time range that the user asked for; None if the user named none.
         marks: times to mark.
     """
     return _drawing_of(warehouse, life, start, marks, MemberIdentities(life))
@@ -238,7 +238,7 @@ def group_page(
     Args:
         warehouse: the tables to read.
         group: id of the group.
-        start: begin of the time range, included; None begins at the group's first record.
+        start: start of the time range, included; None begins at the group's first record.
         end: end of the time range, excluded; None ends after the last record that was read.
         marks: times to mark.
 
@@ -262,7 +262,7 @@ def life_page(
     Args:
         warehouse: the tables with the life.
         life: the group's life.
-        start: begin of the time range that the user asked for; None if the user named none.
+        start: start of the time range that the user asked for; None if the user named none.
         assets: link to the folder of shared files; None if the page has everything in itself.
         ways: links to other pages; None if there are none.
         marks: times to mark.

@@ -112,7 +112,7 @@ def spans_of(
     Args:
         warehouse: the tables to read.
         group: the group; None for every group that existed in the range.
-        start: begin of the time range, included; None begins at the group's first record.
+        start: start of the time range, included; None begins at the group's first record.
         end: end of the time range, excluded; None ends after the last record of the log.
 
     Raises:
@@ -148,7 +148,7 @@ def life_of(
     Args:
         warehouse: the tables to read.
         group: id of the group.
-        start: begin of the time range, included; None begins at the group's first record.
+        start: start of the time range, included; None begins at the group's first record.
         end: end of the time range, excluded; None ends after the last record of the log.
         detail: parts of the life to read.
         limits: largest numbers of marks to keep of the life.
@@ -176,7 +176,7 @@ def lives_of(
     Args:
         warehouse: the tables to read.
         spans: the groups, in the order of their names, as ``spans_of`` gives them.
-        start: begin of the time range, included; None for no lower bound.
+        start: start of the time range, included; None for no lower bound.
         end: end of the time range, excluded; None for no upper bound.
         detail: parts of each life to read.
         limits: largest numbers of marks to keep of each life.

@@ -135,7 +135,7 @@ def _reasons(
         warehouse: the tables to read.
         found: the rebalances.
         group: the group of the question; None for all groups.
-        start: begin of the time range, or the point in time, of the question.
+        start: start of the time range, or the point in time, of the question.
         end: end of the time range; None for a range without an end, and for a point in time.
         causes: the causes that the question asks for.
         notes: the first notes of the answer.
