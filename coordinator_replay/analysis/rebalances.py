@@ -109,7 +109,7 @@ class OpenRebalance:
 
     Attributes:
         attempts: number of generations since the last one on record; 1 if no generation failed in between.
-        started_ms: begin of the rebalance; for a classic rebalance, the latest possible begin. This time and all other
+        started_ms: start of the rebalance; for a classic rebalance, the latest possible begin. This time and all other
             times are None before the group's first record with a time.
         earliest_ms: the earliest possible begin; None if the log does not show it.
         completed_at: end of the rebalance, in milliseconds; None while it is in progress, or if the record has no time.
@@ -278,7 +278,7 @@ class Rebalances:
         if not last.is_exact:
             self.unproven_at, self.unproven_ms = last.offset, last.timestamp_ms
         elif not was_exact:
-            # The members at the begin of the last rebalance may be incomplete; from here on they are known.
+            # The members at the start of the last rebalance may be incomplete; from here on they are known.
             self.member_count, self.joined, self.left = len(self.members.stays), [], []
         return last.is_exact and not was_exact
 
@@ -552,7 +552,7 @@ def _started_ms(event: Event, at_ms: int | None, last_ms: int | None) -> int | N
 
 
 def _earliest(situation: Situation, last_ms: int | None) -> int | None:
-    """Return the earliest possible begin of a rebalance.
+    """Return the earliest possible start of a rebalance.
 
     Return None if the log does not show it.
 

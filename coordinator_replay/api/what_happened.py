@@ -180,7 +180,7 @@ class WhatHappened(TablesAndTimes):
             topic: the topic's name or id.
             partition: number of the partition.
             at: the point in time; the end of the log if None.
-            start: begin of a time range, in place of a point in time. Every ownership that touches the range is
+            start: start of a time range, in place of a point in time. Every ownership that touches the range is
                 returned.
             end: end of this time range, excluded; None ends after the last record of the log.
 

@@ -30,7 +30,7 @@ class Basis:
         complete_since: the time since which all log partitions of the answer are complete. None if no record is missing
             at all. Also None if there is no such time, because at most the end of the log is complete.
         is_complete: whether the log has every record that the answer needs. An answer about a time range needs all
-            records from the begin of the range on. An answer about a point in time needs the records that prove the
+            records from the start of the range on. An answer about a point in time needs the records that prove the
             state at this time.
         of_one_group: whether the answer is about one group.
         moved: text on groups that moved to another log partition, for the basis line; empty if no group moved.

@@ -58,7 +58,7 @@ class CauseCount:
     which it ended.
 
     Attributes:
-        since: begin of the interval.
+        since: start of the interval.
     """
 
     since: datetime

@@ -92,7 +92,7 @@ class Impact:
         group_count: number of groups that had members in the range or are concerned.
         traits: significant common traits of the groups concerned. Traits with the largest difference from the other
             groups come first.
-        is_complete: whether the log has every record since the begin of the range, and all could be decoded.
+        is_complete: whether the log has every record since the start of the range, and all could be decoded.
     """
 
     start: datetime

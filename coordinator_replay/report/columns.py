@@ -21,7 +21,7 @@ class Clock:
     """Conversion of times into milliseconds since the page's start, or into text in the page's zone.
 
     Args:
-        start: begin of the page's time range.
+        start: start of the page's time range.
         end: end of the page's time range.
         zone: the zone of the times that the page shows.
     """
@@ -61,7 +61,7 @@ class Clock:
         A range that begins before the page, or whose begin is None, begins with the page.
 
         Args:
-            moment: begin of the range: a time, or milliseconds since 1970.
+            moment: start of the range: a time, or milliseconds since 1970.
         """
         return self.lefts([milliseconds(moment) if isinstance(moment, datetime) else moment])[0]
 

@@ -2,7 +2,7 @@
 
 The table ``partition_ownership`` has these times in its column ``unowned``. If a classic group gave a partition to
 another member in one rebalance, the table has no such time, because the join phase is not on record. Then the time from
-the end of the old ownership to the begin of the new ownership is a lower bound.
+the end of the old ownership to the start of the new ownership is a lower bound.
 """
 
 from collections.abc import Iterable, Iterator

@@ -45,7 +45,7 @@ class MemberSpan(NamedTuple):
         partitions: number of the partitions in ``assigned`` and ``pending``.
         assigned: the partitions that the member owned.
         pending: the partitions that the member had to give up.
-        from_ms: begin of the interval; None if unknown.
+        from_ms: start of the interval; None if unknown.
         to_ms: end of the interval; None if it has not ended.
     """
 
@@ -69,7 +69,7 @@ class OwnedInterval(NamedTuple):
 
     Attributes:
         topic: the topic's name; its id if no source has the name.
-        from_ms: begin of the interval; None if unknown.
+        from_ms: start of the interval; None if unknown.
         to_ms: end of the interval; None if it has not ended.
         unowned_ms: how long nobody owned the partition before its next owner; None if that is not on record.
         unowned: begin and end of the times without an owner after this interval, see ``partition_ownership``; the end
@@ -152,7 +152,7 @@ class GroupLife:
     """Life of a group in a time range.
 
     Attributes:
-        start: begin of the pictures.
+        start: start of the pictures.
         end: end of the pictures.
         log_partition: the partition of ``__consumer_offsets`` with the group's records.
         lines: offsets that were in force at some time in the range; thinned out to as many as figures need.

@@ -107,7 +107,7 @@ def spans_of(
     """Return the time range that pictures of each group show.
 
     Without ``start`` and ``end``, the range goes from the group's first record to the end of the log. If a broker's log
-    shows a rebalance that began after the last record, the range includes the begin of this rebalance.
+    shows a rebalance that began after the last record, the range includes the start of this rebalance.
 
     Args:
         warehouse: the tables to read.

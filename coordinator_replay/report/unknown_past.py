@@ -33,7 +33,7 @@ def unknown_past(
         log_partition: the group's log partition; None if unknown.
         first: position of the group's first records.
         states: the states on record.
-        start: begin of the shown time range.
+        start: start of the shown time range.
         end: end of the shown time range.
     """
     partition = None if log_partition is None else warehouse.completeness.partitions.get(log_partition)

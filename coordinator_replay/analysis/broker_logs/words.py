@@ -361,7 +361,7 @@ def _rejoined(row: Row, line: GroupLogLine) -> _Named | None:
 def _by_members(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str, Any]:
     """Return a rebalance of a group on a newer protocol, with the additions of brokers' logs.
 
-    Such a rebalance begins with the records that trigger it. So a line counts if its time is near the begin of the
+    Such a rebalance begins with the records that trigger it. So a line counts if its time is near the start of the
     rebalance, and if it names a member that joined, left or triggered the rebalance.
     """
     at_ms = row["started_at"]

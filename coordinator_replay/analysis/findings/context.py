@@ -46,7 +46,7 @@ class ExpiringOffsets:
         last_ms: the latest of these times.
         owner: the last owner of these partitions. If they had different owners, this is the owner with the latest time.
         numbers: numbers of the partitions.
-        since_ms: begin of an earlier period in which the offsets were past retention or about to expire; None if the
+        since_ms: start of an earlier period in which the offsets were past retention or about to expire; None if the
             offsets have expired, or this period has not ended.
         until_ms: end of that period; None if ``since_ms`` is None.
     """

@@ -56,7 +56,7 @@ END_RULES = (*COMMIT_RULES, *RECORD_RULES, *ENDED_RULES)
 def joined(finding: Found, other: Found) -> Found:
     """Return two rows of one finding merged into one row.
 
-    The result is the later row with the begin of the earlier row. If the rows differ in the partition or the member, no
+    The result is the later row with the start of the earlier row. If the rows differ in the partition or the member, no
     partition or member had the problem all the time. The merged row then names none.
     """
     is_later = time_order(other["last_seen"]) >= time_order(finding["last_seen"])

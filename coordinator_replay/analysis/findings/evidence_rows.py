@@ -54,7 +54,7 @@ class RebalanceTimes(TypedDict):
 
     Attributes:
         at: the end of the rebalance; its begin if it has not ended.
-        started_at: the begin of the rebalance, or the latest time at which it can have begun.
+        started_at: the start of the rebalance, or the latest time at which it can have begun.
         metadata_delay_ms: time from the change of topics to the rebalance; None if that time is not proven.
     """
 
@@ -81,7 +81,7 @@ class QuietTime(TypedDict):
 
     Attributes:
         offset: log offset of the record before this time.
-        at: begin of this time.
+        at: start of this time.
         until: end of this time.
     """
 
@@ -156,7 +156,7 @@ class PastExpiry(TypedDict):
 
     Attributes:
         at: the time at which the offset was to expire. If the status is ABANDONED, this is ``since``.
-        since: begin of the period.
+        since: start of the period.
         until: end of the period.
     """
 
@@ -219,7 +219,7 @@ class Stall(TypedDict):
 
     Attributes:
         from_offset: log offset of the last commit.
-        owned_from: begin of the present ownership; None if no record has it.
+        owned_from: start of the present ownership; None if no record has it.
     """
 
     partition: int
@@ -348,7 +348,7 @@ class OffsetExpiry(TypedDict):
 
     Attributes:
         at: the time at which the offset expired or is to expire.
-        since: begin of an earlier period in which the offset was near expiry or past retention; ``until`` is the end of
+        since: start of an earlier period in which the offset was near expiry or past retention; ``until`` is the end of
             that period. Rows about the present have neither field.
     """
 
@@ -367,7 +367,7 @@ class UncommittedTime(TypedDict):
     """A past time in which a partition had an owner and no commit yet: ``Evidence.UNCOMMITTED``.
 
     Attributes:
-        at: begin of this time.
+        at: start of this time.
         until: end of this time: the first commit, or the end of the ownership.
     """
 

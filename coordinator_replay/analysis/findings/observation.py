@@ -26,7 +26,7 @@ class Observation(NamedTuple):
 
     Attributes:
         subject: identifies the finding among others of the rule in the group: a topic, an instance id, a position.
-        first_ms: begin of the observation; None if no record has it.
+        first_ms: start of the observation; None if no record has it.
         last_ms: end of the observation; None if it still holds, or if no record has the end.
         needed_ms: how long an open observation must have lasted at the end of the log to be a finding.
         goes_on_ms: how long the observation holds after ``last_ms`` if no later record ends it; None means for ever.

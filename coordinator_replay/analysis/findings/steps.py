@@ -296,7 +296,7 @@ class StepRules:
         """
         is_over = rebalance["completed_offset"] is not None
         at = rebalance["completed_at"] if is_over else rebalance["started_at"]
-        # The begin of a classic rebalance is not on record. This is the latest possible time.
+        # The start of a classic rebalance is not on record. This is the latest possible time.
         started_at = rebalance["started_at"]
         if started_at is None:
             started_at = elapsed_ms(rebalance["duration_ms_min"], at)
