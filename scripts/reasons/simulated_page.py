@@ -22,14 +22,15 @@ PAGE = f"""## Compared with the simulated coordinator
 
 The simulated coordinator knows which request or timer started each rebalance (`simulate --truth`).
 `scripts/world/` makes random *lives* of groups on this coordinator: sequences of events such as joins, crashes and
-commits. There are two mixes. *uniform* has each kind of event equally often. *fleet* has each kind as often as we guess
-for production. Both mixes were fixed before anybody looked at a rule. Nobody looked at the lives of this page while the
-rules were changed. The page judges whole lives of each mix until they have {PAGE_REBALANCES} rebalances or more.
+commits. There are two *mixes*, which decide how often each kind of event happens. In *uniform*, all kinds are equally
+frequent. In *fleet*, they are as frequent as we guess for production. Both mixes were fixed before anybody looked at a
+rule. Nobody looked at the lives of this page while the rules were changed. For each mix, the page judges whole lives
+until there are {PAGE_REBALANCES} rebalances or more.
 `scripts/judge-reasons --lives N` judges N rebalances.
 
-In a few lives, the broker has a fault of an earlier release: KAFKA-8653, KAFKA-9801 or KAFKA-13636. Tests let Kafka's
-own coordinator run lives without such a fault. It gives the same answers and writes the same records at each step, and
-it logs the same reasons of rebalances.
+In a few lives, the broker has a fault of an earlier release: KAFKA-8653, KAFKA-9801 or KAFKA-13636. Tests run lives
+without such a fault on Kafka's own coordinator, too. At each step, both coordinators give the same answers, write the
+same records, and log the same reasons of rebalances.
 
 The true cause of a rebalance is the first request or timer that started its join phase or epoch. A row is right if it
 has the true cause or an equivalent cause. For example, a client leaves, and this begins a rebalance. The client is back
@@ -37,8 +38,9 @@ before the rebalance ends. Then MEMBER_RESTART is right, too. A row with UNKNOWN
 nor wrong. *The truth is named*: the true cause is the cause of the row or one of its alternatives. A fact of the
 evidence is not true if another request, client or timer did what the fact says.
 
-The last table of each mix shows what happens if one true cause is three times as frequent or as rare as in the mix:
-each of its rebalances then counts three times, or a third. The table has the lowest share of right rows that results.
+The last column of a mix's last table is about changed mixes. In a changed mix, one true cause is three times as
+frequent or three times as rare: each of its rebalances counts three times, or a third. The column has the lowest share
+of right rows in any changed mix.
 """
 
 LONG_RUN = """### Many more lives
@@ -50,8 +52,9 @@ On 27 November 2026, 100,039 rebalances of *uniform* (seeds 7,000,000 to 7,007,2
 - `certain`: all 24,957 rows and all 21,156 rows are right.
 - `likely`: 97.5 % and 99.5 % of the rows are right. Among causes with 200 `likely` rows or more, SESSION_TIMEOUT of
   classic groups has the lowest share of right rows: 88.5 % and 98.0 %. If one true cause is three times as frequent or
-  as rare, this share is 73.4 % and 94.3 %, and still the lowest. Among the rules of *fleet*, the lowest share is
-  97.5 %, or 92.9 % with such weights.
+  as rare, this share is 73.4 % and 94.3 %, and still the lowest. The rows of a cause can be divided further, by the
+  kinds of facts in their evidence. Among such parts of *fleet* with 200 rows or more, the lowest share is 97.5 %. It is
+  92.9 % if one true cause is three times as frequent or as rare.
 - The true cause is the cause of the row or one of its alternatives, except for two rows of *uniform* (seeds 7,002,356
   and 7,002,756). The rules were changed after the run, and now name the true cause of both rows.
 - All 622,864 facts of both mixes together are true. The judge counted one fact as untrue (seed 7,000,389), but was
@@ -60,9 +63,10 @@ On 27 November 2026, 100,039 rebalances of *uniform* (seeds 7,000,000 to 7,007,2
   as often as today's rules.
 - Alternatives of a row, on average: 1.11 and 1.74.
 
-In an earlier run of 74,000 rebalances of *uniform* (from seed 4,000,000), the judge reported five rows that missed a
-goal, three of them as `certain` and wrong. The judge was wrong about three of the five. The rules were changed for the
-other two.
+A row misses a goal if it is `certain` and wrong, if it does not name the true cause, or if one of its facts is not
+true. In an earlier run of 74,000 rebalances of *uniform* (from seed 4,000,000), the judge reported that five rows
+missed a goal, three of them as `certain` and wrong. The judge itself was wrong about three of the five rows. The rules
+were changed for the other two.
 
 The judge also compared 100,348 removed offsets: 55,304 of *uniform* (from seeds 9,200,000 and 10,000,000) and 45,044
 of *fleet* (from seeds 9,000,000 and 10,500,000). The audits got the value of offsets.retention.minutes.
@@ -73,9 +77,10 @@ of *fleet* (from seeds 9,000,000 and 10,500,000). The audits got the value of of
   10,500,000 were judged after that change.
 - For another 20,270 removed offsets, the audits did not get the retention (10,205 of *uniform*, from seed 11,000,000,
   and 10,065 of *fleet*, from seed 11,500,000). All 1,862 `certain` rows are right, and the true cause is always named.
-- After these runs, more causes became `likely` in logs with missing records or without the end of a rebalance. Another
-  20,258 offsets (12,257 of *uniform*, from seed 12,000,000, and 8,001 of *fleet*, from seed 12,500,000) were judged
-  with these rules: all 2,242 `certain` rows are right, and the true cause is always named.
+- After these runs, the rules were changed: more causes are now `likely` if the log lacks records or does not have the
+  end of a rebalance. With the changed rules, another 20,258 offsets were judged (12,257 of *uniform*, from seed
+  12,000,000, and 8,001 of *fleet*, from seed 12,500,000). All 2,242 `certain` rows are right, and the true cause is
+  always named.
 
 In an earlier run of 23,837 other offsets, twelve missed a goal. The rules were changed after that run.
 """
