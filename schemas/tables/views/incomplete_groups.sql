@@ -1,4 +1,4 @@
--- Groups with missing or undecoded records, and the time range of these records (null: from the start of the log, or to its end). Sums are lower bounds in this range.
+-- Groups with missing or undecoded records, and the time range of these records. If since is null, the range begins at the start of the log. If until is null, it goes to the end of the log. Sums are lower bounds in this range.
 SELECT
   cluster,
   group_id,
