@@ -12,7 +12,7 @@ class Fault(NamedTuple):
     Attributes:
         issue: number of the fault in Kafka's issue tracker.
         versions: the releases that have the fault.
-        effect: the effect of the fault.
+        effect: what the fault does to groups, as part of a sentence.
     """
 
     issue: str

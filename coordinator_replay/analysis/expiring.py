@@ -70,14 +70,14 @@ def expire_at(retention_ms: str) -> str:
 
 
 def expiring_offsets(source: str) -> str:
-    """Return SQL for the offsets in force that are past retention at ``$as_of``, or will be by ``$limit``.
+    """Return SQL for the present committed offsets that are past retention at ``$as_of``, or will be by ``$limit``.
 
-    The statement also takes ``$retention_ms`` and ``$is_known``, the attributes of ``Retention``. It returns columns of
-    ``expired_offsets``. Offsets that can't expire are left out: offsets of topics to which members subscribe, and of
-    partitions with an open transaction.
+    The statement also takes ``$retention_ms`` and ``$is_known``, the attributes of ``Retention``. Its result has
+    columns of ``expired_offsets``. It leaves out offsets that can't expire. These are offsets of topics to which
+    members subscribe, and offsets of partitions with an open transaction.
 
     Args:
-        source: relation of offsets in force, in columns of ``offset_history``.
+        source: relation of the present committed offset of each partition, in columns of ``offset_history``.
     """
     return f"""
     WITH timed AS (

@@ -211,7 +211,7 @@ class GroupReplay:
     def number_from(self, first: int) -> None:
         """Give the group's next event the number ``first``, and its next state the number ``first + 1``.
 
-        The group's earlier events are in another log partition.
+        Call this if the group moved here from another log partition, which has the events with lower numbers.
         """
         self._timeline.seq = first
         self._step_rules.states = first + 1

@@ -17,15 +17,15 @@ BROKEN, LEFT, REPLACED = EventKind.INVARIANT_BROKEN, EventKind.MEMBER_LEFT, Even
 
 
 class OpenMemberInterval(NamedTuple):
-    """The present state of a member, with the time and the record since which the member has this state.
+    """An interval that is not over: a member's present state, with the time and the record since which it has lasted.
 
     Attributes:
         is_client_inherited: whether client id and host on record are, or may be, from an earlier process of this static
             member. A classic group keeps client id and host of the first process
             (``ClassicGroup.replaceStaticMember``). If records are missing before the member's first record, the log
             does not show whether the member was replaced.
-        is_exact: whether the group is proven since the beginning of the interval.
-        is_begin_open: whether the member may have been in this state before the interval.
+        is_exact: whether the group has been proven since the interval began.
+        is_begin_open: whether the member may have been in this state earlier, because records are missing.
     """
 
     member: Member

@@ -55,8 +55,8 @@ class OpenOwnership(NamedTuple):
     """A partition that a member owns, with the time and the record since which the member owns it.
 
     Attributes:
-        is_exact: whether the group is proven since the beginning of the interval.
-        is_begin_open: whether the member may have owned the partition before the interval.
+        is_exact: whether the group has been proven since the ownership began.
+        is_begin_open: whether the member may have owned the partition earlier, because records are missing.
     """
 
     member_id: str
@@ -367,10 +367,11 @@ class OwnershipReplay:
         return frozenset(), at_ms
 
     def _convert(self, changed: Changed, group_type: GroupType, at_ms: int | None) -> Iterator[Row]:
-        """End every ownership at a conversion. If an ownership continues, begin it at the same time under its new key.
+        """End every ownership at a conversion of the group, and begin ownerships of the group's new type.
 
-        Yield the rows of ended ownerships whose partition has an owner afterwards, or whose topic has no known name.
-        Any other partition is added to ``gaps`` under its new key, and its row waits for the next owner.
+        Records of the new type may have another key for the same topic, such as its id. Yield the row of an ended
+        ownership if its partition has an owner after the conversion, or if the name of its topic is not known.
+        Otherwise add the partition to ``gaps`` under the new key. There its row waits for the next owner.
 
         Args:
             changed: the members that the operation changed.

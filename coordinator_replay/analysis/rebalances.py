@@ -172,9 +172,12 @@ _SHOWN = (
 
 
 def rebalance_id(scope: Scope, partition: int, offset: int) -> str:
-    """Return the id of the rebalance that a record began.
+    """Return the id of a rebalance. The id is the same in every run over the same log.
 
-    The id is the same in every run over the same log.
+    Args:
+        scope: the group.
+        partition: log partition of the record that began the rebalance.
+        offset: log offset of this record.
 
     >>> rebalance_id(Scope("default", "orders"), 3, 117)
     '8e4bb10c601a9af9491bb57ca31df591'
@@ -341,12 +344,10 @@ class Rebalances:
                     _count_wait(rebalance, handover, handover.awaited_ms)
 
     def lose_track(self, offset: int) -> None:
-        """Take into account that records are missing from ``offset`` on.
+        """Mark rebalances as not exact, because records are missing from log offset ``offset`` on.
 
-        The missing records may have the end, the cost and the reason of running rebalances.
-
-        A finished rebalance stays exact if no later record can show more: its reason is final, and every partition that
-        was revoked in it has an owner.
+        The missing records may show the end, the costs or the reason of running rebalances. A finished rebalance stays
+        exact if no later record can change it: its reason is final, and every partition that it revoked has an owner.
         """
         self.lost_at = offset
         unowned_since = {gap.rebalance_id for gap in self.ownership.gaps.values()}
@@ -592,14 +593,14 @@ def _count_unowned(open_rebalance: OpenRebalance, unowned_ms: int | None) -> Non
 
 
 def _count_wait(open_rebalance: OpenRebalance, handover: Handover, awaited_ms: int) -> None:
-    """Store how long a rebalance waited for a member that revoked a partition meant for another member.
+    """Store how long a rebalance waited until a member gave up a partition that another member was to get.
 
-    If there are several such members, the last one counts as the member that blocked the rebalance.
+    If the rebalance waited for several members, the last one to give up a partition counts.
 
     Args:
         open_rebalance: the rebalance.
-        handover: the handover of the partition.
-        awaited_ms: time at which the target assignment took the partition from the member.
+        handover: the handover of the partition from the one member to the other.
+        awaited_ms: time at which the target assignment took the partition from its owner.
     """
     if open_rebalance.group_type not in WAIT_FOR_EACH_OTHER:
         return

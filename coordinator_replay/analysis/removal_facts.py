@@ -211,7 +211,11 @@ def evidence_sql(*sentences: Sequence[str]) -> str:
 
 
 def _words(form: str) -> str:
-    """Return SQL for the words of a fact ``f``."""
+    """Return SQL that makes the words of a fact ``f``.
+
+    Args:
+        form: the words, with names of the fact's fields in braces.
+    """
     parts = _FIELD.split(form.replace("'", "''"))
     texts = (f"coalesce(CAST(f.\"{part}\" AS VARCHAR), '?')" if n % 2 else f"'{part}'" for n, part in enumerate(parts))
     return " || ".join(text for text in texts if text != "''")

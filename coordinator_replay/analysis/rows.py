@@ -68,9 +68,15 @@ class RecordTopics:
         return ((topic, self.names.get(topic)),)
 
     def keys(self, old_type: GroupType, topic: str, new_type: GroupType) -> tuple[str, ...]:
-        """Return the keys that a topic has in records of another group type.
+        """Return the keys under which records of another group type have the same topic.
 
-        Return no key if the topic's name is not known.
+        A key is a topic name, a topic id or a subtopology, depending on the group type. Return no key if the topic's
+        name is not known.
+
+        Args:
+            old_type: the group type whose records have the key ``topic``.
+            topic: the topic's key in these records.
+            new_type: the other group type.
         """
         names = {name for _, name in self.shown(old_type, topic) if name is not None}
         if new_type is GroupType.CLASSIC:

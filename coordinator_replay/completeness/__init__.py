@@ -1,12 +1,14 @@
 """Proofs from a compacted log: which facts are certain, although the cleaner has removed records.
 
-Kafka's cleaner removes a record if a later record of its key is in the offset map (``Cleaner.shouldRetainRecord``). It
-removes a tombstone after ``delete.retention.ms``, and the records of aborted transactions. It keeps the last record of
-each key. It never touches the active segment, or offsets at or after the last stable offset
-(``LogCleanerManager.cleanableOffsets``). A round of the cleaner goes from low offsets to high ones. So an older record
-of a key never outlives a newer record of the key that the cleaner removed.
+In this room, *offset* means a log offset.
 
-Four rules follow. C is the offset after the last missing offset of a copy; B is the base offset of its newest segment.
+Kafka's cleaner removes a record if a later record of its key is in the offset map (``Cleaner.shouldRetainRecord``). It
+also removes tombstones after ``delete.retention.ms``, and records of aborted transactions. It keeps the last record of
+each key. It never touches the active segment, or offsets at or after the last stable offset
+(``LogCleanerManager.cleanableOffsets``). A round of the cleaner goes from low offsets to high ones. So if the cleaner
+has removed a record, it has also removed all older records of the same key.
+
+Four rules follow. C is the offset after the last missing offset of a copy. B is the base offset of its newest segment.
 
 1. Everything is proven from the higher of B and C on. Between C and B, a key is proven from its first record on.
 2. The value of a key is proven from one of its records to the next one that survives in the same copy.

@@ -49,13 +49,13 @@ class CopyOffsets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A copy, with the ranges of offsets that it has.
+    """A copy of a log partition, with the ranges in which the copy has every log offset.
 
     Attributes:
-        starts: the beginnings, in order, of the ranges in which the copy has every offset.
-        stops: the ends of these ranges, not included.
-        gap_before: for each range, whether a gap lies before it: an offset that no file covers, or whose record can't
-            be read.
+        starts: the first log offset of each range, in ascending order.
+        stops: the end of each range, not included.
+        gap_before: for each range, whether a gap lies before it. A gap is a log offset that no file covers, or whose
+            record can't be read.
     """
 
     run_id: str
@@ -88,9 +88,10 @@ class Copy:
         return have_gap
 
     def missing(self, since: int) -> list[tuple[int, int, bool]]:
-        """Return the ranges of offsets that the copy lacks at or after an offset.
+        """Return the ranges of log offsets that the copy lacks. Offsets below ``since`` don't count.
 
-        Each range is a tuple: its first offset, its end (not included), and whether the range has a gap.
+        Returns:
+            For each range, three values: its first offset, its end (not included), and whether a gap lies in it.
         """
         begins = np.append(self.starts, self.bounds.end)
         ends = np.append(min(self.bounds.covered_from, int(begins[0])), self.stops)

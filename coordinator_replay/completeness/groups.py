@@ -84,14 +84,14 @@ class GroupProofs:
         return breaks
 
     def after(self, log_partition: int, first_offset: int) -> list[Break]:
-        """Return the breaks in the history of a group that no earlier run has read.
+        """Return the beginning and the breaks of the history of a group whose records no earlier run has read.
 
-        The first break is the beginning of the history. The others are the gaps after the group's first record. If no
-        record of the log partition is missing, return an empty list.
+        The breaks are the gaps in ``new`` after the group's first record. If no record of the log partition is missing,
+        return an empty list.
 
         Args:
             log_partition: number of the log partition.
-            first_offset: offset of the group's first record.
+            first_offset: log offset of the group's first record.
         """
         ranges = self.ranges.get(log_partition, ())
         if not ranges:

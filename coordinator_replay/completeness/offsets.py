@@ -21,9 +21,10 @@ class OffsetProofs:
     """Proofs about committed offsets, in log partitions with missing records.
 
     Attributes:
-        ranges: the history of each log partition with missing records; in all other log partitions, nothing is missing.
-        times: timestamps in microseconds, by log partition and offset. The offsets are ``begins_at`` and
-            ``from_offset`` of each range.
+        ranges: the complete ranges of each log partition with missing records. In all other log partitions, nothing is
+            missing.
+        times: the time of each range's ``begins_at`` and ``from_offset``, in microseconds since 1970. The key has the
+            log partition and this log offset.
     """
 
     ranges: Mapping[int, Sequence[CompleteRange]] = field(default_factory=dict)

@@ -90,9 +90,9 @@ class LogPartition:
         return min((offset for offset in offsets if offset is not None), default=None)
 
     def proven_to(self, proven_from: int) -> int:
-        """Return the end of the range that is proven from ``proven_from`` on.
+        """Return the end of the range in which every key is proven from log offset ``proven_from`` on.
 
-        Return 0 if no offset of the log partition is missing, or no range is proven from this offset.
+        Return 0 if there is no such range, or if no offset of the log partition is missing.
         """
         ends = (span.to_offset for span in self.ranges if span.exact_from_offset == proven_from)
         return 0 if self.is_whole else min(ends, default=0)
@@ -128,9 +128,9 @@ class LogPartition:
                 yield span, number == len(self.ranges)
 
     def read_to(self, at: datetime) -> int:
-        """Return the end of the range that contains a point in time.
+        """Return the log offset at which the range that contains a point in time ends.
 
-        If the time is in a hole, return the end of the range after the hole. If there are no ranges, return 0.
+        If the time is in a hole, the range after the hole counts. If there are no ranges, return 0.
         """
         parts = ((span, number == len(self.ranges)) for number, span in enumerate(self.ranges, 1))
         return next((span.to_offset for span, is_last in parts if not span.is_over(at, is_last=is_last)), 0)

@@ -54,13 +54,15 @@ class CompleteRange:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether nothing is missing from the beginning of the log to the end of the range."""
+        """Return whether no record of the log partition is missing up to the end of this range."""
         return not self.from_offset and not self.is_gap
 
     def is_complete_at(self, at: datetime, *, is_last: bool) -> bool:
-        """Return whether everything is proven at a point in time.
+        """Return whether the range proves the value of every key at a point in time.
 
-        The last range of a log partition never ends.
+        Args:
+            at: the point in time.
+            is_last: whether the range is the last one of its log partition. The last range has no end.
         """
         if self.exact_from_offset is None or self.is_over(at, is_last=is_last):
             return False
@@ -69,13 +71,13 @@ class CompleteRange:
         return self.exact_from_timestamp is not None and self._begins_by(at) and self.exact_from_timestamp <= at
 
     def proven_from(self, at: datetime, *, is_last: bool) -> int | None:
-        """Return the first offset from which the range proves every key at a time.
+        """Return the first log offset from which the range proves the value of every key at a time.
 
         Return None if the range proves nothing about this time.
 
         Args:
             at: the time.
-            is_last: whether the range is the last one of its log partition. The last range never ends.
+            is_last: whether the range is the last one of its log partition. The last range has no end.
         """
         if self.exact_from_offset is None or self.is_over(at, is_last=is_last):
             return None
@@ -88,7 +90,7 @@ class CompleteRange:
     def is_over(self, at: datetime, *, is_last: bool) -> bool:
         """Return whether the range ends at or before a point in time.
 
-        The last range of a log partition never ends.
+        Return False for the last range of a log partition, because it has no end.
         """
         return not is_last and (self.to_timestamp is None or self.to_timestamp <= at)
 

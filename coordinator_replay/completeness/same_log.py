@@ -394,12 +394,12 @@ def _divergence(copy: LogCopy, log: EarlierLog) -> Divergence | None:
 
 
 def _replaced(copy: LogCopy, log: EarlierLog) -> Comparison | None:
-    """Return the first anchor whose record is not in the log of a copy, with the leader epoch that proves this.
+    """Return the first anchor whose record a copy's log has lost, with the leader epoch that proves the loss.
 
     Leader epochs only rise in a log. So if a higher leader epoch begins in the copy at or below the anchor's offset,
     the log has lost the anchor's record. The copy may be too short to have a different record at this offset.
 
-    Return None if there is no such anchor, or if the copy has no record of any anchor.
+    Return None if there is no such anchor, or if the copy has none of the anchors' records.
     """
     if copy.matched == _NO_OFFSET:
         return None
@@ -434,15 +434,16 @@ def _check_same_log(copy: LogCopy, log: EarlierLog, diverged: Comparison) -> Non
 
 
 def _narrowed(copy: LogCopy, first: int, last: int, epoch: int) -> tuple[int, int]:
-    """Return a narrower range of offsets in which a copy diverged, by leader epochs.
+    """Narrow the range of log offsets in which a copy can have diverged from the log of earlier runs.
 
-    An entry of the copy's checkpoint proves that records at or after the start of its epoch are lost. It proves nothing
-    about lower offsets: the start is too high if a follower fetched a cleaned log.
+    Leader epochs above ``epoch`` narrow the range. An entry of ``leader-epoch-checkpoint`` has the offset at which a
+    leader epoch starts. The entry proves that records of lower epochs at or after this offset are lost. It proves
+    nothing about lower offsets, because the offset is too high if a follower fetched a cleaned log.
 
     Args:
         copy: the copy.
-        first: the copy is the same as the log of earlier runs below this offset.
-        last: the copy has a different record at this offset.
+        first: the lowest possible offset. Below it, the copy has the same log as earlier runs.
+        last: the highest possible offset. There, the copy has a different record.
         epoch: the leader epoch of the lost records.
 
     Returns:

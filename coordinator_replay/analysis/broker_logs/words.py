@@ -133,6 +133,10 @@ def step_of(event: str, epoch: int | None) -> int:
     """Return the sort key of a line among lines of the same millisecond.
 
     Lines without a generation come first. A generation's lines come before lines of the next generation.
+
+    Args:
+        event: the event that the line reports.
+        epoch: the generation or epoch in the line; None if the line has none.
     """
     return -1 if epoch is None else 3 * epoch + _STEPS.get(event, 0)
 

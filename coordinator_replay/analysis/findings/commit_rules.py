@@ -345,8 +345,8 @@ class TopicCommits:
         metadata_bytes: length of the longest commit metadata.
         is_last_known: False if a partition may have had another commit after its last commit on record.
         stalls: partitions whose commits have stopped, by owner.
-        resets: resets in the form for ``totals.bursts_of``. The key is a text on the group's state at the reset, like
-            "while the group was Empty".
+        resets: resets as bursts, for ``totals.bursts_of``. The key tells in words when the resets happened, like "while
+            the group was Empty".
         jumps: commits that advanced a partition much further than its other commits.
     """
 

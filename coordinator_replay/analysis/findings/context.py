@@ -216,8 +216,8 @@ class GroupContext:
         """Return the time ranges in which the group committed.
 
         Args:
-            of_partition: time range of one partition's commits. It is the result if the sums of the group have no time
-                ranges.
+            of_partition: time range of one partition's commits. If the sums of the group have no time ranges, this
+                range is used instead.
         """
         if self.active is None and self.commits is not None and self.commits["active"]:
             self.active = ActiveTime(self.commits["active"])

@@ -70,10 +70,10 @@ def evidence_row(
     Args:
         scope: the group.
         kind: kind of the evidence.
-        content: the evidence in the form of JSON; None if the evidence has only a name.
-        at: time of the evidence, the first sort key of the rows of a kind; rows without a time come first.
+        content: the evidence as a dict; None if the evidence has only a name.
+        at: time of the evidence. Rows of one kind are sorted by ``at``, then ``name``, then ``seq``. None comes first.
         name: the second sort key.
-        seq: the last sort key.
+        seq: the third sort key.
     """
     return TABLE, {
         "cluster": scope.cluster,

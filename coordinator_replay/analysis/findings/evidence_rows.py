@@ -129,14 +129,14 @@ class GroupCommits(TypedDict):
 
 
 class PastStall(TypedDict):
-    """A time in which a partition was not committed although its owner stayed.
+    """A past stall: a time in which nobody committed a partition although the partition kept its owner.
 
     Attributes:
         at: time of the partition's last commit before the stall.
         until: time of the partition's next commit, or of the end of the ownership.
-        pause: a list of two times: ``at``, and the time at which ``committed_offset`` was replaced or removed. If the
-            offset is still in force, the second time is the end of the log.
-        went_on_ms: how long after ``at`` the group still committed other partitions, in milliseconds.
+        pause: the time in which ``committed_offset`` was the committed offset, as a list of start and end. The start is
+            ``at``. If no record has replaced or removed the offset, the end is the end of the log.
+        went_on_ms: for how long after ``at`` the group still committed other partitions, in milliseconds.
     """
 
     status: Literal["STALL"]
@@ -380,10 +380,11 @@ class UncommittedTime(TypedDict):
 
 
 class ObservationRow(TypedDict):
-    """An observation of a rule in columns of ``findings``, with further times: ``Evidence.OBSERVATION``.
+    """An observation of a rule as a row of ``findings`` with more columns: ``Evidence.OBSERVATION``.
+
+    ``observation.Observation`` describes ``needed_ms``, ``goes_on_ms`` and ``joins_ms``.
 
     Attributes:
-        needed_ms: this column, ``goes_on_ms`` and ``joins_ms`` are as in ``observation.Observation``.
         is_open: whether the observation still holds at the group's last record.
     """
 

@@ -16,10 +16,10 @@ class LogEnd:
     __slots__ = ("_ms", "changes_at_ms")
 
     def __init__(self, ms: int) -> None:
-        """Begin without an answer.
+        """Store the end of the log. ``changes_at_ms`` is None until a rule asks.
 
         Args:
-            ms: the end of the log.
+            ms: time at which the log ends, in milliseconds.
         """
         self._ms = ms
         self.changes_at_ms: int | None = None

@@ -259,12 +259,12 @@ def rebalance_storm(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _unexplained(recent: Sequence[list[Any]], least: int) -> Sequence[list[Any]]:
-    """Return the longest list of the newest rebalances with at least ``least`` unexplained rebalances.
+    """Return as many of the newest rebalances as possible, so that at least ``least`` of them are unexplained.
 
-    The change of the group's size explains some rebalances of a list: N members more or fewer explain N of them. The
-    other rebalances are unexplained. A shorter list may have more unexplained rebalances than ``recent``, because one
-    rebalance can let many members in. A list never begins with a rebalance if the group's size before it is not on
-    record. Return an empty list if no list has enough unexplained rebalances.
+    If the group gained or lost N members in these rebalances, N of them are explained, and the others are unexplained.
+    A few of the newest rebalances may have more unexplained ones than all of ``recent``, because one rebalance can let
+    many members in. The result never begins with a rebalance if the group's size before it is not on record. Return an
+    empty list if there are never enough unexplained rebalances.
 
     Args:
         recent: the rebalances within the window, oldest first.

@@ -139,9 +139,11 @@ class Memory:
         self.begin(name, Observation(which, since, None, message, *place, detail, needed_ms, **about))
 
     def end(self, name: str, at_ms: int | None) -> Iterator[Observation]:
-        """Close an observation.
+        """Close an open observation, and yield it if it has lasted long enough.
 
-        If it has lasted long enough, yield it.
+        Args:
+            name: name of the observation within the rule. If no observation of this name is open, yield nothing.
+            at_ms: time at which the observation ends.
         """
         observation = self.open.pop(name, None)
         if observation is not None and has_lasted(observation.needed_ms, observation.first_ms, at_ms):

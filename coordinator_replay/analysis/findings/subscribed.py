@@ -315,9 +315,9 @@ def disjoint_subscriptions(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _parts(step: Step) -> list[Part]:
-    """Return the parts of a group.
+    """Return the parts of a group: sets of members without a common topic (see ``Part``).
 
-    Return an empty list if there is only one part, or if the topics of a member are not known.
+    Return an empty list if all members are in one part, or if the topics of a member are not known.
     """
     subscriptions = step.ownership.subscriptions
     parts = []

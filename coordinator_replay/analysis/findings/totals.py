@@ -166,7 +166,9 @@ class ActiveTime:
         self._before = list(accumulate((last - first for first, last, _ in ranges), initial=0))
 
     def elapsed_ms(self, first_ms: int, last_ms: int) -> int:
-        """Return the time from ``first_ms`` to ``last_ms`` in which the group committed without a pause.
+        """Return how long the group committed without a pause between two times, in milliseconds.
+
+        The times between two ranges are pauses, and don't count.
 
         >>> ActiveTime([[0, 10, 3], [50, 90, 2]]).elapsed_ms(5, 60)
         15

@@ -106,7 +106,9 @@ class Return(NamedTuple):
 
 @lru_cache(maxsize=1)
 def returns(situation: Situation) -> tuple[list[Return], list[tuple[Member, int]]]:
-    """Return the members that came back, and the new members. New members have the log offset of their first record.
+    """Return the members that came back, and the new members.
+
+    Each new member is paired with the log offset of its first record.
 
     The result is cached, because several rows need it for the same situation.
     """

@@ -221,9 +221,10 @@ def coverage_change(situation: Situation) -> Explanation | None:
 
 
 def grown_topics(situation: Situation) -> dict[str, int]:
-    """Return topics that grew: a classic generation assigns a partition that was not known before.
+    """Return the topics that grew, each with its number of partitions.
 
-    The value for each topic is its number of partitions, as far as the assignment shows this number.
+    A topic grew if a classic generation assigns a partition with a higher number than any known before. The number of
+    partitions follows from the highest assigned partition, so the topic may have more.
     """
     counts = situation.history.partition_counts
     numbers = {topic: max(partitions) + 1 for topic, partitions in situation.covered_after.items()}
@@ -357,9 +358,9 @@ def revoked_before(situation: Situation) -> Mapping[str, set[int]]:
 
 
 def is_follow_up_due(situation: Situation) -> bool:
-    """Return whether the previous classic generation took partitions from a member, which then has to join again.
+    """Return whether the previous classic generation took partitions from a member, so that it has to join again.
 
-    The generation may have assigned these partitions to another member that had claimed them too.
+    It does not matter whether the generation assigned these partitions to another member or to nobody.
     """
     return bool(_revoked(situation.before.values(), {}))
 

@@ -191,14 +191,14 @@ def _had_no_time(situation: Situation, member: Member, fact: Fact) -> Departure 
 
 
 def _did_not_join(situation: Situation, member: Member, fact: Fact) -> Departure | None:
-    """Return a rebalance timeout as the possible cause of a dynamic member's removal from a classic group.
+    """Return the removal of a dynamic member from a classic group, if a rebalance timeout may have removed it.
 
-    The cause is possible if the member was not waiting when a join phase ended. Return None in any other case.
+    This is possible if the member had not joined again when the join phase ended. Otherwise return None.
 
     Args:
         situation: the rebalance.
         member: the removed member.
-        fact: the first fact of the evidence.
+        fact: the fact that the member was removed. It becomes the first fact of the evidence.
     """
     if situation.group_type is not GroupType.CLASSIC or member.instance_id is not None:
         return None

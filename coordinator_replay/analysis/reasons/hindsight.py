@@ -118,8 +118,8 @@ def is_open(situation: Situation) -> bool:
 def twins(situation: Situation) -> dict[str, Sign]:
     """Return members that joined while another member had the same client id and host, each with its record.
 
-    A classic group has no twins: if the other member is still there, it has joined the generation itself. So the other
-    member's client did not come back as another member.
+    Return no twins for a classic group. There, a member that is still in the group has joined the generation itself. So
+    its client did not come back as another member.
     """
     if situation.group_type is GroupType.CLASSIC:
         return {}

@@ -174,18 +174,18 @@ class GroupHistory:
     def last_seen(self, member_id: str) -> Sign | None:
         """Return a member's last sign of life in the group's own records.
 
-        If no such record is about this member alone, return ``synced``.
+        If no such record is about this member alone, return ``synced``: the end of the last join phase.
         """
         own = self.seen.get(member_id)
         return self.synced if own is None else Sign(*own)
 
     def take_signs(self, confirmed: "GroupHistory", before: "GroupHistory") -> None:
-        """Replace the signs of life where records are missing.
+        """Take the signs of life from two other histories, because records are missing.
 
         Args:
-            confirmed: the history from the records that a newer dump still has. Its signs from the group's records are
-                taken.
-            before: the history before the missing records. Its commits are taken.
+            confirmed: the history from the records that a newer dump still has. It gives the signs in the group's
+                records.
+            before: the history up to the missing records. It gives the commits.
         """
         self.seen, self.synced = dict(confirmed.seen), confirmed.synced
         self.commits, self.newer_commits = before.commits, before.newer_commits
@@ -207,15 +207,14 @@ class GroupHistory:
         return last is None or sign.offset > last.offset
 
     def count_commits(self, up_to_offset: int, at_ms: int | None) -> None:
-        """Count the commits before the current operation as signs of life, and drop commits that are too old.
+        """Count the commits before the present operation as signs of life, and drop commits that are too old.
 
-        The caller passes commits only if they come shortly before a record that may show a departure. So after an old
-        commit, the partition may have later commits that the caller did not pass. Then the old commit does not show
-        when a member was last alive.
+        The history gets only commits that come shortly before a record that may show a departure. So an old commit need
+        not be the last commit of its partition. Then it does not show when a member was last alive.
 
         Args:
-            up_to_offset: log offset of the current operation.
-            at_ms: time of the current operation.
+            up_to_offset: log offset of the present operation.
+            at_ms: time of the present operation.
         """
         while self.newer_commits and self.newer_commits[0][0] <= up_to_offset:
             self.commits.update(self.newer_commits.pop(0)[1])
@@ -361,10 +360,13 @@ class GroupHistory:
         }
 
     def _seen_of_static(self, event: Event) -> Iterator[tuple[str, tuple[int | None, int, int]]]:
-        """Yield the last sign of life of each static member of a generation.
+        """Yield each static member of a generation, with the fields of its last sign of life (see ``Sign``).
 
-        A static member stays in the generation even if it does not join again. So a generation does not show that its
+        A static member stays in the generation even if it does not join again. So the generation does not show that its
         static members were alive.
+
+        Args:
+            event: the event about the generation.
         """
         for member in event.members:
             if member.instance_id is not None:

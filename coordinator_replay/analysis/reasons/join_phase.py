@@ -104,8 +104,8 @@ def longest_join_ms(situation: Situation) -> int | None:
 
     - The group was Empty. Then the phase lasted for the initial delay, which is not on record.
     - The rebalance timeout of a member is not on record.
-    - The group had static members, and no dynamic member stayed. Then the phase continued if nobody had joined when the
-      timer ended. A dynamic member that stayed must have joined before the timer ended.
+    - The group had static members, and no dynamic member stayed. Then it is possible that nobody had joined when the
+      timer ended. In that case, the phase went on. If a dynamic member stayed, it had joined before the timer ended.
     """
     before = situation.before
     if not before:
@@ -119,7 +119,7 @@ def longest_join_ms(situation: Situation) -> int | None:
 
 @lru_cache(maxsize=1)
 def has_no_time_to_join(situation: Situation) -> bool:
-    """Return whether the coordinator counts the timeout of each member as 0, and so waits for no member."""
+    """Return whether each member's rebalance timeout counts as 0, so that the coordinator waits for no member."""
     subscriptions = [member.subscription_or_empty for member in _members(situation)]
     return all(
         subscription.rebalance_timeout_ms is not None and subscription.least_rebalance_ms == 0

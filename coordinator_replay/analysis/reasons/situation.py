@@ -20,18 +20,18 @@ class Situation:
         events: the events of the operation.
         opening: the event that opens the rebalance.
         at_ms: when the operation was appended; None before the group's first record with a time.
-        started_ms: ``started_at`` of the rebalance; for a classic rebalance, the end of the join phase.
+        started_ms: start of the rebalance; for a classic rebalance, the end of the join phase.
         before: members before the operation.
-        unrevoked_since: since when members have kept partitions that they must give up.
+        unrevoked_since: for each member that must give up partitions, the time since which it has kept them.
         history: facts of earlier records.
-        topics: topic names.
+        topics: names of the topics in the group's records.
         topic_changes: when topics changed, as far as known.
-        left: events of members that were removed.
-        resolved: events of regexes that were resolved.
-        joined: members that joined, with the offsets of their records. Members that joined before, but whose regex is
-            resolved only now, are among them (see ``Waiting``).
-        resubscribed: members that changed their subscription: the old subscription, the member now, the record's
-            offset.
+        left: the events about removed members.
+        resolved: the events about resolved regexes.
+        joined: members that joined, each with the log offset of its record. A member that joined earlier counts too, if
+            its regex is resolved only now (see ``Waiting``).
+        resubscribed: members that changed their subscription. Each entry has the old subscription, the member after the
+            change, and the log offset of the record.
     """
 
     events: Sequence[Event]
@@ -61,7 +61,7 @@ class Situation:
 
     @property
     def removed_ms(self) -> int | None:
-        """Return the latest time at which the members can have been removed."""
+        """Return the latest time at which the members in ``left`` can have been removed."""
         return self.started_ms if self.group_type is GroupType.CLASSIC else self.at_ms
 
     def of_kind(self, kind: EventKind) -> Sequence[Event]:

@@ -1,4 +1,4 @@
-"""Evidence about several members. Alike sentences about members with the same client id and host are merged."""
+"""Evidence about several members. Similar sentences about members with the same client id and host are merged."""
 
 from collections.abc import Iterable, Sequence
 

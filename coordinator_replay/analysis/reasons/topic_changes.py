@@ -56,7 +56,7 @@ def between(
 ) -> list[tuple[str, DatedTopicChange]]:
     """Return changes of some topics in a time range, oldest first, each with the topic's name.
 
-    The start of the range is excluded, and its end included. A begin or end of None lies before all changes.
+    The start of the range is excluded, and its end included. None, as start or end, is a time before all changes.
 
     >>> between({"a": [DatedTopicChange(5, "created", 1), DatedTopicChange(9, "removed", 0)]}, ["a", "b"], 5, 9)
     [('a', DatedTopicChange(at_ms=9, change='removed', partition_count=0))]
