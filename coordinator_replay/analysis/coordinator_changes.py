@@ -113,7 +113,7 @@ def coordinator_changes(
         batches: the first records of leader epochs.
         elections: elections in the controller's records.
         lines: all lines of brokers' logs about changes.
-        lost_from: the first offset that was lost at an election, by log partition.
+        lost_from: the first log offset that was lost at an election, by log partition.
         ends_ms: the latest time of a record, in milliseconds, by log partition.
     """
     elected: dict[Key, LeaderChange] = {}

@@ -71,7 +71,7 @@ class GroupReplay:
         limits: Thresholds = DEFAULTS,
         encode: Callable[[Any], str] = encode,
     ) -> None:
-        """Begin a group.
+        """Create the replay of a group, before its first record.
 
         Args:
             cluster: the cluster's name in the tables.
@@ -119,14 +119,12 @@ class GroupReplay:
         return self._final(rows, record.offset)
 
     def heed_commits(self, before_offset: int, commits: Iterable[tuple[str, int, int, int, int]]) -> None:
-        """Keep the last commits before the next record as signs that members were alive.
-
-        Commits have no other effect here.
+        """Keep each partition's last commit before the next record, as a sign that its owner was alive.
 
         Args:
-            before_offset: log offset of the next record.
-            commits: for each partition that was committed since the previous call: topic, partition, and the time, log
-                partition and offset of the last commit.
+            before_offset: log offset of the group's next record.
+            commits: the last commit of each partition with a commit since the previous call. An entry has the topic,
+                the partition, and the commit's time, log partition and log offset.
         """
         signs = ((topic, number, Sign(at_ms, partition, offset)) for topic, number, at_ms, partition, offset in commits)
         self._rebalances.history.heed(before_offset, signs)
@@ -163,7 +161,7 @@ class GroupReplay:
         return [stay.member for stay in self._members.stays.values()]
 
     def _interrupt(self, offset: int, at_ms: int | None) -> list[Row]:
-        """End proven rows at an offset, and continue them as unproven rows. Return the ended rows."""
+        """End proven rows at a log offset, and continue them as unproven rows. Return the ended rows."""
         rows = self._finish(offset)
         until_ms = latest_ms(self._now_ms, at_ms)
         self._rebalances.lose_track(offset)
@@ -172,7 +170,10 @@ class GroupReplay:
         return rows
 
     def find_complete(self, partition: int, offset: int, at_ms: int | None) -> list[Row]:
-        """Store that every key of the group is proven from ``offset`` on. Return the rows that are final now."""
+        """Store that every key of the group is proven from log offset ``offset`` on.
+
+        Return the rows that are final now.
+        """
         rows = self._finish()
         is_seen = self.group_type is not None
         if is_seen and not self.replay.is_state_exact and not self.replay.open_keys:
@@ -248,7 +249,7 @@ class GroupReplay:
         Args:
             confirmed: the other replay.
             partition: the log partition.
-            offset: the first log offset that the group's records lack or that no longer counts.
+            offset: the log offset from which the group's records are missing or no longer count.
             at_ms: the time of this offset; None if no record shows it.
             why: why the ownership of partitions ends.
         """
@@ -331,7 +332,7 @@ class GroupReplay:
         return life
 
     def _final(self, rows: list[Row], offset: int | None) -> list[Row]:
-        """Return rows with their cluster and group, and with the offset of the record that made them final."""
+        """Return rows with their cluster and group, and with the log offset of the record that made them final."""
         of_all = {"cluster": self._scope.cluster, "group_id": self._scope.group_id, "settled_at_offset": offset}
         for _, row in rows:
             row.update(of_all)

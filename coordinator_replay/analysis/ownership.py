@@ -93,7 +93,7 @@ class Unowned(NamedTuple):
     over: tuple[Interval, ...] = ()
 
     def missed_until(self, at_ms: int | None) -> "Unowned":
-        """Return a copy in which members no longer miss the partition from ``at_ms`` on."""
+        """Return a copy of this object that says that members no longer miss the partition from ``at_ms`` on."""
         if self.since_ms is None:
             return self
         if at_ms is None or at_ms <= self.since_ms:
@@ -336,7 +336,7 @@ class OwnershipReplay:
         self.unrevoked_since, self.awaited_since = dict(confirmed.unrevoked_since), dict(confirmed.awaited_since)
 
     def lose(self, members: Iterable[Member]) -> None:
-        """Remember that ownership may have changed in records that are missing or can't be read."""
+        """Note that records about what these members own are missing or can't be read."""
         self.lost |= {member.member_id: member.current for member in members if member.current is not None}
 
     def _retaken(

@@ -196,8 +196,9 @@ class Rebalances:
         members: the members before the present operation.
         ownership: the owners of partitions.
         topic_changes: when topics changed, as far as known.
-        running: rebalances in progress, and finished ones whose cost may still rise, oldest first.
-        awaiting_reason: finished rebalances whose cost is final but whose reason is not, oldest first.
+        running: rebalances in progress, and finished ones whose costs (such as times without an owner) may still rise,
+            oldest first.
+        awaiting_reason: finished rebalances whose costs are final but whose reason is not, oldest first.
         member_count: number of members when the last rebalance began.
         joined: members that joined since the last rebalance began.
         left: members that left since the last rebalance began.
@@ -423,10 +424,10 @@ class Rebalances:
         return rebalance.rebalance_id
 
     def _doubt_first(self, open_rebalance: OpenRebalance) -> None:
-        """Mark a classic rebalance as not exact if a downgrade of the group may have come before it.
+        """Mark a classic rebalance as not exact, because a downgrade of the group may have come before it.
 
-        The rebalance is the first proven one after missing records. If members joined or left in it, leave it
-        unchanged. If no conversion is on record, add to its reason that the record of a conversion may be missing.
+        The rebalance is the first proven one after missing records. If no conversion is on record, add to its reason
+        that the record of a conversion may be missing. If members joined or left in it, change nothing.
         """
         if open_rebalance.members_joined or open_rebalance.members_left:
             return

@@ -1,8 +1,8 @@
-"""Facts that the evidence for the cause of a removed offset states, their words, and SQL that makes both.
+"""Facts about removed offsets, as SQL: they are the evidence for the cause of a removal.
 
-The causes of all removed offsets are found in SQL, so their evidence is made there, too. In SQL, evidence is a list of
-sentences, and each sentence is a list of facts. Every fact has the fields of FIELDS. ``sentences_of`` makes the words
-of the sentences from these facts, and from nothing else.
+SQL finds the causes of all removed offsets, so SQL makes their evidence, too. There, evidence is a list of sentences,
+and each sentence is a list of facts. Every fact has the fields of FIELDS. ``sentences_of`` makes the words of the
+sentences from these facts, and from nothing else.
 """
 
 import re

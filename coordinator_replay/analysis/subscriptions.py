@@ -61,7 +61,7 @@ class Subscriptions:
     has_changed: bool = False
 
     def fold(self, events: Sequence[Event], changed: Changed) -> None:
-        """Take the changes of subscriptions in one operation."""
+        """Apply the changes of subscriptions in one operation."""
         self.has_changed = False
         for event in events:
             if event.kind in _REGEXES:

@@ -5,9 +5,9 @@ a key is not known until the key's next record, because the cleaner may have rem
 after missing offsets, a group is proven from the higher of two offsets on:
 
 - the offset after the last missing offset;
-- the offset from which each key of the group has had a record after the missing offsets. Keys whose first such record
-  is at or after the ``exact_from_offset`` of the range don't count: the cleaner has not worked there, so no earlier
-  record of them was removed.
+- the first offset by which each key of the group has had a record again. A key does not count if its first record after
+  the missing offsets is at or after the ``exact_from_offset`` of the range. The cleaner has not worked there, so no
+  earlier record of such a key was removed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,13 +50,13 @@ class GroupProofs:
     Attributes:
         ranges: the history of each such log partition.
         times: the times of each range's ``begins_at`` and ``from_offset``, by log partition and number of the range.
-        appearances: for each group, log partition and range: the offset and time from which every key of the group has
-            had a record in the range. A key counts only if its first record in the range is between ``from_offset`` and
-            ``exact_from_offset``, because the cleaner may have worked there.
+        appearances: the log offset and time by which every key of a group has had a record in a range, for each
+            ``Part`` (group, log partition and number of the range). Keys whose first record in the range is at or after
+            ``exact_from_offset`` don't count, because the cleaner has not worked there.
         new: the gaps after the offsets that earlier runs have read, by log partition. These gaps are in the history of
             each group that earlier runs have read.
-        confirmed: for each group and each range that follows compacted records: the group's records below the range
-            that the range's copy still has. The key has the group, the log partition and the number of the range.
+        confirmed: the group's records below a range that the range's copy still has, for each ``Part`` whose range
+            follows compacted records.
     """
 
     ranges: Mapping[int, Sequence[CompleteRange]] = field(default_factory=dict)

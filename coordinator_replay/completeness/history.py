@@ -69,12 +69,12 @@ def _add(ranges: list[CompleteRange], copy: Copy) -> None:
 
 
 def _exact_from(bounds: CopyBounds, behind: int) -> int | None:
-    """Return the offset from which a copy proves everything.
+    """Return the log offset from which a copy proves the value of every key.
 
     Return None if no such offset exists.
 
     Args:
-        bounds: bounds of the copy.
+        bounds: the end of the copy, and the offset below which the cleaner may have removed records.
         behind: the offset after the last offset that the copy lacks.
     """
     if bounds.cleaned_to > bounds.end:

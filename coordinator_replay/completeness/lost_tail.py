@@ -219,9 +219,14 @@ def last_epoch(copy: Copy, records: LogRecords, named: int) -> EpochBounds:
 
 
 def losing(copy: EpochBounds, others: EpochBounds) -> tuple[Loser, int]:
-    """Return the branch whose records don't count, and the leader epoch of the other branch.
+    """Return which branch's records don't count after a divergence, and the leader epoch of the other branch.
 
-    If the epochs do not show which branch counts, return ``Loser.NONE`` and NO_EPOCH.
+    The branch with the lower leader epoch doesn't count. If the bounds do not show which epoch is lower, return
+    ``Loser.NONE`` and NO_EPOCH.
+
+    Args:
+        copy: bounds of the copy's leader epoch.
+        others: bounds of the other records' leader epoch.
     """
     if copy.lowest > others.highest:
         return Loser.OTHERS, copy.lowest
@@ -293,9 +298,9 @@ def _outlived(copy: SegmentCopy, others: LogRecords, match: _Match) -> Bools:
 
 
 def _noted(copy: SegmentCopy, others: LogRecords) -> tuple[int, int] | None:
-    """Return epoch and start of the first entry in the copy's checkpoint that says that some of ``others`` are lost.
+    """Return the first entry of the copy's ``leader-epoch-checkpoint`` that proves that records of ``others`` are lost.
 
-    Return None if there is no such entry.
+    The entry has a leader epoch, and the log offset at which this epoch starts. Return None if there is no such entry.
     """
     for epoch, start in sorted(copy.checkpoint, key=lambda entry: entry[1]):
         if ((others.offsets >= start) & (others.highest_epochs < epoch)).any():

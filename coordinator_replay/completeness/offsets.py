@@ -39,10 +39,14 @@ class OffsetProofs:
                 yield span, is_own & (offsets >= span.begins_at) & (offsets < following)
 
     def are_unproven(self, partitions: Numbers, offsets: Numbers) -> Bools:
-        """Return, for each log offset, whether it lies before the part of its range in which everything is proven.
+        """Return, for each log offset, whether a key may have existed there although no earlier record of it is left.
 
-        At such an offset, a key may have existed although no earlier record of the key is left. Return False for log
-        partitions without missing records.
+        This is so below the ``exact_from_offset`` of the complete range to which the log offset belongs. Missing
+        offsets belong to the range after them. Return False for log partitions without missing records.
+
+        Args:
+            partitions: the log partition of each log offset.
+            offsets: the log offsets.
         """
         unproven = np.zeros(len(offsets), np.bool_)
         for span, is_in in self._in_ranges(partitions, offsets):
@@ -85,9 +89,9 @@ class OffsetProofs:
         return gaps
 
     def breaks(self) -> Iterator[tuple[int, CompleteRange]]:
-        """Yield the log partition and the range, for each range that follows compacted records.
+        """Yield each complete range before which the cleaner removed records, with its log partition.
 
-        First ranges, and ranges after a gap, are left out.
+        Leave out the first range of a log partition, and ranges after a gap.
         """
         for partition, ranges in self.ranges.items():
             yield from ((partition, span) for span in ranges[1:] if not span.is_gap)

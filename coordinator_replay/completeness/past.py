@@ -76,13 +76,14 @@ class LogPartition:
         return end or 0
 
     def proven_from(self, at: datetime) -> int | None:
-        """Return the first offset from which the log proves every key at a point in time.
+        """Return the first log offset from which the log proves every key at a point in time.
 
-        A key without a record by that time did not exist if its first record is at this offset or later, or if it has
-        no record. The cleaner can have removed a record for a later record of its key only below this offset.
+        Assume that a key has no record up to that time. If its first record is at or after the returned log offset, or
+        if it has no record at all, the key did not exist. Otherwise the cleaner may have removed an earlier record of
+        the key.
 
         Returns:
-            The offset; None if there is no proof, because a key's records may have been removed.
+            The log offset; None if there is no proof, because a key's records may have been removed.
         """
         if self.is_whole:
             return 0

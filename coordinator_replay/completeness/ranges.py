@@ -119,8 +119,8 @@ def gaps_behind(before: Sequence[CompleteRange], end: int, now: Sequence[Complet
 
     Args:
         before: the ranges of earlier runs.
-        end: the first offset after the records of earlier runs.
-        now: all ranges, with the new dump.
+        end: the first log offset after the records of earlier runs.
+        now: all ranges, including those of the new dump. The indexes are positions in this list.
     """
     count = len(before)
     are_behind = all(span.is_gap and span.begins_at >= end for span in now[count:])

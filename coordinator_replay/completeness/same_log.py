@@ -204,8 +204,8 @@ class LogComparison:
         truncated: the truncation that lost records of earlier runs, by log partition.
         stale: copies with records that don't count, by folder and log partition. A file that is no longer in the log
             is a copy of its own. Its key has the file's URI instead of a folder.
-        open: copies whose missing offsets prove nothing, by folder and log partition. The value is the lowest offset
-            that shows this.
+        open: copies whose missing offsets prove nothing, by folder and log partition. The value is a log offset. At
+            this offset or below, the copy lacks a record that another copy has, and no leader epoch shows why.
         unknown: log partitions of earlier runs for which the dump has no record to compare.
     """
 

@@ -1,4 +1,4 @@
-"""Parts of a log partition without missing records. Only these parts prove when a state began or ended.
+"""Spans: the parts of a log partition in which no record is missing. Only spans prove when a state began or ended.
 
 In any other part, a record may have been removed or be in no dump. So a state that seems to begin there may have begun
 earlier, and a state that seems to end there may have gone on.
@@ -46,13 +46,14 @@ def spans_of(partition: int, ranges: Sequence[CompleteRange]) -> Iterator[ExactS
 
 
 def is_begin_proven(spans: Sequence[ExactSpan], at_ms: int | None, *, recurs: bool, joins_ms: int = 0) -> bool:
-    """Return whether the log proves that something did not begin before the time at which it is first seen.
+    """Return whether the log proves that a condition did not hold before the time at which it is first seen.
 
     Args:
         spans: the spans of the log partition; empty if no record is missing.
-        at_ms: the time at which it is first seen; None if no record has a time.
-        recurs: whether it may have begun and ended before, such as a state that a group enters several times.
-        joins_ms: how far an earlier occurrence may lie back and still count as the same occurrence.
+        at_ms: the time at which the condition is first seen; None if no record has a time.
+        recurs: whether the condition may have begun and ended before, such as a state that a group enters several
+            times.
+        joins_ms: an earlier time at which the condition held counts if it is at most this long before.
 
     >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]
     >>> [is_begin_proven(spans, at_ms, recurs=False) for at_ms in (50, 60, 70, 71)]
@@ -77,18 +78,18 @@ def is_all_proven(
     joins_ms: int = 0,
     goes_on_ms: int = 0,
 ) -> bool:
-    """Return whether no record is missing about something that lasted from one time to another.
+    """Return whether no record is missing about a condition that held from one time to another.
 
-    Another occurrence may count as a part of the same one. So records that may show such an occurrence must not be
+    If the condition also held before or after, both times may count as one. So no record that may show this may be
     missing either.
 
     Args:
         spans: the spans of the log partition; empty if no record is missing.
-        first_ms: the first time; None if no record has a time.
-        last_ms: the last time; None if no record has a time.
-        recurs: whether every later occurrence counts as a part of this one.
-        joins_ms: an earlier or later occurrence counts if it is at most this far away.
-        goes_on_ms: a later occurrence counts if it is at most this far away.
+        first_ms: the time from which the condition held; None if no record has a time.
+        last_ms: the time until which the condition held; None if no record has a time.
+        recurs: whether every later time at which the condition holds counts as well.
+        joins_ms: an earlier or later time counts if it is at most this far away.
+        goes_on_ms: a later time counts if it is at most this far away.
 
     >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]
     >>> [is_all_proven(spans, first_ms, 80) for first_ms in (40, 70, 71)]
@@ -108,7 +109,7 @@ def is_all_proven(
 
 
 def is_end_proven(spans: Sequence[ExactSpan], at_ms: int | None) -> bool:
-    """Return whether something last seen at a time is proven to have ended at that time.
+    """Return whether a condition that was last seen at a time is proven to have ended at that time.
 
     Args:
         spans: the spans of the log partition; empty if no record is missing.

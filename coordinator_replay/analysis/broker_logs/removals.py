@@ -123,8 +123,9 @@ A name is a group, a partition of a topic, or ``GROUP/TOPIC-PARTITION``.
 def read_removals(lines: Iterable[tuple[int | None, GroupLogLine]]) -> list[Removed]:
     """Return the removals that lines of brokers' logs report. Lines about other things are left out.
 
-    When topics are deleted, several brokers may log it, without naming a log partition. Merge such lines of different
-    brokers if they name the same topics and lie within SLACK_MS. Add up their numbers.
+    If topics are deleted, several brokers may log that they removed offsets of these topics, and name no log partition.
+    Merge such lines of different brokers if they name the same topics and lie within SLACK_MS. Add up the numbers of
+    removed offsets in these lines.
 
     Args:
         lines: lines of brokers' logs, each with the log partition that it names.
@@ -170,8 +171,8 @@ def logged_removals(
 ) -> list[LoggedRemoval]:
     """Match lines of brokers' logs with the writes of tombstones that they report.
 
-    A line with a log partition is left out if several writes have the line's time and number. A line without a log
-    partition may report several writes. A write is left out if several lines may report the write.
+    A line with a log partition is left out if several writes have the line's time and number of tombstones. A line
+    without a log partition may report several writes. A write is left out if several lines may report the write.
 
     Args:
         removals: facts from the lines, each about one removal.
@@ -193,13 +194,13 @@ def logged_removals(
 
 
 def _of_names(removed: Removed, named: Named) -> Collection[Write]:
-    """Return the writes near a line's time that removed offsets of the names in the line.
+    """Return the writes near a line's time that removed offsets of the groups or partitions in the line.
 
-    Return no write if these writes removed more or fewer offsets than the line says.
+    Return no write if these writes together removed more or fewer offsets than the line says.
 
     Args:
         removed: the facts of the line.
-        named: for each name, the writes that removed its offsets, with the numbers of offsets.
+        named: for each group or partition, the writes that removed its offsets, each with its number of offsets.
     """
     near = [
         (write, offsets)

@@ -229,7 +229,7 @@ def _classic(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str, An
 
 
 def _near(lines: Sequence[GroupLogLine], at_ms: int) -> range:
-    """Return the indices of lines that may report a record, given the record's time."""
+    """Return the indices of the lines that are so near in time to a record that they may report it."""
     return range(bisect_left(lines, at_ms - SLACK_MS, key=_at_ms), bisect_right(lines, at_ms + SLACK_MS, key=_at_ms))
 
 

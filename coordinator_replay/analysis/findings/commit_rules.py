@@ -268,7 +268,7 @@ def _step(previous: int | None, committed: int) -> str:
 
 
 def look_for_jump(context: GroupContext, topic: "TopicCommits", row: PartitionCommits) -> None:
-    """Add to ``topic.jumps`` the commit that advanced the partition most, if others advanced it far less on average."""
+    """Add the partition's longest step forward to ``topic.jumps``, if its other steps are far shorter on average."""
     step, lowest, newest, limits = row.get("longest_step"), row.get("lowest"), row["committed_offset"], context.limits
     if not step or lowest is None or newest is None or row["commits"] <= limits.patience:
         return

@@ -72,11 +72,11 @@ class GroupContext:
         owned: the owner of each partition at the end of the log.
         released: the last owner of each partition that has no owner now.
         committed: partitions of ``owned`` with a committed offset.
-        rebalances: begin and id of the last rebalances.
+        rebalances: start and id of each of the last rebalances.
         largest: the largest record near the topic's limit.
-        transactions: transactions that were pending for long.
-        expiries: offsets that expire or have expired, by topic, status, rule, time of expiry, and whether the
-            status has ended.
+        transactions: transactions that were pending for a long time.
+        expiries: offsets that expire or have expired. The key has their topic, status, rule and time of expiry, and
+            whether the status has ended.
         quiet: evidence of times in which the group had no records but offset commits.
         uncommitted: evidence of partitions that had an owner and no commit yet.
         stalls: past stalls of partitions, with the usual time between two commits.

@@ -87,7 +87,7 @@ class Evaluator:
         commits: GroupCommits | None = None,
         spans: Sequence[ExactSpan] = (),
     ) -> None:
-        """Begin a group.
+        """Begin the evaluation of a group.
 
         Args:
             cluster: the cluster's name in the tables.

@@ -77,7 +77,7 @@ class LargeRecord(TypedDict):
 
 
 class QuietTime(TypedDict):
-    """A time between two records of a Stable group with members: ``Evidence.QUIET``. Offset commits don't count.
+    """A time in which a Stable group with members had no records but offset commits: ``Evidence.QUIET``.
 
     Attributes:
         offset: log offset of the record before this time.
@@ -106,8 +106,8 @@ class GroupCommits(TypedDict):
     Attributes:
         unproven: number of commits that may or may not be transactional. Sums of an earlier release lack this number.
         last_offset: log offset of the last commit.
-        most_a_minute: the highest number of commits per partition in one minute. Partitions without a commit in that
-            minute don't count.
+        most_a_minute: the highest mean number of commits per partition in one minute. The mean of a minute is its
+            number of commits, divided by its number of partitions with a commit, rounded down.
         hot_minutes: number of minutes with too many commits (``Thresholds.hot_commits_per_minute``).
         hot_from: time of the first commit in such a minute.
         hot_to: time of the last commit in such a minute.
@@ -302,8 +302,8 @@ class Rewinds(Burst):
 
     Attributes:
         is_empty: whether the group was Empty or had no records but offset commits.
-        with_leader_epoch: for the partition of the last commit, the number of its commits with a leader epoch; None if
-            no sum has this number.
+        with_leader_epoch: how many commits with a leader epoch the partition of the last commit has; None if no sum has
+            this number.
     """
 
     topic: str

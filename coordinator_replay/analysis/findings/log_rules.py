@@ -141,7 +141,7 @@ def _expiries(context: GroupContext, status: str, what: str) -> Iterator[Observa
 
 
 def log_gap(context: GroupContext, row: LogRange) -> Iterator[Observation]:
-    """Yield a range of offsets that no audit has read."""
+    """Yield a range of log offsets that no audit has read."""
     yield _range(row, "was not read")
 
 
@@ -160,7 +160,7 @@ def group_not_evaluated(context: GroupContext, row: FailedStep) -> Iterator[Obse
 
 
 def log_truncated(context: GroupContext, row: LogRange) -> Iterator[Observation]:
-    """Yield a range of offsets that an election truncated after audits had read it."""
+    """Yield a range of log offsets that an election truncated after audits had read it."""
     yield _range(row, "lost what audits had read of it")
 
 

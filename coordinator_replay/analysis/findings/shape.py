@@ -115,7 +115,7 @@ class Spread(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return a name for the two members."""
+        """Return the name of the observation about the two members."""
         return f"{self.most.name}{_BETWEEN}{self.least.name}"
 
     @property

@@ -197,9 +197,9 @@ class SummaryKind(NamedTuple):
 
     Attributes:
         name: name of the kind.
-        columns: for each column, the function that merges its values in two sums.
-        newest: columns whose values come from the newer one of two sums. Their key is another column: the sum with the
-            larger value in it is the newer one.
+        columns: for each column, the function that merges the values that two sums have in this column.
+        newest: lists of columns whose values are copied from the newer of two sums. The key of a list is another
+            column. The sum with the larger value in that column is the newer one.
     """
 
     name: str

@@ -234,7 +234,8 @@ def grown_topics(situation: Situation) -> dict[str, int]:
 def lost_topics(situation: Situation) -> list[str]:
     """Return topics that a classic generation no longer assigns.
 
-    Return an empty list if partitions of the previous generation wait for new owners.
+    Return an empty list if the previous generation took partitions from members and assigned them to nobody. A topic
+    may then be without an assignment only for the moment.
     """
     after = situation.covered_after
     return [topic for topic in situation.covered_before if topic not in after and not revoked_before(situation)]
@@ -333,8 +334,8 @@ def member_metadata_change(situation: Situation) -> Explanation | None:
 def cooperative_follow_up(situation: Situation) -> Explanation | None:
     """The second step of a cooperative rebalance.
 
-    Footprint: members joined the previous generation with partitions that this generation assigned to nobody; now these
-        partitions are assigned.
+    Footprint: the previous generation took partitions from members and assigned them to nobody; now these partitions
+        are assigned.
     Confidence: certain.
     """
     after = situation.covered_after

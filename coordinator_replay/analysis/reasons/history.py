@@ -137,13 +137,14 @@ class GroupHistory:
         conversion: the group's last conversion, until the next rebalance begins; otherwise None.
         converted_ms: when the group was last converted.
         twins: records of members that joined while another member had the same client id and host.
-        ready_at: log partition and offset at which partitions of a share group became ready, until the next rebalance
-            begins; otherwise None.
+        ready_at: log partition and log offset at which partitions of a share group became ready, until the next
+            rebalance begins; otherwise None.
         rebalanced_ms: time at which the last rebalance began; None if the group had no rebalance, or if the rebalance
             has no time.
         join_reason: the join reason of the last rebalance.
-        commits: the last commit of each partition before the present operation, as ``heed`` received it.
-        newer_commits: later commits, by the offset of the record that follows them.
+        commits: for each partition, the last commit that ``count_commits`` has counted as a sign of life.
+        newer_commits: commits that ``count_commits`` has not counted yet. Each entry has the log offset of the group's
+            next record after the commits, and the commits by partition.
     """
 
     topics: RecordTopics
@@ -194,6 +195,10 @@ class GroupHistory:
         """Keep the last commit of each partition before the next record.
 
         A run that continues an earlier run passes the same commits again, so only newer commits are kept.
+
+        Args:
+            before_offset: log offset of the group's next record.
+            commits: the last commit of each partition, with topic and partition number.
         """
         newer = {(topic, number): sign for topic, number, sign in commits if self._is_newer((topic, number), sign)}
         if newer:
@@ -287,8 +292,8 @@ class GroupHistory:
             started_ms: time at which the rebalance began.
             join_reason: join reason of the rebalance.
             returned: ids of members whose return is on record now, see ``hindsight.returned_by``.
-            asking: members that joined or changed their subscription in the last operation. This rebalance is explained
-                by them, so they no longer wait for their regex. Brokers up to 4.0 begin such a rebalance at once, and
+            asking: members that joined or changed their subscription in the last operation. They explain this
+                rebalance, so they no longer wait for their regex. Brokers up to 4.0 begin such a rebalance at once, and
                 another one when they have resolved the regex.
             twins: members that joined in the rebalance while another member had the same client id and host.
         """

@@ -238,9 +238,10 @@ def _changed(situation: Situation, upgraded: list[Return]) -> Explanation | None
 
 
 def _beside_others(situation: Situation, explanation: Explanation) -> Explanation:
-    """Lower the confidence of an explanation by members that came back, if other members were removed too.
+    """Return an explanation with a lower confidence, if members were removed that are not among those that came back.
 
-    The removal of the other members may have begun the rebalance. So the causes of this removal become alternatives.
+    The explanation says that members came back. The removal of the other members may have begun the rebalance instead.
+    So the causes of this removal become alternatives.
     """
     back = {returned.departed.member_id for returned in returns(situation)[0]}
     others = [departure for departure in departures(situation) if departure.member_id not in back]

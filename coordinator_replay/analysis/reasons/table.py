@@ -167,9 +167,9 @@ def _side_facts(situation: Situation, cause: Cause) -> list[Sentence]:
 
 
 def _limited(situation: Situation, confidence: Confidence, evidence: list[Sentence]) -> Confidence:
-    """Return the confidence that the log allows.
+    """Return the confidence, which is at most ``likely`` if records about the rebalance are missing.
 
-    Add the limiting facts to the evidence.
+    Add to ``evidence`` that these records are missing.
     """
     opening = situation.opening
     if not opening.is_exact:

@@ -46,8 +46,8 @@ def _before_epoch(situation: Situation) -> Iterator[Cause]:
 
     - GROUP_CONVERSION: the group was converted at this time, and the conversion may have written two epochs. Then the
       second epoch comes from the conversion, too.
-    - GROUP_CREATED: the group has a first epoch again. A group that continues to exist counts on from its last epoch.
-      So the group was deleted and created in between, and no record shows this.
+    - GROUP_CREATED: the epoch is one with which a new group begins. The epochs of an existing group only rise. So the
+      group was deleted and created again, and no record shows this.
     """
     history = situation.history
     if history.conversion is None and situation.at_ms is not None and history.converted_ms == situation.at_ms:
