@@ -40,7 +40,7 @@ class Anchor(NamedTuple):
     is_live: bool = False
 
     def is_same(self, other: "Anchor") -> bool:
-        """Return whether two anchors at the same offset belong to the same record.
+        """Return whether two anchors at the same log offset belong to the same record.
 
         Their times are compared only if both anchors have a time.
         """
@@ -61,7 +61,7 @@ class Anchor(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """An anchor, and the record that a dump has at the same offset.
+    """An anchor, and the record that a dump has at the same log offset.
 
     Attributes:
         anchor: the anchor that an earlier run has kept.
@@ -85,11 +85,11 @@ def choose(anchors: Iterable[Anchor], most: int = MOST) -> list[Anchor]:
     the next compaction. Then choose others, evenly spread, until there are ``most`` anchors.
 
     Args:
-        anchors: the candidates; if several are at the same offset, the candidate with the highest leader epoch counts.
+        anchors: the candidates. If several are at the same log offset, the one with the highest leader epoch counts.
         most: largest number of anchors to keep.
 
     Returns:
-        The chosen anchors, ordered by offset.
+        The chosen anchors, ordered by log offset.
     """
     best: dict[int, Anchor] = {}
     for anchor in anchors:

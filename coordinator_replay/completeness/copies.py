@@ -19,11 +19,11 @@ class CopyBounds:
     Attributes:
         name: folder of the copy, or the input if the copy is an export.
         is_export: whether the copy was read through a consumer, which sees no control records.
-        covered_from: the lowest offset that was read in the copy.
+        covered_from: the lowest log offset that was read in the copy.
         cleaned_to: the cleaner may have removed records below this offset. If this offset is above ``end``, the cleaner
             may have removed them because of later records that the copy lacks.
-        end: the offset after the last offset that the copy covers.
-        gaps: half-open ranges below the end that none of the copy's files covers.
+        end: the log offset after the last one that the copy covers.
+        gaps: ranges of log offsets below ``end`` that none of the copy's files covers. Their ends are not included.
     """
 
     log_partition: int
@@ -36,7 +36,7 @@ class CopyBounds:
 
 
 class CopyOffsets(NamedTuple):
-    """Offsets of a copy's records, in any order.
+    """Log offsets of a copy's records, in any order.
 
     Attributes:
         records: offsets of records and control records, and of quarantined records whose key is known.
@@ -65,7 +65,7 @@ class Copy:
     gap_before: Bools
 
     def has(self, offsets: Numbers) -> Bools:
-        """Return, for each offset, whether the copy has it."""
+        """Return, for each log offset, whether the copy has it."""
         if not len(self.starts):
             return np.zeros(len(offsets), np.bool_)
         at = np.searchsorted(self.starts, offsets, "right") - 1
@@ -73,7 +73,7 @@ class Copy:
         return has
 
     def have_gap_between(self, offsets: Numbers, later: Numbers) -> Bools:
-        """Return, for each pair of offsets, whether a gap lies between the two.
+        """Return, for each pair of log offsets, whether a gap lies between the two.
 
         If the copy has no record at the later offset, also count gaps between this offset and the copy's next record.
 
@@ -100,7 +100,7 @@ class Copy:
         return [(max(int(ends[at]), since), int(begins[at]), bool(is_gap[at])) for at in lacking.tolist()]
 
     def below(self, limit: int) -> "Copy":
-        """Return the copy without offsets at or after a limit."""
+        """Return the copy without its records at or after log offset ``limit``."""
         kept = self.starts < limit
         starts, stops, gap_before = self.starts[kept], np.minimum(self.stops[kept], limit), self.gap_before[kept]
         if not kept.any():
@@ -110,7 +110,7 @@ class Copy:
 
 
 def copy_of(run_id: str, bounds: CopyBounds, offsets: CopyOffsets) -> Copy:
-    """Return a copy, given the offsets of its records.
+    """Return a copy, given the log offsets of its records.
 
     Offsets below ``bounds.covered_from`` are left out. If a record lies at or after ``bounds.end``, the end is raised.
 
@@ -142,13 +142,13 @@ def copy_of(run_id: str, bounds: CopyBounds, offsets: CopyOffsets) -> Copy:
 
 
 def without(copies: Mapping[int, Sequence[Copy]], lost_from: Mapping[int, int]) -> list[Copy]:
-    """Return the copies without the offsets that the log has lost in a truncation.
+    """Return the copies without the log offsets that were lost in a truncation.
 
     Leave out a copy if it would have no offset left.
 
     Args:
         copies: the copies by log partition.
-        lost_from: for each truncated log partition, the first lost offset.
+        lost_from: for each truncated log partition, the first lost log offset.
     """
     return [
         copy if partition not in lost_from else copy.below(lost_from[partition])

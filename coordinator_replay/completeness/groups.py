@@ -27,10 +27,10 @@ class Break(NamedTuple):
     """The beginning of a group's history, or a break in it.
 
     Attributes:
-        offset: the first missing offset; 0 at the beginning of the history.
+        offset: the first missing log offset; 0 at the beginning of the history.
         at_ms: the time up to which no record is missing; None if no record has a time.
         is_gap: whether no copy had the missing records. Such a record may have had any key.
-        proven_from: the offset from which the group is proven; None if only the group's own records can prove it.
+        proven_from: the log offset from which the group is proven; None if only the group's own records can prove it.
         proven_ms: the time of ``proven_from``.
         number: number of the range that begins at the break.
     """
@@ -110,7 +110,7 @@ class GroupProofs:
 
         Args:
             log_partition: number of the log partition.
-            offsets: offsets of records in the log partition.
+            offsets: log offsets of records in the log partition.
 
         Yields:
             For each range that begins after compacted records: the number of the range, and an array with an entry for

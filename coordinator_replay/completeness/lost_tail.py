@@ -59,8 +59,8 @@ class Divergence(NamedTuple):
     Attributes:
         copy: the copy; None for the records of earlier runs.
         other: the copy with the other records; None for the records of earlier runs.
-        from_offset: both logs are the same below this offset.
-        until_offset: both logs diverged at this offset at the latest.
+        from_offset: both logs are the same below this log offset.
+        until_offset: both logs diverged at this log offset at the latest.
         loser: the branch whose records don't count from ``from_offset`` on. NONE if the copy's files were copied at
             several moments, or if no leader epoch shows which branch counts.
         leader_epoch: leader epoch of the branch that counts; NO_EPOCH if no branch is known to count.
@@ -95,15 +95,15 @@ class EpochBounds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogRecords:
-    """Records of a log partition, ordered by offset.
+    """Records of a log partition, ordered by log offset.
 
     Attributes:
         keys: a hash of each record's key.
         contents: a hash of each record's value.
         times: each record's timestamp; NONE if it has none.
-        decided: the offset from which each record counts: its own offset, or the offset of its COMMIT marker.
-            LARGEST_INT64 in three cases: the record's transaction has no marker in the log, the marker is ABORT, or it
-            is not known whether the record is transactional.
+        decided: the log offset from which each record counts. This is the record's own offset, or the offset of its
+            COMMIT marker. It is LARGEST_INT64 in three cases: the record's transaction has no marker in the log, the
+            marker is ABORT, or it is not known whether the record is transactional.
         lowest_epochs: lower bound of the leader epoch at ``decided``. If ``decided`` is LARGEST_INT64, the
             leader epoch at the record's own offset counts.
         highest_epochs: upper bound of the same leader epoch.
@@ -124,13 +124,13 @@ class SegmentCopy:
 
     Attributes:
         name: name of the copy; None for the records of earlier runs.
-        copy: offsets of the copy.
+        copy: the ranges of log offsets that the copy has.
         records: decoded records of the copy.
         leader_epoch: bounds of the leader epoch at the end of the copy.
         is_moment: False if the files of the copy show that they were copied at several points in time. Then only the
             copy's checkpoint can show a divergence.
-        starts: the offsets at which leader epochs begin in the copy.
-        checkpoint: leader epochs and their first offsets.
+        starts: the log offsets at which leader epochs begin in the copy.
+        checkpoint: leader epochs and their first log offsets, from ``leader-epoch-checkpoint``.
     """
 
     name: str | None
@@ -142,7 +142,7 @@ class SegmentCopy:
     checkpoint: Sequence[tuple[int, int]] = ()
 
     def last_offset_of(self, leader_epoch: int, below: int = LARGEST_INT64) -> int:
-        """Return the last offset below a limit that is certainly of this leader epoch.
+        """Return the last log offset below ``below`` whose record is certainly of this leader epoch.
 
         Return -1 if there is none.
         """
@@ -243,8 +243,8 @@ def _is_torn(copy: SegmentCopy, common: int, until: int, epoch: EpochBounds) -> 
 
     Args:
         copy: the copy.
-        common: the highest offset at which both logs have the same record.
-        until: the offset at which the logs diverged at the latest.
+        common: the highest log offset at which both logs have the same record.
+        until: the log offset at which the logs diverged at the latest.
         epoch: bounds of the other log's leader epoch.
     """
     if common >= until:

@@ -31,7 +31,7 @@ class OffsetProofs:
     times: Mapping[tuple[int, int], int | None] = field(default_factory=dict)
 
     def _in_ranges(self, partitions: Numbers, offsets: Numbers) -> Iterator[tuple[CompleteRange, Bools]]:
-        """Yield each range, and which of the offsets lie in the range or among the missing offsets before the range."""
+        """Yield each range, and which log offsets lie in the range or among the missing offsets before the range."""
         for partition, ranges in self.ranges.items():
             is_own = partitions == partition
             for number, span in enumerate(ranges):
@@ -99,7 +99,8 @@ class OffsetProofs:
     def with_losses(self, events: pa.RecordBatch) -> pa.RecordBatch:
         """Return events of commits with the column ``lost_at`` filled in.
 
-        ``lost_at`` is the offset from which a newer copy lacks the commit's record; null if no copy lacks the record.
+        ``lost_at`` is the log offset at which a newer copy begins to lack records, if this copy also lacks the commit's
+        record. It is null if no newer copy lacks the commit's record.
 
         Args:
             events: rows with log_partition, log_offset and lost_at.
@@ -118,11 +119,17 @@ class OffsetProofs:
         return events.set_column(place, events.schema.field(place), column)
 
     def committed_at(self, partition: int, offset: int) -> int | None:
-        """Return the offset from which a transactional commit is proven, although no dump has its marker.
+        """Return the log offset from which a transactional commit is proven, although no dump has its marker.
+
+        Return None if nothing proves that the transaction was committed.
 
         The cleaner removes aborted commits, and never works where a transaction is still open. So a commit that remains
-        where the cleaner worked is committed. This does not hold for an export, which has no markers, or across a gap.
-        Return None if nothing proves the commit.
+        where the cleaner has worked is committed. This does not hold for an export, which has no markers, or across a
+        gap.
+
+        Args:
+            partition: the log partition.
+            offset: log offset of the commit.
         """
         for span in self.ranges.get(partition, ()):
             is_own = not span.is_gap and not span.own_copy.bounds.is_export and offset < span.from_offset

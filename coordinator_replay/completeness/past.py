@@ -44,11 +44,11 @@ class LogPartition:
     """A row of ``log_partitions``, with the parts of a log partition that audits have read.
 
     Attributes:
-        complete_from_offset: the offset from which nothing is missing and everything is proven; None if there is no
+        complete_from_offset: the log offset from which nothing is missing and everything is proven; None if there is no
             such offset before the end.
         complete_since: the time of ``complete_from_offset``. None if there is no such offset, or no such time is known.
-        missing_offsets: number of offsets below the end without a record: compacted away, or in a gap.
-        gaps: ranges of offsets that no file covered.
+        missing_offsets: number of log offsets below the end without a record: compacted away, or in a gap.
+        gaps: ranges of log offsets that no file covered.
     """
 
     log_partition: int
@@ -66,12 +66,12 @@ class LogPartition:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether no offset of the log partition is missing, from its first offset on."""
+        """Return whether no log offset of the log partition is missing, from the first one on."""
         return not self.missing_offsets and not self.gaps
 
     @property
     def below(self) -> int:
-        """Return the number of offsets below the complete part, or the number of all offsets if no part is complete."""
+        """Return the number of log offsets below the complete part, or of all log offsets if no part is complete."""
         end = self.end_offset if self.complete_from_offset is None else self.complete_from_offset
         return end or 0
 
@@ -103,7 +103,7 @@ class LogPartition:
 
         Args:
             at: the point in time.
-            next_offset: offset of the key's next record; None if the key has no later record.
+            next_offset: log offset of the key's next record; None if the key has no later record.
         """
         proven_from = self.proven_from(at)
         return proven_from is not None and (next_offset is None or next_offset >= proven_from)
@@ -163,7 +163,7 @@ class Completeness:
 
     @cached_property
     def is_whole(self) -> bool:
-        """Return whether no offset is missing in any log partition."""
+        """Return whether no log offset is missing in any log partition."""
         return all(row.is_whole for row in self.partitions.values())
 
     @property
@@ -178,8 +178,8 @@ class Completeness:
         """Return the log partitions that can prove that a key did not exist at a time.
 
         Returns:
-            Three lists of equal length: the log partition, the first proven offset, and the end of the proven offsets,
-            not included. An end of 0 means: up to the end of the log, because no offset is missing.
+            Three lists of equal length: the log partition, the first proven log offset, and the end of the proven log
+            offsets, not included. If no log offset is missing, this end is 0.
         """
         offsets = {number: (row.proven_from(at), row) for number, row in self.partitions.items()}
         proven = [

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompleteRange:
-    """A range without a missing offset, from ``from_offset`` to ``to_offset`` (not included).
+    """A range of a log partition without a missing log offset, from ``from_offset`` to ``to_offset`` (not included).
 
     Attributes:
         exact_from_offset: the offset from which everything in the range is proven. Below it, the cleaner may have

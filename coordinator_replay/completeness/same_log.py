@@ -39,9 +39,9 @@ class EarlierLog:
     """Facts about a log partition, from earlier runs.
 
     Attributes:
-        anchors: anchors, sorted by offset.
+        anchors: anchors, sorted by log offset.
         topic_id: id of the topic; None if no dump had the id.
-        end_offset: the offset after the last offset that earlier runs have read.
+        end_offset: the log offset after the last one that earlier runs have read.
     """
 
     anchors: Sequence[Anchor]
@@ -58,11 +58,11 @@ class EarlierLog:
         return self.anchors[-1].leader_epoch if self.anchors else None
 
     def below(self, limit: int) -> "EarlierLog":
-        """Return these facts without the anchors at or after an offset."""
+        """Return these facts without the anchors at or after log offset ``limit``."""
         return replace(self, anchors=[anchor for anchor in self.anchors if anchor.log_offset < limit])
 
     def epochs_at(self, offsets: Numbers) -> tuple[Numbers, Numbers]:
-        """Return a lower and an upper bound of the leader epoch at each offset.
+        """Return a lower and an upper bound of the leader epoch at each log offset.
 
         The bounds are the leader epochs of the nearest anchors at or below the offset, and at or above the offset. If
         there is no such anchor, the bounds are NO_EPOCH and LARGEST_INT64.
@@ -84,8 +84,8 @@ class LogCopy:
         folder: the folder of the files; empty for an export.
         compared: comparisons of the copy's records with anchors.
         topic_id: id of the topic, from ``partition.metadata``; None if the dump does not have that file.
-        epochs: the offsets at which leader epochs begin in the copy's current files.
-        checkpoint: leader epochs and their first offsets, from ``leader-epoch-checkpoint``.
+        epochs: the log offsets at which leader epochs begin in the copy's current files.
+        checkpoint: leader epochs and their first log offsets, from ``leader-epoch-checkpoint``.
     """
 
     folder: str
@@ -102,7 +102,7 @@ class LogCopy:
 
     @property
     def matched(self) -> int:
-        """Return the highest offset at which the copy has the same record as earlier runs; -1 if there is none."""
+        """Return the highest log offset at which the copy has the same record as earlier runs; -1 if there is none."""
         return max((found.anchor.log_offset for found in self.compared if found.is_same), default=_NO_OFFSET)
 
     @property
@@ -142,10 +142,10 @@ class Truncation(NamedTuple):
     """A truncation, in which a log partition lost its newest records at an election.
 
     Attributes:
-        from_offset: records of earlier runs from this offset on no longer count.
-        until_offset: the log diverged at this offset at the latest; equal to ``from_offset`` if the exact offset is
+        from_offset: the log offset from which records of earlier runs no longer count.
+        until_offset: the log diverged at this log offset at the latest; equal to ``from_offset`` if the exact offset is
             known.
-        end_offset: the offset after the last offset that earlier runs had read; None if no run has kept this offset.
+        end_offset: the log offset after the last one that earlier runs had read; None if no run has kept this offset.
         leader_epoch: leader epoch of the elected leader.
     """
 
@@ -177,7 +177,7 @@ class StaleCopy(NamedTuple):
 
     Attributes:
         place: how a message names the copy.
-        from_offset: the copy's records from this offset on are not part of the log.
+        from_offset: the log offset from which the copy's records are not part of the log.
         leader_epoch: leader epoch of the log's own records at that offset.
     """
 
@@ -221,11 +221,11 @@ class LogComparison:
 
     @property
     def lost_from(self) -> dict[int, int]:
-        """Return the first offset from which records of earlier runs are lost, by log partition."""
+        """Return the log offset from which records of earlier runs are lost, by log partition."""
         return {partition: lost.from_offset for partition, lost in self.truncated.items()}
 
     def limit(self, names: Iterable[str], log_partition: int) -> int | None:
-        """Return the offset from which the records of a file don't count; None if all count.
+        """Return the log offset from which the records of a file don't count; None if all count.
 
         Args:
             names: names of the copies that the file belongs to.
@@ -412,7 +412,7 @@ def _replaced(copy: LogCopy, log: EarlierLog) -> Comparison | None:
 
 
 def _where(copy: LogCopy, diverged: Comparison) -> str:
-    """Return the beginning of a sentence that says at which offset two records differ."""
+    """Return the beginning of a sentence that says at which log offset two records differ."""
     return (
         f"{copy.place}: at offset {diverged.anchor.log_offset} of log partition {copy.log_partition} stands a record "
         f"of {diverged.other.when}, and earlier audits of this cluster have read another one there, of "
@@ -421,7 +421,7 @@ def _where(copy: LogCopy, diverged: Comparison) -> str:
 
 
 def _check_same_log(copy: LogCopy, log: EarlierLog, diverged: Comparison) -> None:
-    """Check that a copy comes from the log of earlier runs, although it has another record at an anchor's offset.
+    """Check that a copy comes from the log of earlier runs, although it has another record at an anchor's log offset.
 
     Raises:
         InputError: the copy comes from another log.
