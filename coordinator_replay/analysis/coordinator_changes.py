@@ -49,7 +49,7 @@ class LeaderChange(NamedTuple):
 
 
 class CoordinatorLine(NamedTuple):
-    """A line of a broker's log about a partition, see table ``broker_log``."""
+    """A line of a broker's log about a log partition, see table ``broker_log``."""
 
     log_partition: int
     leader_epoch: int

@@ -62,7 +62,7 @@ PROVEN = "coalesce(is_exact AND is_proven AND last_state IS DISTINCT FROM 'Unkno
 def expire_at(retention_ms: str) -> str:
     """Return an SQL expression for the time at which an offset's retention is over.
 
-    The time is null if no rule lets the offset expire, or if the time can't be shown.
+    The time is null if no rule lets the offset expire, or if the time is after the year 9999.
     """
     later = f"(epoch_us(base_timestamp) + CAST({retention_ms} AS BIGINT) * 1000)"
     shown = f"CASE WHEN {later} <= {LATEST_MS} * 1000 THEN make_timestamptz({later}) END"

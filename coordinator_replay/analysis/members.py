@@ -138,7 +138,7 @@ class MemberReplay:
         self.lost = set(confirmed.lost)
 
     def lose(self, members: Iterable[Member]) -> None:
-        """Remember that members may have changed in records that are missing or can't be read."""
+        """Note that records about these members are missing or can't be read."""
         self.lost |= {member.member_id for member in members}
 
     def _row(self, stay: OpenMemberInterval, to_ms: int | None, to_offset: int | None) -> Row:

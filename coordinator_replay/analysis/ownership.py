@@ -75,7 +75,7 @@ class Unowned(NamedTuple):
         holding: the ownership that ended; ``to_ms`` and ``to_offset`` are its end, ``released_by`` is the reason.
         topic: the topic as the records of the ended ownership name it. A conversion of the group changes only the key
             in ``OwnershipReplay.gaps``, not this field.
-        awaited_ms: time at which the target assignment took the partition from the member; None if it never did.
+        awaited_ms: time at which the target assignment took the partition from its last owner; None if it never did.
         is_exact: whether the group is proven at the end of the ownership.
         since_ms: the time since which members miss the partition; None while no member subscribes to its topic.
         over: earlier times in which members missed the partition.
@@ -101,7 +101,7 @@ class Unowned(NamedTuple):
         return self._replace(since_ms=None, over=(*self.over, (self.since_ms, at_ms)))
 
     def missed_ms(self) -> int:
-        """Return the sum of the ended times in which members missed the partition, in milliseconds."""
+        """Return for how many milliseconds members missed the partition. A time that lasts until now does not count."""
         return sum(until - since for since, until in self.over)
 
 
@@ -185,8 +185,7 @@ class OwnershipReplay:
         at_offset: log offset of the group's last record.
         log_partition: the log partition of the group's records.
         seen: members whose ownership is on record.
-        lost: members with their last ownership on record, if records about their later ownership can't be read or may
-            be missing.
+        lost: members whose later records can't be read or may be missing, each with the last ownership on record.
         is_step_exact: whether the group is proven before the present operation.
         is_exact: whether the group is proven after the present operation.
         unrevoked_since: members in the state UNREVOKED_PARTITIONS or UNREVOKED_TASKS, each with the time of its last
@@ -217,7 +216,7 @@ class OwnershipReplay:
     subscriptions: Subscriptions = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin without members."""
+        """Create the subscriptions, which have no members yet."""
         self.subscriptions = Subscriptions(self.topics)
 
     @property

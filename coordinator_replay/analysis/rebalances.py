@@ -230,7 +230,7 @@ class Rebalances:
     history: GroupHistory = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin the history."""
+        """Create the history of facts, which is empty."""
         self.history = GroupHistory(self.topics)
 
     def begin(self, events: Sequence[Event], at_ms: int | None, last_ms: int | None) -> str | None:
@@ -287,7 +287,7 @@ class Rebalances:
         return last.is_exact and not was_exact
 
     def end(self, rebalance_id: str | None, at_ms: int | None) -> Iterator[Row]:
-        """Count the changes of ownership in an operation.
+        """Count the changes of ownership in an operation for the rebalances to which they belong.
 
         Yield the rebalances that become final with this operation.
 
@@ -347,8 +347,9 @@ class Rebalances:
     def lose_track(self, offset: int) -> None:
         """Mark rebalances as not exact, because records are missing from log offset ``offset`` on.
 
-        The missing records may show the end, the costs or the reason of running rebalances. A finished rebalance stays
-        exact if no later record can change it: its reason is final, and every partition that it revoked has an owner.
+        The missing records may show the end, the reason or the costs (such as times without an owner) of running
+        rebalances. A finished rebalance stays exact if no later record can change it: its reason is final, and every
+        partition that it revoked has an owner.
         """
         self.lost_at = offset
         unowned_since = {gap.rebalance_id for gap in self.ownership.gaps.values()}
@@ -359,7 +360,7 @@ class Rebalances:
             rebalance.is_end_proven &= rebalance.is_over
 
     def open_rows(self) -> Iterator[Row]:
-        """Yield rebalances that are in progress, and finished rebalances whose cost is not final."""
+        """Yield rebalances that are in progress, and finished rebalances whose costs are not final."""
         self._count_partitions()
         for rebalance in (*self.awaiting_reason, *self.running):
             yield self._row(rebalance)

@@ -71,7 +71,7 @@ class Subscriptions:
             self._set(member_id, None if member is None else _asked(member))
 
     def begin(self, members: Iterable[Member]) -> None:
-        """Begin with the present members."""
+        """Begin with the subscriptions of the present members."""
         self.members, self.counts, self.expressions, self.kinds = {}, Counter(), Counter(), Counter()
         for member in members:
             self._set(member.member_id, _asked(member))

@@ -23,7 +23,7 @@ _NO_EPOCH = -1
 
 
 class Anchor(NamedTuple):
-    """One record of a log partition.
+    """A record by which a later audit recognises the same log: a few facts about the record.
 
     Attributes:
         log_timestamp: timestamp of the record; None if the record has none.

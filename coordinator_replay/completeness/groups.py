@@ -1,7 +1,7 @@
-"""Proofs about groups: where the history of a group has breaks, and from which offset on the group is proven.
+"""Proofs about groups: where the history of a group has breaks, and from which log offset on the group is proven.
 
-A group is proven at an offset if the log shows the value of each of its keys there. After missing offsets, the value of
-a key is not known until the key's next record, because the cleaner may have removed an earlier record of the key. So
+A group is proven at a log offset if the log shows the value of each of its keys there. After missing offsets, the value
+of a key is not known until the key's next record, because the cleaner may have removed an earlier record of the key. So
 after missing offsets, a group is proven from the higher of two offsets on:
 
 - the offset after the last missing offset;
@@ -55,8 +55,8 @@ class GroupProofs:
             ``exact_from_offset`` don't count, because the cleaner has not worked there.
         new: the gaps after the offsets that earlier runs have read, by log partition. These gaps are in the history of
             each group that earlier runs have read.
-        confirmed: the group's records below a range that the range's copy still has, for each ``Part`` whose range
-            follows compacted records.
+        confirmed: records of a group that lie below a range, and that the copy of the range still has. There is an
+            entry for each ``Part`` whose range follows compacted records.
     """
 
     ranges: Mapping[int, Sequence[CompleteRange]] = field(default_factory=dict)

@@ -1,8 +1,8 @@
 """Proofs about committed offsets from the history of log partitions, for many offsets at once.
 
 A key is proven from each of its records to the next one, because the cleaner removes a record only for a later record
-of its key. A key is open before its first record and across a gap. No key is open in the part of the log in which no
-offset is missing.
+of its key. A key is open before its first record and across a gap. But where no offset of the log is missing, no key is
+open.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ class OffsetProofs:
                 yield span, is_own & (offsets >= span.begins_at) & (offsets < following)
 
     def are_unproven(self, partitions: Numbers, offsets: Numbers) -> Bools:
-        """Return, for each log offset, whether a key may have existed there although no earlier record of it is left.
+        """Return, for each log offset, whether a key may have existed there without any earlier record of the key.
 
         This is so below the ``exact_from_offset`` of the complete range to which the log offset belongs. Missing
         offsets belong to the range after them. Return False for log partitions without missing records.

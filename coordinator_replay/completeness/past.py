@@ -47,7 +47,8 @@ class LogPartition:
         complete_from_offset: the log offset from which nothing is missing and everything is proven; None if there is no
             such offset before the end.
         complete_since: the time of ``complete_from_offset``. None if there is no such offset, or no such time is known.
-        missing_offsets: number of log offsets below the end without a record: compacted away, or in a gap.
+        missing_offsets: number of log offsets below the end that have no record. Their records were compacted away, or
+            lie in a gap.
         gaps: ranges of log offsets that no file covered.
     """
 

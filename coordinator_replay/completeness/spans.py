@@ -53,7 +53,7 @@ def is_begin_proven(spans: Sequence[ExactSpan], at_ms: int | None, *, recurs: bo
         at_ms: the time at which the condition is first seen; None if no record has a time.
         recurs: whether the condition may have begun and ended before, such as a state that a group enters several
             times.
-        joins_ms: an earlier time at which the condition held counts if it is at most this long before.
+        joins_ms: if the condition also held at most this long before, both times count as one.
 
     >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]
     >>> [is_begin_proven(spans, at_ms, recurs=False) for at_ms in (50, 60, 70, 71)]
@@ -80,16 +80,16 @@ def is_all_proven(
 ) -> bool:
     """Return whether no record is missing about a condition that held from one time to another.
 
-    If the condition also held before or after, both times may count as one. So no record that may show this may be
-    missing either.
+    Earlier or later times at which the condition held may count as one with this time. So records that may show such
+    times must not be missing either.
 
     Args:
         spans: the spans of the log partition; empty if no record is missing.
         first_ms: the time from which the condition held; None if no record has a time.
         last_ms: the time until which the condition held; None if no record has a time.
-        recurs: whether every later time at which the condition holds counts as well.
-        joins_ms: an earlier or later time counts if it is at most this far away.
-        goes_on_ms: a later time counts if it is at most this far away.
+        recurs: whether all later times count as one with this time.
+        joins_ms: an earlier or later time counts as one with this time if it is at most this far away.
+        goes_on_ms: a later time counts as one with this time if it is at most this far away.
 
     >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]
     >>> [is_all_proven(spans, first_ms, 80) for first_ms in (40, 70, 71)]

@@ -65,7 +65,7 @@ class Write(NamedTuple):
 
 @dataclass(slots=True)
 class Tombstones:
-    """Numbers of tombstones of a write.
+    """Counts of the tombstones in one write.
 
     Attributes:
         offsets: number of tombstones of offsets.
@@ -81,7 +81,7 @@ class LoggedRemoval:
     """A write of tombstones, with the line that reports it.
 
     Attributes:
-        names: the topics, partitions or groups that the line names; empty for retention.
+        names: the topics, partitions or groups that the line names; empty if retention removed the offsets.
     """
 
     write: Write

@@ -379,7 +379,7 @@ class TopicCommits:
 
 
 def abandoned_topic(context: GroupContext, topic: TopicCommits) -> Iterator[Observation]:
-    """Yield the topic if nobody has committed its offsets for long, while members subscribe to other topics."""
+    """Yield the topic if nobody has committed its offsets for a long time, while members subscribe to other topics."""
     status = context.status
     if status is None or not context.is_stable or not topic.partitions or topic.last_ms is None:
         return
@@ -436,7 +436,7 @@ TOPIC_RULES: tuple[Callable[[GroupContext, TopicCommits], Iterator[Observation]]
 
 
 def never_committed(context: GroupContext) -> Iterator[Observation]:
-    """Yield partitions that have had their owner for long without any commit.
+    """Yield partitions that have had their owner for a long time without any commit.
 
     There is one observation for each topic.
 

@@ -31,7 +31,12 @@ _MOST_REBALANCES = 10_000
 
 
 class PartitionOwner(NamedTuple):
-    """The owner of a partition, with the time at which the ownership began or ended; None if no record has the time."""
+    """The owner of a partition.
+
+    Attributes:
+        at_ms: start of the ownership if it still lasts, or else its end. In the result of ``owned_until``, always the
+            end. None if no record has the time.
+    """
 
     member_id: str
     at_ms: int | None

@@ -150,7 +150,7 @@ def _pauses(active: Sequence[Range]) -> list[tuple[int, int | None, int]]:
 
 
 def never_committed_over(context: GroupContext) -> Iterator[Observation]:
-    """Yield partitions that had an owner for long, until their first commit or until the ownership ended."""
+    """Yield partitions that had an owner for a long time before their first commit or the end of the ownership."""
     status = context.status
     if status is None or status["has_gap"] or status["group_type"] == "share":
         return

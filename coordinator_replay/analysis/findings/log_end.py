@@ -2,15 +2,15 @@
 
 
 class LogEnd:
-    """The end of the log, and the earliest later end with which a group's findings may be different.
+    """The end of the log, for the rules of findings. It also tells when the findings may change.
 
-    A group without new records gets other findings only because the log ends later. So the rules ask this object about
-    the end of the log. For each answer, this object computes the earliest later end with which the answer would be
-    different. It keeps the earliest of these ends.
+    If a group has no new records, its findings change only because the log ends later. So the rules ask this object
+    about the end of the log. For each answer, this object computes how late the log must end to change the answer. It
+    keeps the earliest of these times.
 
     Attributes:
-        changes_at_ms: the earliest later end of the log with which the findings may be different; None if no later end
-            changes the findings.
+        changes_at_ms: if the log ends at this time or later, the findings may be different. None if no later end of the
+            log changes the findings.
     """
 
     __slots__ = ("_ms", "changes_at_ms")

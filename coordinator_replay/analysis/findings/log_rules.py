@@ -213,7 +213,7 @@ def group_moved(context: GroupContext, row: MovedGroups) -> Iterator[Observation
 
 
 def unreadable_records(context: GroupContext, row: UnreadableRecords) -> Iterator[Observation]:
-    """Yield records in quarantine, by their error."""
+    """Yield the records of a log partition that are in quarantine because of the same error."""
     yield Observation(
         (row["log_partition"], row["error_class"]),
         row["first_at"],
@@ -228,7 +228,7 @@ def unreadable_records(context: GroupContext, row: UnreadableRecords) -> Iterato
 
 
 def unknown_records(context: GroupContext, row: UnreadableRecords) -> Iterator[Observation]:
-    """Yield records of a kind that this release does not know, by kind."""
+    """Yield the records of a log partition that have the same kind, if this release does not know the kind."""
     groups = row["groups"]
     of_groups = f" of {counted(len(groups), 'group')}: {listed(groups, MOST_NAMED)}" if groups else ""
     yield Observation(

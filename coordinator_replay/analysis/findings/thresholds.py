@@ -80,7 +80,7 @@ class Thresholds:
 
     @property
     def pause_ms(self) -> int:
-        """Return the shortest pause of commits that is examined."""
+        """Return the shortest time without commits that can make a finding."""
         return min(self.stall_ms, self.silent_ms)
 
     def with_changes(self, changes: Mapping[str, int]) -> "Thresholds":

@@ -313,12 +313,12 @@ def position_loss(row: Mapping[str, Any]) -> Sum:
 
 
 def _burst(row: Mapping[str, Any], furthest: int, kept: Sequence[str]) -> Sum:
-    """Return a burst of a single commit.
+    """Return a burst that consists of a single commit.
 
     Args:
         row: row of the commit.
         furthest: the distance by which the commit went back.
-        kept: the columns of the last commit that a burst keeps.
+        kept: names of the columns of ``row`` that go into the burst's ``last`` commit.
     """
     burst: Burst = {
         "log_partition": row["log_partition"],
@@ -359,7 +359,10 @@ class Totals:
             sums[summary.name][key] = added if before is None else summary.merge(before, added)
 
     def active(self, limits: Thresholds) -> list[Range]:
-        """Return the times in which the group committed without a pause, and store only these in the group's sums."""
+        """Return the time ranges in which the group committed without a pause.
+
+        Also store these ranges in the group's sums, in place of the earlier ones.
+        """
         ranges: list[Range] = []
         for sums in (self.over[GROUP.name], self.every[GROUP.name]):
             if (group := sums.get(WHOLE)) is not None:

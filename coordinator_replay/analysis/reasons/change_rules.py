@@ -234,8 +234,8 @@ def grown_topics(situation: Situation) -> dict[str, int]:
 def lost_topics(situation: Situation) -> list[str]:
     """Return topics that a classic generation no longer assigns.
 
-    Return an empty list if the previous generation took partitions from members and assigned them to nobody. A topic
-    may then be without an assignment only for the moment.
+    Return an empty list if the previous generation took partitions from members and assigned them to nobody. Then a
+    topic may have no assignment only until the next generation.
     """
     after = situation.covered_after
     return [topic for topic in situation.covered_before if topic not in after and not revoked_before(situation)]
@@ -359,7 +359,7 @@ def revoked_before(situation: Situation) -> Mapping[str, set[int]]:
 
 
 def is_follow_up_due(situation: Situation) -> bool:
-    """Return whether the previous classic generation took partitions from a member, so that it has to join again.
+    """Return whether the previous classic generation took partitions from a member. Such a member must join again.
 
     It does not matter whether the generation assigned these partitions to another member or to nobody.
     """

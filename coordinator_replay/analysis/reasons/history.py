@@ -399,7 +399,7 @@ _REMEMBERED = {
 
 
 def _is_old(sign: Sign, at_ms: int) -> bool:
-    """Return whether a commit is too old to be looked for before a record of this time."""
+    """Return whether a commit was made too long before a record to count as a sign of life."""
     return sign.at_ms is None or at_ms - sign.at_ms > SIGNS_WITHIN_MS
 
 

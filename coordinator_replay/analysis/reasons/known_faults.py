@@ -1,4 +1,4 @@
-"""Records of a rebalance that look like a known fault of a Kafka release, as further evidence."""
+"""Further evidence about a rebalance: its records look like a known fault of a Kafka release."""
 
 from collections import Counter
 

@@ -96,7 +96,8 @@ class Situation:
         """Return the members whose regex this operation resolves, so that their topics count from now on.
 
         Args:
-            has_joined: whether to return members that joined with the regex, or members that changed to the regex.
+            has_joined: True for members that joined with the regex, False for members that changed their
+                subscription to the regex.
         """
         if not self.resolved or not self.history.waiting:
             return []

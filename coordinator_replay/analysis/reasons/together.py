@@ -54,7 +54,7 @@ def _shape(fact: Fact) -> Fact:
 
 
 def _merged(facts: Sequence[Fact]) -> Fact:
-    """Return one fact about all members in facts of the same shape."""
+    """Return one fact made from facts that differ only in their members and clients."""
     first = facts[0]
     if len(facts) == 1:
         return first
