@@ -1,4 +1,4 @@
-"""Rebalances with their begin, end, cause and costs: rows of ``rebalances``.
+"""Rebalances with their start, end, cause and costs: rows of ``rebalances``.
 
 In consumer, share and streams groups, every new group epoch is a rebalance with its own reason, as in the broker's log.
 Such a rebalance is over when the group has reached the targets of its epoch or of a later one. If a newer rebalance
@@ -109,9 +109,9 @@ class OpenRebalance:
 
     Attributes:
         attempts: number of generations since the last one on record; 1 if no generation failed in between.
-        started_ms: start of the rebalance; for a classic rebalance, the latest possible begin. This time and all other
+        started_ms: start of the rebalance; for a classic rebalance, the latest possible start. This time and all other
             times are None before the group's first record with a time.
-        earliest_ms: the earliest possible begin; None if the log does not show it.
+        earliest_ms: the earliest possible start; None if the log does not show it.
         completed_at: end of the rebalance, in milliseconds; None while it is in progress, or if the record has no time.
         completed_offset: log offset of the record that completed the rebalance; None while it is in progress.
         members_before: members before the rebalance; None if no record shows the group just before it.
@@ -542,7 +542,7 @@ def _begins(event: Event) -> bool:
 def _started_ms(event: Event, at_ms: int | None, last_ms: int | None) -> int | None:
     """Return when the rebalance of an event began.
 
-    For a classic rebalance, return the latest possible begin.
+    For a classic rebalance, return the latest possible start.
 
     Args:
         event: the event that shows the rebalance.

@@ -139,7 +139,7 @@ class Evaluator:
         self.by_id = {}
 
     def _doubted(self, finding: Found) -> FindingRow:
-        """Return a finding, marked if missing records may hide an earlier begin, a later end or more occurrences."""
+        """Return a finding, marked if missing records may hide an earlier start, a later end or more occurrences."""
         partition = finding["log_partition"] if finding["log_partition"] is not None else self.context.log_partition
         spans = [span for span in self.spans if span.log_partition == partition]
         recurs, ended_at = RULES[finding["rule"]].recurs, finding["ended_at"]

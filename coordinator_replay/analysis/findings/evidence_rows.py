@@ -10,7 +10,7 @@ Range = list[int]
 """First and last time of some commits without a pause, and their number."""
 
 Owned = tuple[str, int, str, int | None]
-"""Topic, partition and member id of an owner, with the begin or the end of the ownership."""
+"""Topic, partition and member id of an owner, with the start or the end of the ownership."""
 
 STALL: Final = "STALL"
 """Status of a past time in which a partition was not committed although its owner stayed."""
@@ -53,7 +53,7 @@ class RebalanceTimes(TypedDict):
     """One rebalance: ``Evidence.REBALANCE``.
 
     Attributes:
-        at: the end of the rebalance; its begin if it has not ended.
+        at: the end of the rebalance; its start if it has not ended.
         started_at: the start of the rebalance, or the latest time at which it can have begun.
         metadata_delay_ms: time from the change of topics to the rebalance; None if that time is not proven.
     """

@@ -54,7 +54,7 @@ class LogEnd:
     def has_lasted(self, needed_ms: int, first_ms: int | None) -> bool:
         """Return whether something that still holds at the end of the log has lasted long enough.
 
-        Something without a recorded begin counts only if ``needed_ms`` is 0.
+        If no record shows the start, something has lasted long enough only if ``needed_ms`` is 0.
 
         >>> end = LogEnd(15)
         >>> end.has_lasted(5, 10), end.has_lasted(5, None), end.has_lasted(0, None)

@@ -381,7 +381,7 @@ class StepRules:
     def _row(self, rule: str, observation: Observation, exact_from: int | None, *, is_open: bool) -> Row:
         """Return an observation as evidence.
 
-        If the observation began with the first proven step, mark its begin as open: it may have begun before.
+        If the observation began with the first proven step, mark its start as open, because it may have begun before.
 
         Args:
             rule: name of the rule.
