@@ -101,7 +101,12 @@ def _members_text(rebalance: Mapping[str, Any]) -> str:
 
 
 def _clients_text(member_ids: Iterable[str] | None, by_member: Mapping[str, str]) -> str:
-    """Return the sorted names of the clients behind member ids, as one text; ``none`` without member ids."""
+    """Return the sorted names of clients as one text; ``none`` if there are no clients.
+
+    Args:
+        member_ids: the member ids of the clients.
+        by_member: name of a client by member id. A member id without a client stands for itself.
+    """
     return neutral(", ".join(sorted(by_member.get(id_, id_) for id_ in member_ids or ()))) or "none"
 
 
@@ -227,8 +232,8 @@ def what_if_drawing(warehouse: Tables, answer: WhatIf, marks: Sequence[Mark] = (
 
     Args:
         warehouse: the tables that the recorded life is from.
-        answer: the lives.
-        marks: times to mark.
+        answer: the recorded life of a group and its simulated lives.
+        marks: times to mark in the figures.
     """
     start = later(EPOCH, answer.start_ms)
     clock = Clock(start, later(EPOCH, answer.end_ms), warehouse.zone)
@@ -264,8 +269,8 @@ def what_if_page(warehouse: Tables, answer: WhatIf, marks: Sequence[Mark] = ()) 
 
     Args:
         warehouse: the tables that the recorded life is from.
-        answer: the lives.
-        marks: times to mark.
+        answer: the recorded life of a group and its simulated lives.
+        marks: times to mark in the figures.
     """
     drawing = what_if_drawing(warehouse, answer, marks)
     start, end = later(EPOCH, answer.start_ms), later(EPOCH, answer.end_ms)

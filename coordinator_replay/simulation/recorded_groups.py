@@ -179,9 +179,10 @@ def _changes_to_consumer(alternative: Alternative) -> bool:
 
 
 def _obstacles(warehouse: Tables) -> dict[str, str]:
-    """Return, for each group on the classic protocol, the obstacles to the consumer protocol that the log shows.
+    """Return what prevents a group from changing to the consumer protocol, as far as the log shows it.
 
-    A group without an obstacle has ``_NO_OBSTACLE``.
+    The keys are the ids of all groups on the classic protocol. If the log shows nothing that prevents the change, the
+    value is ``_NO_OBSTACLE``.
     """
     names, rows = run_saved_query(warehouse, _ON_CLASSIC)
     group, obstacle = names.index("group_id"), names.index("obstacle")

@@ -52,7 +52,7 @@ def write_log(folder: Path, written: Sequence[Batch | MarkerWritten], topics: It
 
 
 def write_truth(file: Path, events: Iterable[Event]) -> None:
-    """Write events that a simulated coordinator reported, to a file with one JSON line for each event.
+    """Write the events of a simulated coordinator to a file, as one JSON line for each event.
 
     Raises:
         UsageError: the file can't be written.

@@ -31,7 +31,7 @@ class BrokerFault(StrEnum):
 
 
 class NumberConfig(NamedTuple):
-    """A setting with a number: default and lowest value."""
+    """The default and the lowest value of a setting whose value is a number."""
 
     default: int
     lowest: int = -MAX_INT

@@ -94,7 +94,7 @@ class Coordinator:
 
     @property
     def end_offset(self) -> int:
-        """Return the offset of the next record in the log."""
+        """Return the log offset of the next record."""
         return self._shard.end_offset
 
     @property

@@ -193,9 +193,9 @@ def deletable_group(shard: Shard, group_id: str) -> Group:
 
 
 def group_tombstones(shard: Shard, group: Group) -> list[NewRecord]:
-    """Return tombstones of all records of a classic or consumer group, without its offsets; none for other types.
+    """Return tombstones of all records of a classic or consumer group, except its offsets.
 
-    For a classic group, also stop the timers of its join and sync phases.
+    Return none for groups of other types. For a classic group, also stop the timers of its join and sync phases.
     """
     if isinstance(group, ConsumerGroup):
         return consumer_group_tombstones(shard, group)

@@ -59,7 +59,7 @@ def table_size_for(capacity: int) -> int:
 
 
 class _Order(MutableMapping[K, V]):
-    """The base of this module's mappings, which iterate in the order of ``__iter__``."""
+    """The base of this module's mappings. Each subclass defines its order of iteration in ``__iter__``."""
 
     __slots__ = ("_hash_of", "_places", "_values")
 
@@ -130,7 +130,10 @@ class HashOrder(_Order[K, V]):
                 self._grow()
 
     def put_first(self, key: K, value: V) -> None:
-        """Put a new key at the head of its bin, as ``compute``, ``computeIfAbsent`` and ``merge`` do."""
+        """Put a value. A new key becomes the first of its bin.
+
+        Java's methods ``compute``, ``computeIfAbsent`` and ``merge`` do this.
+        """
         if self._size_is_over():
             self._grow()
         is_new = key not in self._values
@@ -192,7 +195,7 @@ def hash_set(items: Iterable[K], hash_of: Callable[[K], int], size: int = 0) -> 
 
 
 class TimelineOrder(_Order[K, V]):
-    """A mapping that iterates as a ``TimelineHashMap`` without an initial size.
+    """A mapping that iterates like a ``TimelineHashMap`` that was created without an initial size.
 
     A key's bin is given by the highest bits of the key's hash after multiplication by a constant. Within a bin, the
     youngest key comes first. A larger table keeps this order.

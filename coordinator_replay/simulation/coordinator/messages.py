@@ -113,9 +113,10 @@ def _filled(fields: tuple[Field, ...], body: Any, where: str) -> Body:
 
 @cache
 def _blank(fields: tuple[Field, ...]) -> tuple[Body, Mapping[str, tuple[Field, Check]]]:
-    """Return two mappings by the names of the fields: their defaults, and the fields with a quick check of a value.
+    """Return two mappings whose keys are the names of the fields.
 
-    A value that passes the quick check is valid. A value that fails it needs ``_checked``.
+    The first mapping has the default of each field. The second has pairs of the field and a quick check. A value that
+    passes the quick check is valid. A value that fails it may still be valid: ``_checked`` decides.
     """
     return {field.name: _default(field) for field in fields}, {field.name: (field, _plain(field)) for field in fields}
 

@@ -1,7 +1,8 @@
 """The metadata hash of a group's topics, by which the coordinator notices changes.
 
-Mirrors ``Utils.computeTopicHash`` and ``computeGroupHash``: XXH3 with 64 bits over the fields in little-endian order,
-a string as its UTF-16 units followed by their number. Tests compare the hashes with those in Kafka's own records.
+Mirrors ``Utils.computeTopicHash`` and ``computeGroupHash``. The hash is XXH3 with 64 bits over the fields. Numbers are
+little-endian. A string is hashed as its UTF-16 units, followed by the number of these units. Tests compare the hashes
+with those in Kafka's own records.
 """
 
 import struct

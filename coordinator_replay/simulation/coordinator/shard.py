@@ -72,7 +72,7 @@ class Shard:
         replays: the engine's replay of a group's written records, by group id.
         classic_groups: classic groups in their present state; read them through ``group``.
         consumer_states: for each consumer group, by id, the part of its state that the engine does not keep.
-        end_offset: offset of the next record.
+        end_offset: log offset of the next record.
         results: results of operations since the results were last taken.
         jobs_are_on_hold: whether background jobs are postponed.
         observer: called with an ``Event`` for each written batch, started rebalance, raised group epoch and removed
@@ -191,7 +191,12 @@ class Shard:
         return True
 
     def write(self, records: Sequence[NewRecord], producer: tuple[int, int] | None = None) -> None:
-        """Append records as one batch and replay them."""
+        """Append records as one batch and replay them.
+
+        Args:
+            records: the records.
+            producer: id and epoch of the producer of a transactional batch; None for a batch outside transactions.
+        """
         if not records:
             return
         producer_id, producer_epoch = producer if producer is not None else (-1, -1)
@@ -320,7 +325,7 @@ class Shard:
         return any(key == name for name, _, _ in self._jobs)
 
     def forget_soft_state(self) -> None:
-        """Drop all state that is not on record, as a new leader of the partition would."""
+        """Drop all state that is not on record. A new leader of the log partition would not have this state."""
         self.timers.clear()
         self._jobs.clear()
         self.classic_groups.clear()

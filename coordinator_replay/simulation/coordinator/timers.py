@@ -73,7 +73,10 @@ class Timers:
         return self._running.pop(key)
 
     def remaining(self, now_ms: int) -> dict[str, int]:
-        """Return the milliseconds until each timer fires, by Kafka's key (``session-timeout-GROUP-MEMBER``)."""
+        """Return the milliseconds until each timer fires, by the key that Kafka gives the timer.
+
+        An example of a key is ``session-timeout-GROUP-MEMBER``.
+        """
         return {"-".join(key): self._running[key].at_ms - now_ms for key in sorted(self._running)}
 
     def _refresh_head(self) -> None:

@@ -34,7 +34,7 @@ class Trigger(NamedTuple):
     """A request, timer or change that started an operation.
 
     Attributes:
-        kind: kind of the trigger.
+        kind: whether the trigger is a request, a timer or another kind of change.
         name: name of the API, the timer or the job.
         version: version of the request, None if the trigger is no request.
         group_id: group of a timer or a job, or the group that a request names.
@@ -61,8 +61,8 @@ class BatchWritten(NamedTuple):
     """An event: a batch of records or a control record was written.
 
     Attributes:
-        first_offset: offset of the first record.
-        last_offset: offset of the last record.
+        first_offset: log offset of the first record.
+        last_offset: log offset of the last record.
     """
 
     at_ms: int
@@ -76,7 +76,7 @@ class RebalanceStarted(NamedTuple):
 
     Attributes:
         generation: generation of the group at that time.
-        end_offset: offset of the next record of the log.
+        end_offset: log offset of the next record.
         state: state that the group left.
         reason: Kafka's own text.
     """
@@ -95,7 +95,7 @@ class EpochBumped(NamedTuple):
 
     Attributes:
         epoch: the new epoch.
-        offset: offset of the record with the new epoch.
+        offset: log offset of the record with the new epoch.
         reason: lines of Kafka's own log for the operation, joined by a semicolon.
     """
 
@@ -111,7 +111,7 @@ class MemberRemoved(NamedTuple):
     """An event: a member was removed from its group, on record or in memory.
 
     Attributes:
-        end_offset: offset of the next record of the log.
+        end_offset: log offset of the next record.
         reason: Kafka's own text.
     """
 

@@ -1,10 +1,12 @@
 """The comparison of the record with a simulation under the recorded settings.
 
 Two rebalances match if three conditions hold: the same clients joined and left, the group had the same number of
-members afterwards, and the rebalances are at most ``NEAR_MS`` apart. In a deployment, clients join and leave in quick
-succession and in any order. So some clients are only counted: those that joined or left within ``NEAR_MS`` of the
-rebalance, both on record and in the simulation. For them, only the number that joined and the number that left must be
-equal.
+members afterwards, and the rebalances are at most ``NEAR_MS`` apart.
+
+In a deployment, clients join and leave in quick succession and in any order. So for rebalances that find no match in
+this way, the first condition is weaker. It concerns the clients that joined or left within ``NEAR_MS`` of the
+rebalance, both on record and in the simulation. These clients count as interchangeable. Only the number that joined and
+the number that left must be equal.
 """
 
 from collections import Counter
@@ -253,8 +255,8 @@ def _mark(row: _Rebalance, by_member: Mapping[str, str], exchanged: Container[st
 
     Args:
         row: row of the rebalance.
-        by_member: the client behind each member id.
-        exchanged: clients that are counted, but not named.
+        by_member: name of a client, by member id.
+        exchanged: clients of which only the number is compared.
     """
 
     def names(member_ids: Iterable[str]) -> list[str]:

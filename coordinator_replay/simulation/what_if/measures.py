@@ -185,7 +185,7 @@ def _bounds(name: str, numbers: Sequence[int], unseen: float) -> tuple[int, int]
     Args:
         name: the measure.
         numbers: values of the measure, first in the likeliest variant and then in the other variants.
-        unseen: share of the life that is unseen.
+        unseen: share of the life in which members may have joined and left without a record.
     """
     value, least, most = numbers[0], min(numbers), max(numbers)
     if name in AT_LEAST:
@@ -244,9 +244,9 @@ def _cell(measures: Measures, name: str, value: object) -> object:
 
 
 def with_range(value: object, bounds: tuple[int, int] | None) -> object:
-    """Return a value as text with its range.
+    """Return a predicted value and its range as one text.
 
-    Without a range, return the value itself.
+    If there is no range, return the value itself.
     """
     return value if bounds is None else f"{value:,}{range_text(bounds)}"
 

@@ -100,7 +100,7 @@ class Lived:
     Attributes:
         rebalances: rows of ``rebalances`` within the time range, by time.
         rows: the last version of every row, by table.
-        by_member: the client behind each member id.
+        by_member: name of a client, by member id.
         late: rebalances that began at the end of the time range or later.
         pauses: times in which no simulated consumer worked on a partition; None for a recorded life.
     """

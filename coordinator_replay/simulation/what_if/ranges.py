@@ -27,11 +27,11 @@ from coordinator_replay.simulation.what_if.variants import drawn_course, rolled_
 
 
 class _Open(NamedTuple):
-    """A setting that may be missing from the record.
+    """A setting whose value may be neither on record nor given by the question.
 
     Attributes:
-        name: Kafka's name.
-        value: function that returns the simulated value.
+        name: Kafka's name of the setting.
+        value: function that returns the simulated value from ``Settings``.
         shortest_ms: the lowest value in practice.
         is_classic: whether only the classic protocol has the setting.
         is_of_topics: whether the setting matters only if topics change.
@@ -70,9 +70,10 @@ def _open_in(settings: Settings, life: Life) -> list[_Open]:
 
 
 def shortest(settings: Settings, life: Life) -> Settings | None:
-    """Return the settings, but with the shortest value for each open setting.
+    """Return the settings, but with the shortest value in practice for each open setting.
 
-    Return None if no open setting can change this life.
+    A setting is open if neither ``settings`` nor a record gives its value. Return None if no open setting can change
+    this life.
     """
     changes: dict[str, Any] = {BY_NAME[setting.name].field: setting.shortest_ms for setting in _open_in(settings, life)}
     return replace(settings, **changes) if changes else None
@@ -123,15 +124,16 @@ OPEN_SESSION = "The session timeout of a consumer group is"
 
 
 def _mixed(life: Life, alternatives: Sequence[Settings]) -> str:
-    """Return sentences for alternatives that change a group from the classic to the consumer protocol.
+    """Return sentences about the session timeout of a classic group that is simulated as a consumer group.
 
-    The sentences say that assumed settings may change the pauses, and how to keep the recorded session timeout.
+    The sentences have the recorded timeouts. They say that the pauses may also differ because Kafka's default is
+    simulated instead, and which option simulates the recorded timeout.
 
-    Return an empty text if no session timeout is on record, or if all are Kafka's default for consumer groups.
+    Return an empty text if no timeout is on record, or if all recorded timeouts are equal to this default.
 
     Args:
-        life: the recorded life.
-        alternatives: alternatives with the consumer protocol and without a session timeout.
+        life: the recorded life of the classic group.
+        alternatives: the alternatives that use the consumer protocol and give no session timeout.
     """
     recorded = {
         subscription.session_timeout_ms
@@ -180,10 +182,11 @@ class Ranges:
         share: float,
         most_steps: int,
     ) -> None:
-        """Draw courses of the life: each decides at random what the record leaves open.
+        """Draw courses of the life at random.
 
-        Some drawn courses are simulated. If a course reproduces less of the record than the likeliest course, the
-        likeliest course is used in its place.
+        A course is a possible life: it has a value for each fact that the record does not show. Some drawn courses are
+        simulated. If a course reproduces less of the record than the likeliest course, the likeliest course is used in
+        its place.
 
         Args:
             life: the likeliest course.
@@ -236,10 +239,14 @@ class Ranges:
         return likely._replace(measures=with_ranges(likely.measures, others, left_out, self._life.unseen))
 
     def _variants(self, alternative: Alternative, tried: Settings) -> Iterator[Variant]:
-        """Yield a variant for each drawn course, with a drawn timing.
+        """Yield a variant for each drawn course of the life. The timing of its clients is drawn at random, too.
 
         Every second variant has the shortest values of open settings. About half of the variants have librdkafka for
         clients of an unknown library.
+
+        Args:
+            alternative: the alternative to predict. It may leave out restarts or change the number of clients.
+            tried: the settings of the alternative.
         """
         shorter = shortest(tried, self._life)
         for number, course in enumerate(self._courses):

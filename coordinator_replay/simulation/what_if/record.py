@@ -49,10 +49,9 @@ class RecordedOperation(NamedTuple):
     def began_ms(self, heartbeat_ms: int, initial_delay_ms: int) -> int:
         """Return when the operation's rebalance began.
 
-        The join phase of a classic group is not on record, so its beginning is estimated.
-
-        Other members notice a rebalance at their next heartbeat. The first members of a group wait for the group's
-        initial delay.
+        No record shows when the join phase of a classic group began. So an estimate of its length is subtracted from
+        its end. The length is one heartbeat interval, because members notice a rebalance at their next heartbeat. If
+        all members are new, the length is the initial delay, or two such delays for two members or more.
 
         Args:
             heartbeat_ms: interval of heartbeats.
@@ -143,8 +142,8 @@ class Recorded:
         names: topic name by id.
         counts: partition count by topic name, from the newest source.
         changes: the changes of each topic with their times, by topic name.
-        audited: the group's rows of ``rebalances`` in the tables. An audit makes them with offset commits and proofs,
-            which a replay of ``records`` does not have. None to use the rows of the replay.
+        audited: the group's rows of the table ``rebalances``. An audit uses offset commits and proofs to make these
+            rows; a replay of ``records`` has neither. None if there are no such rows: then the replay's rows are used.
         log_end_ms: time of the last record of the log, of any group; None if unknown.
         last_commits: time of each member's last commit, by member id, if known.
     """
@@ -226,15 +225,15 @@ def recorded_settings(
 
 
 def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
-    """Return how soon members take part in a rebalance, in ms. Return None if too few operations show this.
+    """Estimate the heartbeat interval of a group in ms. Return None if too few operations show it.
 
-    This time is an estimate of the heartbeat interval, because members notice a rebalance at their next heartbeat.
+    Members notice a rebalance at their next heartbeat. So the interval is estimated from the time until they take part.
 
-    The result for a consumer group is the longest time from a new target to a member's first step.
+    For a consumer group, the result is the longest time from a new target assignment to a member's first step.
 
-    The join phase of a classic group is not on record. But it is no longer than the time between the previous operation
-    and the end of the join phase. This upper bound is computed for each generation in which members joined or left. The
-    result is half of the second-smallest bound.
+    No record shows when the join phase of a classic group began. But the phase is shorter than the time from the
+    previous operation to the end of the phase. This time is measured for each generation in which members joined or
+    left. The result is half of the second-shortest time.
     """
     if not operations:
         return None

@@ -169,8 +169,8 @@ class ClientLives:
     def _began_ms(self, operation: RecordedOperation) -> int:
         """Return the assumed time of the join or departure that began the operation's rebalance.
 
-        A join phase does not end before the sessions of silent members are over. So if the new generation removed
-        silent members, the rebalance most likely began soon after these members fell silent.
+        A join phase lasts until the sessions of members that departed without a LeaveGroup are over. So if the
+        operation removed such members, the rebalance most likely began soon after they departed.
         """
         began_ms = operation.began_ms(self.settings.heartbeat(), self.settings.initial_delay())
         removed_ms = operation.join_done_ms or operation.at_ms
@@ -327,7 +327,10 @@ class ClientLives:
         return Ending(self._died_ms(now, removed_ms), CRASHED)
 
     def _died_ms(self, now: Visit, removed_ms: int) -> int:
-        """Return when a removed member died: a session timeout before its removal, but after its last sign of life."""
+        """Return when a member died that was removed because its session timed out.
+
+        This is one session timeout before the removal, or right after the last sign of life if that is later.
+        """
         return max(removed_ms - self._session(now.subscriptions[-1][1]), self._last_sign(now))
 
     def _away(self, member: Member, at_ms: int) -> None:
@@ -397,10 +400,14 @@ class ClientLives:
         return self.last_commits.get(now.member_id, 0)
 
     def _weighed(self, visit: Visit, following: Visit | None) -> Visit:
-        """Return a visit. If the client was back soon, mark the visit's other ending as unlikely.
+        """Return a visit. If the client came back soon after it, mark a crash as an unlikely end of the visit.
 
-        The other ending says that the client died, and that its session timed out. A client that died is as likely to
-        come back after the end of its session as before. A client that was closed mostly comes back at once.
+        Only a visit changes that probably ended with a close, and whose ``other_ending`` is a crash. A client that was
+        closed mostly comes back at once. A client that crashed may as well come back after its session timed out.
+
+        Args:
+            visit: the visit.
+            following: the next visit of the same client; None if there is none.
         """
         other = visit.other_ending
         if other is None or other.how != CRASHED or following is None or visit.departed_ms is None:

@@ -1,6 +1,6 @@
 """A run: simulated consumers follow the script of a life, and send requests to the simulated coordinator.
 
-The run skips long rests (``schedule``). Its records nevertheless have the times of the life.
+The run skips long periods without events (``schedule``). Its records nevertheless have the times of the life.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -113,7 +113,7 @@ class Simulated:
 
     Attributes:
         records: the records that the coordinator wrote.
-        by_member: the client behind each member id.
+        by_member: name of a client, by member id.
         left: ids of dynamic members that told the coordinator that they leave.
         pauses: pauses of partitions, as the consumers saw them.
         steps: number of steps of the simulation.

@@ -90,12 +90,12 @@ class Agenda:
         return heapq.heappop(self._put_off)[2]
 
     def rest_ms(self, until_ms: int, interval_ms: int) -> int:
-        """Return how much of a rest may be skipped before the next event; 0 if the rest is short.
+        """Return how many milliseconds the clock may skip before the next event; 0 if this event is soon.
 
         Args:
             until_ms: the end of the simulation, as a time of the life.
-            interval_ms: interval of heartbeats. Only multiples of this interval are skipped, so that every heartbeat
-                keeps its distance from the next event.
+            interval_ms: interval of heartbeats. The result is a multiple of it, so that a skip does not change how long
+                before the next event a heartbeat is sent.
         """
         next_ms = min(self._events[0][0], until_ms) if self._events else until_ms
         rest_ms = next_ms - self.life_ms - REST_MS
@@ -103,7 +103,7 @@ class Agenda:
         return rest_ms if rest_ms > REST_MS else 0
 
     def in_life(self, record: Record) -> Record:
-        """Return a record whose timestamp, and each time in its value, is converted to the time of the life."""
+        """Return the record with its timestamp and the times in its value converted to times of the life."""
         if not self.left_out_ms:
             return record
         value = record.value
@@ -124,8 +124,8 @@ class _Beat(NamedTuple):
     """The next heartbeat that a consumer sends. Heartbeats before it may be skipped.
 
     Attributes:
-        base_ms: the time from which the intervals count.
-        interval_ms: the consumer's usual interval.
+        base_ms: the time at which the first interval begins. The usual heartbeats come at the end of each interval.
+        interval_ms: the consumer's usual interval between heartbeats.
         at_ms: the time of the next heartbeat.
     """
 
@@ -140,8 +140,8 @@ class Heartbeats:
 
     Attributes:
         restless_ms: how long after an event no member skips a heartbeat.
-        restless_until_ms: the time until which no member skips a heartbeat. After this time, a calm member sends
-            heartbeats only as often as its session requires.
+        restless_until_ms: the time until which no member skips a heartbeat. After this time, a member that is in no
+            rebalance sends heartbeats only as often as its session requires.
     """
 
     def __init__(

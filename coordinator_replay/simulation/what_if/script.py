@@ -29,9 +29,9 @@ class Window(NamedTuple):
     """Time range in which a client may have departed, if the record does not show when and how.
 
     Attributes:
-        earliest_ms: right after the last sign of life, or one session timeout before the client would have been
-            removed.
-        latest_ms: right before the client was back, or the end of the record.
+        earliest_ms: the start of the range. It is right after the last sign of life, or one session timeout before the
+            first moment at which the client would have been removed. The later of the two counts.
+        latest_ms: the end of the range: right before the client was back, or the end of the record.
         may_have_stayed: whether it is possible that the client did not depart at all.
         is_restart: whether the client was back right after the window. The time until its return is then drawn
             log-uniformly, so that most clients are away for seconds.
@@ -87,12 +87,12 @@ class Visit:
         subscriptions: subscriptions of the client, each with its first time.
         departed_ms: the time at which the client closed or died; None if it stayed to the end.
         how: ``closed`` or ``crashed``.
-        window: possible times of the departure, if its time and manner are not on record. ``departed_ms`` and ``how``
-            are then assumed.
-        later_ms: the client may have come later, by up to this number of milliseconds, because the join phase of a
-            classic group is not on record.
-        other_ending: the other possible end, if the record allows two.
-        arrival: times at which the client may have arrived, if it replaced another client in a deployment.
+        window: possible times of the departure, if no record shows when and how the client departed. ``departed_ms``
+            and ``how`` are then assumed.
+        later_ms: the longest time by which the client may have come after ``arrived_ms``. It is 0 unless the client
+            came in the join phase of a classic group, which leaves no record.
+        other_ending: a second possible end of the visit; None if the record allows only one end.
+        arrival: possible times of the arrival, if the client replaced another client in a deployment.
         alive_ms: the time of the last rebalance in which the client took part; 0 if it took part in none.
     """
 
@@ -131,10 +131,10 @@ class Life:
     Attributes:
         settings: settings of the life, as far as the record shows them.
         clients: clients that were in the group between these times.
-        topics: pairs: a time, and the topics that exist from this time on. The time of the first pair is the beginning.
+        topics: pairs of a time and the topics that exist from this time on. The time of the first pair is ``start_ms``.
         assumptions: assumptions about facts that the log does not show, in sentences.
-        unseen: share of the life in which join phases waited for static members: clients that came and went during
-            these waits are not on record.
+        unseen: share of the life, from 0 to 1, in which join phases waited for static members. Clients that came and
+            went during such a wait are not on record.
     """
 
     group_id: str
@@ -148,7 +148,7 @@ class Life:
 
     @property
     def by_member(self) -> Mapping[str, str]:
-        """Return the client behind each member id."""
+        """Return the name of the client of each member id."""
         return {visit.member_id: client.name for client in self.clients for visit in client.visits}
 
 
@@ -168,7 +168,7 @@ def topic_images(
     start_ms: int,
     end_ms: int,
 ) -> tuple[tuple[int, tuple[Topic, ...]], ...]:
-    """Return pairs: a time, and the topics that exist from this time on.
+    """Return pairs of a time and the topics that exist from this time on.
 
     The time of the first pair is ``start_ms``. Another pair follows for each time at which a topic changed. Topics
     without partitions are left out.

@@ -28,7 +28,7 @@ class Setting(NamedTuple):
         name: Kafka's name.
         field: the setting's field in ``Settings``.
         values: the allowed words; empty for a whole number.
-        lowest: the lowest number.
+        lowest: the lowest allowed number.
         meaning: effect of the setting.
     """
 

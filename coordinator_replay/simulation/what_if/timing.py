@@ -50,7 +50,10 @@ class Timing(NamedTuple):
     is_restarted: bool = False
 
     def offset_ms(self, number: int, interval_ms: int) -> int:
-        """Return how far a member's heartbeats have drifted while the group was at rest.
+        """Return a shift of a member's heartbeats in ms, from 0 up to one interval.
+
+        While a group has no rebalance, the heartbeats of its members drift apart. So the shift of each member is
+        different. Without a drift (``drift`` is 0), it is 0 for all members.
 
         Args:
             number: number of the member, in the order of arrival.
@@ -71,7 +74,7 @@ class Timing(NamedTuple):
         """Return by how much a client comes later, or departs earlier.
 
         Args:
-            number: number of the arrival or departure, in any order.
+            number: serial number of the arrival or departure. Different numbers give different times.
         """
         return round(SHIFT_MS * ((number + 1) * (self.drift + 1) * GOLDEN % 1)) if self.drift else 0
 
@@ -111,7 +114,7 @@ def drawn_timing(draw: Random, settings: Settings, clients: Sequence[ClientLife]
 
 
 def timings_sentences(alternatives: Sequence[Settings], clients: Sequence[ClientLife]) -> Iterable[str]:
-    """Yield a sentence on each open fact of the clients' timing.
+    """Yield sentences on details of the clients' timing that the log does not show.
 
     Args:
         alternatives: the settings of each alternative.
@@ -195,12 +198,13 @@ def _gathered(moments: Sequence[int]) -> Mapping[int, int]:
 def _shifted(client: ClientLife, timing: Timing, numbers: Iterator[int]) -> Iterator[Visit]:
     """Yield the visits of a client, with a later first arrival and earlier departures.
 
-    A visit loses at most half of its length at each end. A restart takes as long as before.
+    No change is longer than half of the visit. If a departure comes earlier, so does the next arrival, so the client is
+    away for as long as before.
 
     Args:
         client: the client of the visits.
         timing: timing of the simulation.
-        numbers: numbers of arrivals and departures.
+        numbers: counter. Each arrival or departure takes its next number as the argument of ``timing.shift_ms``.
     """
     later_ms = timing.shift_ms(next(numbers))
     for visit in client.visits:

@@ -3,10 +3,13 @@
 The log does not always show when and how a client departed. ``drawn_course`` draws such facts at random.
 
 A rolling deployment closes and replaces static members one after the other. Under the classic protocol, a static member
-sends nothing when it closes, so the join phase waits until its session is over. A member may also join in a phase and
-close before the phase ends. It is removed one session after the phase. If it is the leader, nobody assigns partitions.
-Then the generation leaves no record, and the next one comes a session later. So two signs show that not all members
-closed at the start of a phase: a skipped generation number, or members removed one session after the phase.
+sends nothing when it closes. So a join phase waits until the member's session is over. A member may also join in a
+join phase and close before the phase ends. Two signs show such members:
+
+* Members are removed one session timeout after the end of the join phase.
+* A generation number is skipped. If the closed member was the leader, nobody assigned partitions. Then the generation
+  left no record, and the next generation came one session timeout later.
+
 ``roll_out`` finds these signs, and ``rolled_out`` simulates the deployment.
 """
 
@@ -71,9 +74,8 @@ def _drawn_visit(visit: Visit, draw: Random, delay: float, share: float | None) 
 def rolled_out(life: Life, draw: Random | None = None) -> Life:
     """Return a life in which the members of a rolling deployment are replaced one after the other.
 
-    Only members whose times may belong to a deployment (``Window.rollout_ms``) get other times. With the recorded
-    settings, a simulation of the new times makes the same records, if it makes the same members leaders. That depends
-    on chance.
+    Only members whose times may belong to a deployment (``Window.rollout_ms``) get other times. The new times fit the
+    record: with them and the recorded settings, a simulation writes the same records, if it elects the same leaders.
 
     Args:
         life: the life to change.
@@ -104,15 +106,15 @@ def rolled_out(life: Life, draw: Random | None = None) -> Life:
 def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms: int) -> tuple[ClientLife, ...]:
     """Return the clients of a time range. Each client has only its visits in the range.
 
-    Clients that were members at the start of the range join ``lead_ms`` before the start. So do clients that were
-    already closed or dead at the start but still on record: a dead or static member is on record until its session ends
-    or it comes back.
+    A client that the coordinator had as a member at the start of the range joins ``lead_ms`` before the start. Some of
+    these clients had already departed. The coordinator removes a client that crashed, or a static member, only when its
+    session is over.
 
     Args:
         clients: clients of the whole life.
         start_ms: the start of the range; clients that left earlier are left out.
         end_ms: the end of the range, not included.
-        lead_ms: how long before the start the present members join.
+        lead_ms: how long before the start the members at the start join.
     """
     lives = []
     for client in clients:
@@ -139,7 +141,17 @@ def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms:
 
 
 def _is_on_record(client: ClientLife, visit: Visit, start_ms: int, lead_ms: int) -> bool:
-    """Return whether a client that came before ``start_ms`` may still be a member at ``start_ms``."""
+    """Return whether the coordinator may still have a client as a member at the start of a time range.
+
+    This is true of a client that departed after the start. It may also be true of a client that crashed shortly before,
+    or of a static member, because the coordinator removes such a member only when its session is over.
+
+    Args:
+        client: the client.
+        visit: its last visit that began before the time range.
+        start_ms: the start of the time range.
+        lead_ms: the longest time that a departed client stays a member.
+    """
     if visit.departed_ms is None or visit.departed_ms > start_ms:
         return True
     has_left = visit.how == CLOSED and client.instance_id is None
@@ -224,10 +236,14 @@ class RecordedPhase:
         self.has_leader |= is_leader
 
     def is_after(self, before: "RecordedPhase", heartbeat_ms: int) -> bool:
-        """Return whether the members removed in this phase were closed during the previous phase.
+        """Return whether the members removed in this join phase were probably closed during the previous one.
 
-        This can be so only if both phases removed members, and this phase ended about one session after the previous
-        phase.
+        This is assumed if both phases removed members, and this phase ended about one session timeout after the
+        previous phase.
+
+        Args:
+            before: the previous phase.
+            heartbeat_ms: the heartbeat interval of the members.
         """
         over_ms = self.done_ms - before.done_ms - self.session_ms
         return bool(self.removed and before.removed) and over_ms <= heartbeat_ms
@@ -286,7 +302,7 @@ def _windows(
         phase: the join phase in which the replacements joined.
         own: last visits of the old members that are removed in this phase.
         rest: last visits of the old members that are removed one session timeout later.
-        joined_ms: time between the close of the first old member and the joins of the members that are still there.
+        joined_ms: time from the close of the first old member until the other old members have joined again.
     """
     if not own or not (phase.left_out or rest):
         return []

@@ -63,10 +63,10 @@ class Join:
         return NOTHING_TO_DO
 
     def _is_accepted(self, member_id: str) -> bool:
-        """Return whether ``group.max.size`` allows the member.
+        """Return whether ``group.max.size`` allows the member to join.
 
-        A member id that was given out, but has not joined yet, does not count. During a join phase, only members that
-        have joined in this phase count.
+        The group's size is the number of its members. During a join phase, it is the number of members that have joined
+        in this phase.
         """
         live, limit = self.live, self.shard.config.number("group.max.size")
         match live.state:
@@ -119,7 +119,7 @@ class Join:
     def _replace(self, instance_id: str, old_member_id: str, member_id: str) -> Outcome:
         """Let a static member continue under a new member id, and refuse the waiting requests of the old member id.
 
-        A Stable group rebalances only if another protocol is chosen.
+        A Stable group then rebalances only if the members' votes now choose another protocol than before.
         """
         live = self.live
         old_leader = live.leader
@@ -159,8 +159,12 @@ class Join:
     def _answer_replaced(self, member_id: str, old_leader: str | None) -> None:
         """Answer the JoinGroup of a static member that returned. No rebalance begins.
 
-        In versions below 9, the answer names the leader's old member id. The leader itself gets this answer, too. So a
-        leader that returned does not compute an assignment.
+        If the member is the leader, it must not compute an assignment. Since version 9, the response has a field for
+        this (``skipAssignment``). In older versions, the response names the leader's old member id as the leader.
+
+        Args:
+            member_id: the new id of the member.
+            old_leader: member id of the leader before the member returned.
         """
         live = self.live
         live.waiting_joins.pop(member_id, None)

@@ -156,9 +156,15 @@ def maybe_complete_join(shard: Shard, live: LiveClassicGroup) -> Records:
 
 
 def _end_initial_join(shard: Shard, live: LiveClassicGroup, delay_ms: int, remaining_ms: int) -> Records:
-    """End the join phase that began in an Empty group, or put off its end.
+    """End the join phase that began in an Empty group, or extend it by another delay.
 
-    The end is put off if a member joined during the last delay and the rebalance timeout is not over.
+    The phase is extended if a member joined during the last delay and the rebalance timeout is not over.
+
+    Args:
+        shard: the coordinator's state.
+        live: the group.
+        delay_ms: the delay that has just ended.
+        remaining_ms: time by which the phase may still be extended.
     """
     if not live.has_new_member or remaining_ms == 0:
         return complete_join(shard, live)

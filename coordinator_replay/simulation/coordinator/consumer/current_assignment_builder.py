@@ -23,7 +23,10 @@ PartitionEpochs = dict[str, dict[int, int]]
 def with_epoch_of_each(partitions: Assignment, epochs: Assignment, member_epoch: int) -> PartitionEpochs:
     """Return the epoch of each partition.
 
-    If ``epochs`` has no entry for a topic, use the member's epoch for all its partitions.
+    Args:
+        partitions: the partitions, by topic id.
+        epochs: epochs of the partitions of each topic, in the order of the partitions. Topics may be missing.
+        member_epoch: the member's epoch, used for the partitions of topics that ``epochs`` does not have.
     """
     return {
         topic_id: dict(zip(numbers, epochs.get(topic_id) or (member_epoch,) * len(numbers), strict=True))
@@ -51,7 +54,10 @@ def split(partitions: PartitionEpochs) -> tuple[Assignment, Assignment]:
 def with_epochs(partitions: Assignment, epochs: Assignment, member_epoch: int) -> list[dict[str, Any]]:
     """Return partitions and their epochs in the form that records have.
 
-    If ``epochs`` has no entry for a topic, use the member's epoch for all its partitions.
+    Args:
+        partitions: the partitions, by topic id.
+        epochs: epochs of the partitions of each topic, in the order of the partitions. Topics may be missing.
+        member_epoch: the member's epoch, used for the partitions of topics that ``epochs`` does not have.
     """
     return [
         {
@@ -73,9 +79,11 @@ Owned = Sequence[Mapping[str, Any]] | None
 
 
 def owns_any(owned: Owned, of: Assignment) -> bool:
-    """Return whether a client may still own at least one of the partitions in ``of``.
+    """Return whether a client may still own at least one partition of an assignment.
 
-    Return True if the client does not name its partitions.
+    Args:
+        owned: the partitions that the client says it owns. If the client does not say so (None), return True.
+        of: the assignment.
     """
     if owned is None:
         return True
@@ -83,7 +91,12 @@ def owns_any(owned: Owned, of: Assignment) -> bool:
 
 
 def owns_only(owned: Owned, of: Assignment) -> bool:
-    """Return whether a client names its partitions, and all of them are in ``of``."""
+    """Return whether a client owns no partitions outside an assignment.
+
+    Args:
+        owned: the partitions that the client says it owns. If the client does not say so (None), return False.
+        of: the assignment.
+    """
     if owned is None:
         return False
     for topic in owned:

@@ -202,7 +202,7 @@ def take_over(
     """Store a member's new subscription, and raise the group epoch if the subscription requires it.
 
     Returns:
-        The member with its new subscription, the group epoch, whether the coordinator takes all subscriptions as equal
+        The member with its new subscription, the group epoch, whether the coordinator treats all subscriptions as equal
         (homogeneous), and whether the topic names or the regex of the subscription have changed.
 
     Raises:
@@ -353,8 +353,11 @@ def _member(update: GroupUpdate, member_id: str, body: Mapping[str, Any], *, is_
 def response_of(shard: Shard, body: Mapping[str, Any], before: Member, after: Member) -> Body:
     """Return the response to a heartbeat.
 
-    The response has the member's assignment in three cases: the assignment changed, the member joins, or the request
-    has all fields.
+    The response has the member's assignment in three cases:
+
+    - The assignment has changed.
+    - The member joins.
+    - The request has the rebalance timeout, a subscription and the partitions that the client owns.
     """
     current = current_of(after)
     is_full = (

@@ -144,9 +144,9 @@ def static_member(
     If a member is joining, the result is a new member that replaces the old member with this instance id.
 
     Raises:
-        RequestError: for a joining member, UNRELEASED_INSTANCE_ID: both members use KIP-848, and the old member has not
-            left temporarily. For other members, UNKNOWN_MEMBER_ID if the instance id is unknown, or FENCED_INSTANCE_ID
-            if the instance id belongs to another member.
+        RequestError: UNRELEASED_INSTANCE_ID, if the member is joining, both members use KIP-848, and the old member has
+            not left temporarily. If the member is not joining, UNKNOWN_MEMBER_ID means that the instance id is unknown,
+            and FENCED_INSTANCE_ID that it belongs to another member.
     """
     static_member = update.static_member(instance_id)
     if not is_joining:
@@ -183,8 +183,8 @@ def owning_static_member(owner: Member | None, member_id: str, instance_id: str)
 def check_epoch(member: Member, epoch: int, owned: Owned) -> None:
     """Check the epoch that a request names.
 
-    The member's epoch and epoch 0 are accepted. The previous epoch is accepted if the client names its partitions, and
-    all of them are in the member's current assignment.
+    The member's epoch and epoch 0 are accepted. The previous epoch is accepted if the request names the partitions that
+    the client owns, and all of them are in the member's current assignment.
 
     Raises:
         RequestError: FENCED_MEMBER_EPOCH.
@@ -234,7 +234,7 @@ def removal_records(group_id: str, member_id: str) -> list[NewRecord]:
 def consumer_group_tombstones(
     shard: Shard, group: ConsumerGroup, renamed: Mapping[str, str] | None = None
 ) -> list[NewRecord]:
-    """Return tombstones of all records of a consumer group and its members, without its offsets.
+    """Return tombstones of all records of a consumer group and its members, except its offsets.
 
     Args:
         shard: the coordinator's state.

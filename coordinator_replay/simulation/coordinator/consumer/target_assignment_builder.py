@@ -33,7 +33,7 @@ def update_epoch(update: GroupUpdate, old: Member, new: Member, *, is_bumped: bo
         is_bumped: whether to raise the epoch even if the metadata hash is unchanged.
 
     Returns:
-        The group epoch, and whether the coordinator takes all subscriptions as equal (homogeneous).
+        The group epoch, and whether the coordinator treats all subscriptions as equal (homogeneous).
     """
     group, state, shard = update.group, update.state, update.shard
     before, after = old.subscription_or_empty, new.subscription_or_empty
@@ -67,7 +67,7 @@ def update_target(
         epoch: the group epoch.
         old: the member before the operation.
         new: the member after the operation.
-        homogeneous: whether the coordinator takes all subscriptions as equal.
+        homogeneous: whether the coordinator treats all subscriptions as equal.
 
     Returns:
         The assignment epoch, and the target of ``new``.
@@ -156,7 +156,14 @@ def _is_due(update: GroupUpdate) -> bool:
 
 
 def _names_in_order(group: ConsumerGroup, subscription: Subscription, named_topics: Sequence[str] = ()) -> list[str]:
-    """Return a member's subscribed topics in the order in which Kafka's assignors get them (``UnionSet``)."""
+    """Return a member's subscribed topics in the order in which Kafka's assignors get them (``UnionSet``).
+
+    Args:
+        group: the group, which has the topics that regexes were resolved to.
+        subscription: the member's subscription.
+        named_topics: names of topics in the order of the member's request. If empty, the names of ``subscription`` are
+            used in alphabetical order.
+    """
     listed = named_topics or sorted(subscription.topics or ())
     regex = group.regexes.get(subscription.regex) if subscription.regex is not None else None
     resolved = sorted(regex.topics) if regex is not None else []

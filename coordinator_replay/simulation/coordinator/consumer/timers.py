@@ -159,7 +159,10 @@ def cancel_timers(shard: Shard, group_id: str, member_id: str) -> None:
 
 
 def load(shard: Shard) -> None:
-    """Let regexes be resolved again, because all topics are new to a new leader."""
+    """Let regexes be resolved again after the log partition got a new leader.
+
+    To a new leader, all topics count as new.
+    """
     shard.topics.version_with_new = shard.topics.version
 
 

@@ -77,6 +77,12 @@ def _refresh(update: GroupUpdate, old: str | None, new: str | None, *, is_requir
 
     Resolution is due if an expression is unresolved, topics were created, or the refresh interval is over. Do nothing
     within ``MIN_INTERVAL_MS`` after the last resolution, or while a resolution is running.
+
+    Args:
+        update: the group.
+        old: the member's expression before the operation; None if the member had none.
+        new: the member's expression after the operation.
+        is_required: whether no member used the new expression before.
     """
     shard, expressions = update.shard, update.state.subscriptions.expressions
     key = f"{update.group_id}-regex"

@@ -282,7 +282,9 @@ def prepare(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def install(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """Handle InstallAssignment: set the target assignment to a member's result, at the epoch for which it was computed.
+    """Handle InstallAssignment: store the assignment that a member computed as the group's target assignment.
+
+    The assignment epoch becomes the group epoch for which the member computed the assignment.
 
     Raises:
         RequestError: as for PrepareAssignment, or INVALID_ASSIGNMENT.

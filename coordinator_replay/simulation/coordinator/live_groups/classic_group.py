@@ -46,7 +46,7 @@ class LiveClassicGroup(ClassicGroup):
             member supports.
         votes: number of members that support each protocol.
         static_members: member id by instance id.
-        previous_state: the state before the present one: Empty in a first rebalance.
+        previous_state: the state before the present one. It is Empty in the first rebalance of a group.
         waiting_joins: JoinGroup requests not answered yet, by member id.
         waiting_syncs: SyncGroup requests not answered yet, by member id.
         pending_members: ids given out with MEMBER_ID_REQUIRED that have not joined yet.
@@ -145,8 +145,8 @@ class LiveClassicGroup(ClassicGroup):
         The first member leads the group, and its protocol type becomes the group's.
 
         Raises:
-            IllegalStateError: the member has another protocol type, is in the group already, or shares no protocol with
-                all other members; nothing changes.
+            IllegalStateError: the member has another protocol type, is in the group already, or supports none of the
+                protocols that all other members support. Nothing changes.
         """
         subscription = member.subscription_or_empty
         protocols = [protocol.name for protocol in subscription.protocols]

@@ -59,14 +59,17 @@ class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
         return {name for names in (*(names for names, _ in self), *used) for name in names}
 
     def are_homogeneous(self, regexes: Mapping[str, Regex]) -> bool:
-        """Return whether the coordinator takes all subscriptions as equal (``ConsumerGroup.subscriptionType``).
+        """Return whether the coordinator treats all subscriptions as equal (``ConsumerGroup.subscriptionType``).
 
-        All members must have the same topic names and the same expression. As in Kafka, all resolved expressions count,
-        even those that no member uses now. Without an expression, the names must include every resolved topic. With an
-        expression, there must be no names, and no topic may be resolved twice.
+        All members must have the same topic names and the same expression. There is a second condition:
+
+        - If the members have no expression, their topic names must include the topics of all expressions in
+          ``regexes``.
+        - If the members have an expression, they must have no topic names. No topic may belong to two expressions in
+          ``regexes``.
 
         Args:
-            regexes: the resolved expressions.
+            regexes: the resolved expressions of the group. As in Kafka, expressions that no member uses any more count.
         """
         if len(self) != 1:
             return not self
@@ -85,13 +88,13 @@ class ConsumerState:
         members: ids of the members in the order of Kafka's hash table.
         static_members: member id by instance id.
         subscriptions: the subscriptions of the members.
-        is_homogeneous: whether the coordinator takes all subscriptions as equal. As in Kafka, this is computed at each
-            record of a member's subscription, but not at the record of an expression.
+        is_homogeneous: whether the coordinator treats all subscriptions as equal. As in Kafka, a record of a member's
+            subscription updates this value, but a record of a resolved expression does not.
         refresh_at_ms: time from which the metadata hash must be computed again.
         refresh_epoch: group epoch for which ``refresh_at_ms`` was set.
         targets: target assignment of each member, in the order of Kafka's hash tables.
-        extension: state of the assignment by clients (``ClientAssignment``), which only KIP-848's draft has; None if it
-            is not used. No record has this state.
+        extension: state of the assignment by clients (``ClientAssignment``), which only KIP-848's draft has. None if
+            the draft is not used. No record has this state.
         has_partition_metadata: whether the group has a record of topic metadata, as brokers before 4.1 wrote it.
     """
 

@@ -213,7 +213,13 @@ def _check_consumer(group: ConsumerGroup, member_id: str, epoch: int, *, speaks_
 
 
 def _older_epoch_check(member: Member, epoch: int, stale: RequestError) -> Check:
-    """Return a check that accepts an older epoch for partitions that the member already owned at that epoch."""
+    """Return a check that accepts an older epoch for partitions that the member already owned at that epoch.
+
+    Args:
+        member: the member that commits.
+        epoch: the epoch of the commit.
+        stale: the error that the check raises for other partitions.
+    """
     current = current_of(member)
     has, gives_up = assigned(current), pending(current)
 

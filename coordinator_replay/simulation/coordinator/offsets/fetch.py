@@ -30,7 +30,7 @@ INVALID_OFFSET = -1
 def fetch(shard: Shard, request: Request, _: Reply) -> Outcome:
     """Handle OffsetFetch: return the offsets of the partitions that the request names.
 
-    If the request names a group without topics, return all offsets of this group.
+    If the request has no list of topics for a group, return all offsets of this group.
     """
     body = request.body
     stable = body["requireStable"]

@@ -309,7 +309,10 @@ def _record(record: Record) -> Line:
 
 
 def as_written(value: Any) -> Any:
-    """Return the value of a record without the fields that were decoded from its bytes."""
+    """Return the value of a record as the coordinator wrote it.
+
+    Leave out the fields that the engine adds when it decodes bytes in the value (``OPENED``).
+    """
     if isinstance(value, Mapping):
         return {name: as_written(element) for name, element in value.items() if name not in OPENED}
     if isinstance(value, list | tuple):

@@ -78,10 +78,10 @@ class _ConstrainedAssignmentBuilder:
             self._last_owners.update(dict.fromkeys(owned[keep:], member))
 
     def unassigned(self) -> list[Partition]:
-        """Return the partitions that nobody kept, in the order of topic and partition number.
+        """Return the partitions that no member kept, in the order of topic and partition number.
 
-        As in Kafka, the sorted lists of all and of kept partitions are walked once. If a kept partition does not exist,
-        the walk does not get past it, and the kept partitions after it count as unassigned.
+        A member may say that it owns a partition that does not exist. As in Kafka, each kept partition that comes after
+        it in this order is then returned too, although a member kept it.
         """
         every = partitions_of(self._topics, sorted(self._topics, key=string_order))
         kept = [partition for partitions in self.assignment.values() for partition in partitions]
@@ -89,7 +89,7 @@ class _ConstrainedAssignmentBuilder:
         return without_kept(every, kept)
 
     def deal_nearby(self, unassigned: list[Partition]) -> list[Partition]:
-        """Deal partitions to members whose rack has a replica, and return the partitions that no member got."""
+        """Deal each partition to a member whose rack has a replica of it. Return the partitions that no member got."""
         left = []
         turn = 0
         for partition in unassigned:
@@ -109,7 +109,8 @@ class _ConstrainedAssignmentBuilder:
     def deal(self, unassigned: list[Partition]) -> None:
         """Deal partitions in turns.
 
-        Members below the quota come first; then each candidate gets one more partition.
+        First, the members below the quota get partitions. When all members are at the quota, each of ``candidates``
+        gets one more partition.
         """
         turn = 0
         for partition in unassigned:
@@ -159,9 +160,14 @@ class _ConstrainedAssignmentBuilder:
             self.candidates.clear()
 
     def _after_nearby(self, member: str, place: int) -> int:
-        """Update the lists for a member of ``below`` that is about to get a partition with a replica in its rack.
+        """Update ``below`` and ``candidates`` before a member gets a partition that has a replica in the member's rack.
 
-        Return the index in ``below`` at which the next turn begins.
+        Args:
+            member: the member; ``below`` has it.
+            place: the index of the member in ``below``.
+
+        Returns:
+            The index in ``below`` at which the search for the next member begins.
         """
         has = len(self.assignment[member]) + 1
         if has >= self._quota:
@@ -192,7 +198,7 @@ class _ConstrainedAssignmentBuilder:
 def without_kept(every: list[Partition], kept: list[Partition]) -> list[Partition]:
     """Return the partitions of a sorted list that another sorted list lacks.
 
-    Walk once over both lists.
+    As in Kafka, if ``kept`` has a partition that ``every`` lacks, all later partitions of ``every`` are returned.
     """
     left = []
     following = iter(kept)

@@ -69,7 +69,7 @@ class GeneralAssignmentBuilder:
     def _find_earlier_owners(self) -> dict[Partition, str]:
         """Return the last owner of each partition in generations before the latest one.
 
-        An earlier owner gets a partition back if the loads become more even.
+        A partition may move back to this owner if that makes the members' numbers of partitions more even.
         """
         latest: dict[Partition, tuple[int, str]] = {}
         for member, subscription in self._members.items():
@@ -130,6 +130,9 @@ class GeneralAssignmentBuilder:
         """Remove from the assignment all members whose partitions can't change, and return their partitions.
 
         Such a member has every partition of its topics, and no other member subscribes to a topic of its partitions.
+
+        Args:
+            movable: the topics that two or more members subscribe to.
         """
         fixed: Assignment = {}
         for member, topics in self._readable.items():
@@ -259,9 +262,9 @@ class PartitionMovements:
         self._moved: dict[tuple[str, str, str], HashOrder[Partition, None]] = {}
 
     def partition_to_move(self, partition: Partition, source: str, destination: str) -> Partition:
-        """Return a partition of the same topic that moved the opposite way before.
+        """Return a partition of the same topic that moved from ``destination`` to ``source`` before.
 
-        If there is none, return the given partition.
+        If there is none, return ``partition``.
         """
         if partition in self._routes:
             source = self._routes[partition][0]

@@ -56,14 +56,16 @@ class Racks:
         return rack is not None and rack not in self.of_partitions.get(partition, frozenset())
 
     def rarest_first(self, partitions: list[Partition]) -> list[Partition]:
-        """Return partitions sorted by the number of members whose rack has a replica, the smallest number first.
+        """Return partitions sorted by the number of members whose rack has a replica of the partition.
+
+        The partition with the smallest number comes first.
 
         Partitions with equal numbers keep their order.
         """
         return sorted(partitions, key=lambda partition: self._nearby_members.get(partition, 0))
 
     def next_nearby(self, partition: Partition, members: Sequence[str], first: int) -> int | None:
-        """Return the index of the next member whose rack has a replica; None if there is no such member.
+        """Return the index of the next member whose rack has a replica of the partition; None without such a member.
 
         The search begins at index ``first``, and continues at index 0 after the last member.
         """

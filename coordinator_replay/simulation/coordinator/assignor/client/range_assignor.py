@@ -56,7 +56,7 @@ class _TopicRun:
     def partition_count_with_racks(self) -> int:
         """Return the partition count of the topic, or 0 if no subscriber has a rack.
 
-        Topics with the same subscribers and the same result are assigned together.
+        Topics with the same subscribers, and with equal values of this property, are assigned together.
         """
         return len(self.racks) if self._has_consumer_racks else 0
 
@@ -100,10 +100,15 @@ def _assign_by_rack(runs: list[_TopicRun], assignment: Assignment) -> None:
 
 
 def _assign_together(runs: list[_TopicRun], count: int, assignment: Assignment) -> None:
-    """Give partition N of all these topics to one member, for each N up to ``count``.
+    """Give partition N of all these topics to one member, for each N below ``count``.
 
     Choose the first member that has room in each topic and fits partition N of each topic (``fits``). If there is no
     such member, skip N.
+
+    Args:
+        runs: the topics.
+        count: the partition count of each topic.
+        assignment: the assignment to extend.
     """
     waiting = list(runs[0].consumers)
     for number in range(count):

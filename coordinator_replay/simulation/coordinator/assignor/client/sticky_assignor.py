@@ -29,7 +29,7 @@ def assign(topics: Topics, members: Members) -> Assignment:
     """Give every partition to a subscriber of its topic.
 
     Raises:
-        AssignorError: Kafka's assignor throws on the members' claims.
+        AssignorError: Kafka's assignor fails because of the partitions that members say they own.
     """
     return assign_with_moves(topics, members)[0]
 
@@ -41,7 +41,7 @@ def assign_with_moves(topics: Topics, members: Members) -> tuple[Assignment, dic
     them.
 
     Raises:
-        AssignorError: Kafka's assignor throws on the members' claims.
+        AssignorError: Kafka's assignor fails because of the partitions that members say they own.
     """
     if not members:
         return {}, {}
@@ -57,7 +57,7 @@ def assign_cooperatively(topics: Topics, members: Members) -> Assignment:
     """Give each partition to a subscriber of its topic. Leave out partitions that another member must give up first.
 
     Raises:
-        AssignorError: Kafka's assignor throws on the members' claims.
+        AssignorError: Kafka's assignor fails because of the partitions that members say they own.
     """
     assignment, moves = assign_with_moves(topics, members)
     if moves is None:

@@ -85,8 +85,10 @@ def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
 def racks_matter(consumer_racks: frozenset[str], topics: Iterable[tuple[frozenset[str], ...]]) -> bool:
     """Return whether an assignment depends on racks (``AbstractPartitionAssignor.useRackAwareAssignment``).
 
-    It does if two conditions hold. The rack of some consumer has a replica. The replicas of some partition are not in
-    all racks that have replicas.
+    It does if two conditions hold:
+
+    - The rack of at least one consumer has a replica.
+    - At least one partition lacks a replica in a rack that has replicas of other partitions.
 
     Args:
         consumer_racks: the racks of the consumers.

@@ -1,7 +1,7 @@
 """A member's target assignment while it is computed, in the order of the hash tables of Kafka's assignors.
 
-The record of the target keeps the order of topics and partitions, and the next computation begins with this order. It
-decides which partitions a member keeps if its quota gets smaller.
+The record of the target keeps the order of topics and partitions, and the next computation begins with this order. The
+order decides which partitions a member keeps if its quota gets smaller.
 """
 
 from coordinator_replay.engine.model import Assignment
@@ -12,12 +12,10 @@ Partitions = HashOrder[int, None]
 
 
 class MemberTarget:
-    """The partitions of a member.
-
-    The hash tables of the member's last target are copied before the first change.
+    """The target assignment of a member while it is computed. It begins as the member's last target.
 
     Attributes:
-        target: the member's last target, in the order of Kafka's hash tables.
+        target: the member's last target, in the order of Kafka's hash tables. It never changes.
     """
 
     __slots__ = ("_topics", "target")

@@ -12,7 +12,7 @@ from coordinator_replay.simulation.coordinator.java_order import HashOrder, memb
 def assign_ranges(group: GroupSpec) -> dict[str, Assignment]:
     """Return the ranges of each member, one in every topic that the member subscribes to.
 
-    If the coordinator takes all subscriptions as equal (``is_homogeneous``), every member gets ranges of the first
+    If the coordinator treats all subscriptions as equal (``is_homogeneous``), every member gets ranges of the first
     member's topics, as in Kafka.
     """
     members = sorted(group.members, key=lambda member_id: member_order(member_id, group.members[member_id].instance_id))

@@ -179,7 +179,7 @@ class MemberAssignmentBalancer:
 
     @property
     def is_balanced(self) -> bool:
-        """Return whether the levels of both ranges differ by one at most."""
+        """Return whether the highest and the lowest load (the levels of the two ranges) differ by one at most."""
         return self._heavy_level - self._light_level <= 1
 
     def next_lightest(self) -> int:

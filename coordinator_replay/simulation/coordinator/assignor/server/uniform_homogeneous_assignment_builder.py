@@ -2,8 +2,9 @@
 
 Mirrors ``UniformHomogeneousAssignmentBuilder``: each member keeps its partitions up to its quota. The other partitions
 go to members below their quota. The quota is the number of partitions divided by the number of members, rounded down.
-If r partitions remain after this division, r members have a quota that is higher by one. These are the first members
-that already have more than the quota. If there are fewer than r such members, the last members follow.
+If r partitions remain after this division, r members have a quota that is higher by one. The first r members that
+already have more than the quota are chosen. If there are fewer than r such members, the last of the other members are
+chosen too.
 """
 
 from coordinator_replay.engine.model import Assignment
