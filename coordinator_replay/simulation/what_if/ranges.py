@@ -91,7 +91,7 @@ def with_librdkafka(settings: Settings, clients: Sequence[ClientLife]) -> tuple[
 
 
 def open_settings_sentences(alternatives: Sequence[Settings], life: Life) -> Iterable[str]:
-    """Yield a sentence for each open setting, and sentences on the defaults for another protocol.
+    """Yield sentences on settings that neither the question nor a record gives, and on the values that are simulated.
 
     Args:
         alternatives: the settings of each alternative.
@@ -258,7 +258,9 @@ class Ranges:
             yield course, settings, own, drawn_timing(draw, settings, own)
 
     def notes(self, alternatives: Sequence[Settings]) -> Iterable[str]:
-        """Yield sentences on the open facts that the ranges cover, and a sentence on variants that were left out.
+        """Yield sentences on facts that the log does not show and that the ranges cover.
+
+        If variants were not simulated, because they take too many steps, also yield a sentence with their number.
 
         Args:
             alternatives: the settings of each alternative.

@@ -274,7 +274,7 @@ class ClientLives:
             self.clients = [client for client in self.clients if client is not back]
 
     def _departing(self, operation: RecordedOperation) -> Iterable[tuple[Member, _Client]]:
-        """Yield members that leave with an operation, and their clients."""
+        """Yield each known member that an operation removes from the group, and the member's client."""
         for event in operation.events:
             member = event.before or event.member
             if str(event.kind) == "MEMBER_LEFT" and member is not None and member.member_id in self.by_member:
@@ -419,10 +419,10 @@ class ClientLives:
         return replace(visit, other_ending=other._replace(is_unlikely=is_soon))
 
     def finish(self, end_ms: int) -> tuple[ClientLife, ...]:
-        """End open visits, and return the clients.
+        """End the visits that have no end yet, and return the clients.
 
-        A client with an open visit is assumed to have stayed to the end. A client that had left temporarily is assumed
-        to have departed when it left.
+        A client that is still a member is assumed to have stayed to the end of the record. If it had left temporarily,
+        it is assumed to have departed when it left.
 
         Args:
             end_ms: the end of the record.

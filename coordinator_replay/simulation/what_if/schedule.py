@@ -48,7 +48,10 @@ class Agenda:
 
     @property
     def life_ms(self) -> int:
-        """Return the present time of the recorded life: the time of the simulation plus the skipped rests."""
+        """Return the present time of the recorded life.
+
+        This is the time of the simulation plus the total length of the skipped periods without events.
+        """
         return self.now_ms + self.left_out_ms
 
     @property

@@ -36,8 +36,8 @@ class Window(NamedTuple):
         is_restart: whether the client was back right after the window. The time until its return is then drawn
             log-uniformly, so that most clients are away for seconds.
         is_committed: whether the last sign of life was a commit.
-        rollout_ms: the start of the deployment that replaced the client; None without a deployment. In a simulation,
-            all windows of a deployment call ``at`` with the same share.
+        rollout_ms: the start of the deployment that replaced the client; None without a deployment. A simulation calls
+            ``at`` with the same share for all windows of one deployment.
     """
 
     earliest_ms: int

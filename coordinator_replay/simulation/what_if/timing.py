@@ -34,7 +34,7 @@ class Timing(NamedTuple):
     """The timing of the clients of a simulation.
 
     Attributes:
-        drift: a number that decides how far the heartbeats of each member drift, and by how much each arrival and
+        drift: a seed. It decides how far the heartbeats of each member drift, and by how much each arrival and
             departure is shifted. With 0, no heartbeat drifts, and clients come and go as on record.
         wake_ms: time that librdkafka adds to the wait before a member joins again, because its main loop sleeps. A
             negative number shortens the wait.

@@ -72,7 +72,7 @@ def schedule_heartbeat(shard: Shard, live: LiveClassicGroup, member_id: str, tim
     Args:
         shard: the coordinator's state.
         live: the member's group.
-        member_id: the member, or an id that is pending.
+        member_id: the member, or the member id that was given to a new client that has not joined yet.
         timeout_ms: the time until the timer fires; None for the member's session timeout.
     """
     group_id = live.group_id

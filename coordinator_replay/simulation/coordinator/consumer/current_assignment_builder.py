@@ -6,7 +6,7 @@ Mirrors ``CurrentAssignmentBuilder``. A member's state says what the member wait
 * UNRELEASED_PARTITIONS: the member has the target's epoch, and waits for partitions that other members still own.
 * STABLE: the member has the target's epoch and all partitions of its target.
 
-Every new current assignment has the member's last epoch as its previous epoch, even if the epoch does not change.
+Each new current assignment stores the epoch of the last one as its previous epoch, even if both epochs are equal.
 """
 
 from collections.abc import Collection, Mapping, Sequence

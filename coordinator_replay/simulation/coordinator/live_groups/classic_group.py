@@ -93,7 +93,10 @@ class LiveClassicGroup(ClassicGroup):
 
     @property
     def all_have_joined(self) -> bool:
-        """Return whether every member waits for the end of the join phase, and no id is pending."""
+        """Return whether every member has joined and waits for the end of the join phase.
+
+        Return False while a member id is pending: a new client got it, but has not joined with it yet.
+        """
         return len(self.waiting_joins) == len(self.members) and not self.pending_members
 
     def waits(self, member_id: str) -> bool:
@@ -166,7 +169,7 @@ class LiveClassicGroup(ClassicGroup):
         self._put(member)
 
     def remove(self, member_id: str) -> None:
-        """Remove a member, or an id that has not joined.
+        """Remove a member, or a member id that was given to a new client that has not joined yet.
 
         Waiting requests of the member are never answered.
 

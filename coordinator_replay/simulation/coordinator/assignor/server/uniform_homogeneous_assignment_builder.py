@@ -42,11 +42,11 @@ def assign_equal(group: GroupSpec) -> dict[str, Assignment]:
 def _keep(
     group: GroupSpec, topics: frozenset[str], total: int, free: list[tuple[str, int]]
 ) -> tuple[dict[str, MemberTarget], list[tuple[str, int]]]:
-    """Let members keep partitions up to their quotas, and append the partitions that are not kept to ``free``.
+    """Let members keep partitions up to their quotas. Append the other partitions to ``free``.
 
     Returns:
-        The partitions that each member keeps, by member id, and how many more partitions members can take. Full members
-        are left out of the second result.
+        The partitions that each member keeps, by member id. Also pairs of a member id and how many more partitions the
+        member can take; members that can take none are left out.
     """
     count = len(group.members)
     smallest, larger = divmod(total, count)
