@@ -113,8 +113,8 @@ def _clients_text(member_ids: Iterable[str] | None, by_member: Mapping[str, str]
 def places_of(answer: WhatIf) -> list[Place]:
     """Return the rows of the figure of owners.
 
-    Each life has the same partitions: the first by topic and number. All lives together have at most ``MOST_ROWS``
-    rows.
+    There is a row for each partition of each life. If these are more than ``MOST_ROWS``, each life has only the first
+    partitions in the order of topic and number.
     """
     partitions = sorted({(row["topic"] or "", row["partition"]) for life in answer.lives for row in _ownerships(life)})
     most = max(MOST_ROWS // len(answer.lives), 1)

@@ -156,12 +156,12 @@ def timer_trigger(key: tuple[str, ...]) -> Trigger:
 
 
 def join_reason(request: Request) -> str:
-    """Return the reason in a JoinGroup request, as brokers log it."""
+    """Return the reason that a JoinGroup request gives, as brokers log it."""
     return request.body["reason"] or NO_REASON
 
 
 def leave_reason(member: Mapping[str, Any]) -> str:
-    """Return the reason for a member in a LeaveGroup request, as brokers log it."""
+    """Return the reason that a LeaveGroup request gives for a member, as brokers log it."""
     reason = member.get("reason")
     return NO_REASON if reason is None else reason
 

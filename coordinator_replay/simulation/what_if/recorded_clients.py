@@ -327,7 +327,7 @@ class ClientLives:
         return Ending(self._died_ms(now, removed_ms), CRASHED)
 
     def _died_ms(self, now: Visit, removed_ms: int) -> int:
-        """Return when a member died that was removed because its session timed out.
+        """Return the time of death of a client whose session timed out.
 
         This is one session timeout before the removal, or right after the last sign of life if that is later.
         """
@@ -402,8 +402,8 @@ class ClientLives:
     def _weighed(self, visit: Visit, following: Visit | None) -> Visit:
         """Return a visit. If the client came back soon after it, mark a crash as an unlikely end of the visit.
 
-        Only a visit changes that probably ended with a close, and whose ``other_ending`` is a crash. A client that was
-        closed mostly comes back at once. A client that crashed may as well come back after its session timed out.
+        The visit changes only if it probably ended with a close, and if its ``other_ending`` is a crash. A client that
+        was closed mostly comes back at once. A client that crashed may as well come back after its session timed out.
 
         Args:
             visit: the visit.

@@ -61,7 +61,7 @@ class Agenda:
 
     @property
     def next_put_off_ms(self) -> int | None:
-        """Return when the next postponed action is due, as a time of the simulation; None without an action."""
+        """Return when the next postponed action is due, as a time of the simulation; None if no action is postponed."""
         return self._put_off[0][0] if self._put_off else None
 
     def happen(self, at_ms: int, action: Action) -> None:

@@ -114,7 +114,7 @@ def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms:
         clients: clients of the whole life.
         start_ms: the start of the range; clients that left earlier are left out.
         end_ms: the end of the range, not included.
-        lead_ms: how long before the start the members at the start join.
+        lead_ms: how long before the start these clients join.
     """
     lives = []
     for client in clients:
@@ -148,7 +148,7 @@ def _is_on_record(client: ClientLife, visit: Visit, start_ms: int, lead_ms: int)
 
     Args:
         client: the client.
-        visit: its last visit that began before the time range.
+        visit: the client's last visit that began before the time range.
         start_ms: the start of the time range.
         lead_ms: the longest time that a departed client stays a member.
     """

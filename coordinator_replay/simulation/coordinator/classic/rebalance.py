@@ -103,9 +103,9 @@ def _schedule_initial_join_end(shard: Shard, live: LiveClassicGroup, delay_ms: i
 
 
 def rebalance_or_complete_join(shard: Shard, live: LiveClassicGroup, reason: str) -> Records:
-    """Begin a rebalance.
+    """Begin a rebalance, unless the group is in a join phase already.
 
-    If the group is in a join phase already, end this phase if all members have joined.
+    In a join phase, end the phase if all members have joined.
     """
     return prepare_rebalance(shard, live, reason) if live.can_rebalance() else maybe_complete_join(shard, live)
 

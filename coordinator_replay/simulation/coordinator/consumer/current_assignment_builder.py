@@ -140,8 +140,8 @@ class CurrentAssignmentBuilder:
         If nothing changes, return the same object.
 
         Raises:
-            RequestError: FENCED_MEMBER_EPOCH: the member's state is unknown, because a newer broker wrote it, and the
-                client may own partitions.
+            RequestError: FENCED_MEMBER_EPOCH, if a newer broker wrote a member state that Kafka 4.3 does not know, and
+                the client may own partitions.
         """
         current = self.current
         match current.state:

@@ -69,7 +69,7 @@ class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
           ``regexes``.
 
         Args:
-            regexes: the resolved expressions of the group. As in Kafka, expressions that no member uses any more count.
+            regexes: the resolved expressions of the group. As in Kafka, they include unused expressions.
         """
         if len(self) != 1:
             return not self

@@ -192,6 +192,12 @@ def _check_consumer(group: ConsumerGroup, member_id: str, epoch: int, *, speaks_
     Return None if partitions need no check: the commit has the member's current epoch, or it has no epoch and the group
     has no members. If the commit has an older epoch, the function looks at the member's assignment.
 
+    Args:
+        group: the consumer group.
+        member_id: the member that commits.
+        epoch: the epoch of the commit; below 0 if it has none.
+        speaks_epochs: whether requests of this API and version may have member epochs.
+
     Raises:
         RequestError: the commit is refused as a whole.
     """

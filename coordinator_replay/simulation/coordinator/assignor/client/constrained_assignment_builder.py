@@ -80,8 +80,8 @@ class _ConstrainedAssignmentBuilder:
     def unassigned(self) -> list[Partition]:
         """Return the partitions that no member kept, in the order of topic and partition number.
 
-        A member may say that it owns a partition that does not exist. As in Kafka, each kept partition that comes after
-        it in this order is then returned too, although a member kept it.
+        If a member says that it owns a partition that does not exist, all later partitions in this order are returned,
+        even those that members kept. Kafka does the same.
         """
         every = partitions_of(self._topics, sorted(self._topics, key=string_order))
         kept = [partition for partitions in self.assignment.values() for partition in partitions]

@@ -58,9 +58,7 @@ class Racks:
     def rarest_first(self, partitions: list[Partition]) -> list[Partition]:
         """Return partitions sorted by the number of members whose rack has a replica of the partition.
 
-        The partition with the smallest number comes first.
-
-        Partitions with equal numbers keep their order.
+        The partition with the smallest number comes first. Partitions with equal numbers keep their order.
         """
         return sorted(partitions, key=lambda partition: self._nearby_members.get(partition, 0))
 
