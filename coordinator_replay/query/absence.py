@@ -1,12 +1,12 @@
 """Proofs that a group, or a committed offset, did not exist at a point in time, if records are missing from the log.
 
-Suppose that a copy of a log partition has a tombstone, and then another record of the same key. Between the two, the
-key had no value. If there had been a record between them, the cleaner would have removed the tombstone before it
-removed that record.
+Suppose that a copy of a log partition has a tombstone, and later another record of the same key. Then the key had no
+value between these two records. Proof: suppose that the cleaner had removed a record of the key between them. The
+tombstone is older than that record, so the cleaner would have removed the tombstone as well.
 
 There is one exception. The cleaner removes the commits of an aborted transaction even if no later record has their
 keys. Until the abort, such a commit was pending. A group exists while a commit is pending:
-``OffsetMetadataManager.replay`` creates a group for a commit before it asks whether the commit is transactional.
+``OffsetMetadataManager.replay`` creates a group for a commit before it checks whether the commit is transactional.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -87,7 +87,7 @@ class Tombstone(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KnownGroups:
-    """Groups without a value on record at a point in time.
+    """Groups that are proven to have had no members, or not to have existed, at a point in time.
 
     Attributes:
         without_members: groups that are proven to have had no members and no group metadata. They may have had offsets.
@@ -99,9 +99,9 @@ class KnownGroups:
 
 
 def kept_ranges(warehouse: Tables, partition: LogPartition, at: datetime) -> Sequence[tuple[Any, ...]]:
-    """Return the ranges of log offsets of a log partition's copies, without copies that end before a point in time.
+    """Return the ranges of log offsets that copies of a log partition have.
 
-    If the log partition has gaps, return an empty tuple.
+    A copy that ends before the point in time ``at`` is left out. If the log partition has gaps, return an empty tuple.
     """
     asked = {"log_partition": partition.log_partition, "end_offset": partition.read_to(at)}
     return () if partition.gaps else warehouse.rows(_HAS, **asked)
@@ -112,15 +112,15 @@ def is_removed(
 ) -> bool:
     """Return whether the last tombstone of a key proves that the key had no value at a point in time.
 
-    If there is a hole between the tombstone and this time, a later record of the key may be missing. But the cleaner
-    removes a tombstone if the key has a later record. So there was no later record, not even a pending commit, if a
-    copy that ends after the hole still has the tombstone.
+    The tombstone proves this if no hole lies between the tombstone and this time. If a hole lies there, a later record
+    of the key may be missing. But if the key had a later record, the cleaner would have removed the tombstone. So the
+    tombstone also proves this if a copy that ends after the hole still has the tombstone.
 
     Args:
         partition: the log partition of the group.
         at: the point in time.
         tombstone: the key's last tombstone up to that time; None if the log has none.
-        kept: returns the ranges of the log partition, see ``kept_ranges``.
+        kept: function that returns the ranges of log offsets that such copies have, see ``kept_ranges``.
     """
     if tombstone is None:
         return False
@@ -153,7 +153,12 @@ def known_groups(warehouse: Tables, groups: Mapping[str, int | None], at: dateti
     def is_known(group: str, log_partition: int | None, next_offset: int, *tombstone: Any) -> bool:
         """Return whether a key of a group is proven to have had no value at the point in time.
 
-        Return False if the key is not in the group's log partition.
+        Args:
+            group: id of the group.
+            log_partition: log partition of the key's records. If it is not the group's log partition, return False.
+            next_offset: log offset of the key's first record after the point in time.
+            tombstone: time and log offset of the key's last tombstone before that record; None for each if there is
+                none.
         """
         if log_partition is None or log_partition != groups[group]:
             return False
@@ -176,7 +181,7 @@ def known_groups(warehouse: Tables, groups: Mapping[str, int | None], at: dateti
 def hiding_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetime) -> set[int]:
     """Return the log partitions that may lack a commit that was pending at a point in time and was aborted later.
 
-    The commit can be missing only if its transaction was already open at the start of the complete range.
+    Such a commit can be missing only if its transaction began before the log offset from which the log is complete.
 
     Args:
         warehouse: the tables to read.

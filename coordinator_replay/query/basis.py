@@ -28,7 +28,7 @@ class Basis:
         cluster: the cluster of the question.
         log_end: the latest timestamp in the cluster's log; None if no record has a timestamp.
         complete_since: the time since which all log partitions of the answer are complete. None if no record is missing
-            at all. Also None if there is no such time, because at most the end of the log is complete.
+            at all, or if records are missing up to the end of the log.
         is_complete: whether the log has every record that the answer needs. An answer about a time range needs all
             records from the start of the range on. An answer about a point in time needs the records that prove the
             state at this time.
@@ -114,7 +114,14 @@ def _has_all_from(warehouse: Tables, since: CompleteSince, group: str | None, st
 
 
 def _open_until(warehouse: Tables, group: str | None) -> datetime | None:
-    """Return the last time at which two log partitions got records of a group; None if there was no such time."""
+    """Return the time until which the old and the new log partition of a moved group both got records.
+
+    Return None if there was no such time.
+
+    Args:
+        warehouse: the tables to read.
+        group: the group; None for the latest such time of all groups.
+    """
     return max((move.overlaps_until for move in moves_of(warehouse.moves, group) if move.overlaps_until), default=None)
 
 

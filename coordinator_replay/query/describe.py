@@ -213,7 +213,7 @@ def inherited_note(members: Iterable[tuple[str, bool]]) -> str | None:
 
 
 def share_note(group: str) -> str:
-    """Return a clause that says where the positions of a share group are."""
+    """Return a clause that says where Kafka stores the offsets of a share group."""
     return f"{group!r} is a share group: its offsets are in __share_group_state, which is not in this log"
 
 

@@ -300,10 +300,10 @@ def _groups(before: Side, after: Side, old: Iterable[Group], new: Iterable[Group
 
 
 def _proves_absence(side: Side, *, is_same: bool) -> Callable[[Group], bool]:
-    """Return a function that decides whether a group did not exist, if it is missing in a side's list of groups.
+    """Return a function that takes a group of the other side, and returns whether this side proves its absence.
 
     Args:
-        side: the side without the group.
+        side: a side of the comparison. Its list of groups lacks the groups that the function takes.
         is_same: whether both sides are of one cluster.
     """
     # The list of groups includes all that may have existed. So if the cluster shows the group at another time, a list

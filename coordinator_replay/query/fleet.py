@@ -54,7 +54,7 @@ _QUARANTINE = """
 class CauseCount:
     """Number of rebalances of one cause in one interval.
 
-    A rebalance counts in the interval in which it began. If its begin is not on record, it counts in the interval in
+    A rebalance counts in the interval in which it began. If its start is not on record, it counts in the interval in
     which it ended.
 
     Attributes:

@@ -73,8 +73,9 @@ def partition_count(warehouse: Tables) -> int | None:
 def unaudited_reason(warehouse: Tables, group: str) -> str | None:
     """Return, as part of a sentence, why audits may have read no record of a group.
 
-    Return None if audits have read the group's log partition. If the partition count of ``__consumer_offsets`` is
-    unknown, the reason names the log partitions that audits have read. Return None if they have read no log partition.
+    Return None if audits have read the group's log partition, or if they have read none at all. If the partition count
+    of ``__consumer_offsets`` is unknown, the group's log partition is unknown, too. Then the reason names the log
+    partitions that audits have read.
     """
     audited = warehouse.completeness.partitions
     count = partition_count(warehouse)

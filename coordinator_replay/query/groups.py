@@ -351,7 +351,10 @@ def groups_at(
 
 
 def _read_groups(warehouse: Tables, at: datetime | None, group: str | None, *, only_own: bool = False) -> list[Group]:
-    """Return the groups at a point in time, in the states that records and brokers' logs show."""
+    """Return the groups at a point in time, in the states that records and brokers' logs show.
+
+    See ``_recorded_groups`` for the arguments.
+    """
     groups = _recorded_groups(warehouse, at, group, only_own=only_own)
     phases = _phases(warehouse, groups, at, group)
     return [

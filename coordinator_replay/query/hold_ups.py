@@ -1,4 +1,4 @@
-"""Members that blocked a KIP-848 rebalance, with the members that waited for partitions of the blocking member."""
+"""Members that blocked a KIP-848 rebalance. Other members waited until the blocking member revoked partitions."""
 
 from dataclasses import dataclass
 

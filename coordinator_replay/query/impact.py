@@ -59,16 +59,22 @@ class GroupImpact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommonTrait:
-    """A trait that is more frequent among the groups concerned than chance explains (see ``_is_significant``).
+    """Something that groups have in common, such as the host of a member.
 
-    ``log partition`` and ``coordinator`` are left out if the log partition is known to have kept its leader in the
-    range.
+    It is more frequent among the groups concerned than chance explains (see ``_is_significant``).
 
     Attributes:
-        trait: what the groups have in common. ``host``, ``client``: the host or client of a member. ``topic``: a topic
-            that a member subscribes to or owns. ``log partition``: the partition of __consumer_offsets.
-            ``coordinator``: the broker that led this partition. ``coordinator change``: an election of this broker in
-            the range. The last two need brokers' logs or the cluster metadata.
+        trait: the kind of thing that the groups have in common.
+
+            - ``host``, ``client``: the host or client of a member.
+            - ``topic``: a topic that a member subscribes to or owns.
+            - ``log partition``: the log partition of the group.
+            - ``coordinator``: the broker that led the log partition.
+            - ``coordinator change``: an election of this broker in the range.
+
+            ``coordinator`` and ``coordinator change`` need brokers' logs or the cluster metadata. ``log partition`` and
+            ``coordinator`` are left out if the log partition is known to have kept its leader in the range.
+        value: the name of the host, topic and so on.
         concerned: number of the groups concerned that have this trait.
         concerned_groups: number of all groups concerned.
         others: number of other groups that have this trait.
@@ -90,8 +96,8 @@ class Impact:
     Attributes:
         groups: the groups concerned. Groups whose partitions were without an owner for longest come first.
         group_count: number of groups that had members in the range or are concerned.
-        traits: significant common traits of the groups concerned. Traits with the largest difference from the other
-            groups come first.
+        traits: what significantly many of the groups concerned have in common. Traits with the largest difference from
+            the other groups come first.
         is_complete: whether the log has every record since the start of the range, and all could be decoded.
     """
 
@@ -351,10 +357,10 @@ def _count(warehouse: Tables, names: Sequence[str], asked: dict[str, datetime]) 
 def traits_of(
     warehouse: Tables, names: Sequence[str], start: datetime | None, end: datetime | None
 ) -> tuple[CommonTrait, ...]:
-    """Return the significant common traits of some groups in a time range.
+    """Return what significantly many of some groups have in common in a time range, such as a host.
 
     The traits are sorted by the difference between these groups and the others, the largest first. For fewer than two
-    groups, or if no other group had members, there is nothing to compare: return no traits.
+    groups, or if no other group had members, there is nothing to compare. Then return no traits.
 
     Args:
         warehouse: the tables to read.

@@ -375,14 +375,14 @@ def check_topics(warehouse: Tables, topics: Sequence[str], group: str) -> None:
 
 
 def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -> bool:
-    """Return whether the log leaves open if a partition had an offset at a point in time.
+    """Return whether a partition may have had an offset at a point in time that the log no longer has.
 
     Call this function for partitions without an offset in the tables at that time.
 
     Args:
         partition: the log partition of the group.
         at: the point in time.
-        row: a row of ``_WITHOUT``.
+        row: the row that the statement ``_WITHOUT`` returns for the partition.
     """
     ended_at, ended_by, next_seen, next_offset, is_undecided = row[3:]
     if partition is None or partition.is_whole:
@@ -439,7 +439,10 @@ def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> l
 
 
 def open_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
-    """Return a note on partitions whose offset is open, see ``open_offsets``; None if there are no such partitions."""
+    """Return a note on partitions that may have had an offset that the log no longer has, see ``open_offsets``.
+
+    Return None if there are no such partitions.
+    """
     without = [
         offset
         for offset in offsets
@@ -451,7 +454,10 @@ def open_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
 
 
 def _named(offsets: Sequence[CommittedOffset]) -> str:
-    """Return the names of a group's partitions. If there are several groups, return only the number of partitions."""
+    """Return in words the partitions that offsets belong to, such as ``orders:0-2``.
+
+    If the offsets are of several groups, return only the numbers of partitions and groups.
+    """
     groups = {offset.group_id for offset in offsets}
     if len(groups) > 1:
         return f"{counted(len(offsets), 'partition')} of {counted(len(groups), 'group')}"
@@ -577,7 +583,12 @@ def offsets_before_removal(
 
 
 def _shown_at_removal(warehouse: Tables, offsets: Iterable[CommittedOffset]) -> set[TopicPartition]:
-    """Return the partitions for which the log certainly shows each commit pending when the offset was removed."""
+    """Return the partitions for which the log shows every commit that was pending at the removal of an offset.
+
+    Args:
+        warehouse: the tables to read.
+        offsets: removed offsets, at most one of each partition.
+    """
     by_time: dict[datetime, list[CommittedOffset]] = {}
     for offset in offsets:
         if offset.removed_at is not None:
@@ -619,7 +630,12 @@ def is_asked(topic: str, partition: int, asked: Collection[tuple[str, tuple[int,
 def _of_asked(
     offsets: Sequence[CommittedOffset], asked: Collection[tuple[str, tuple[int, ...]]]
 ) -> list[CommittedOffset]:
-    """Return the offsets that a question is about, see ``is_asked``."""
+    """Return those of the given offsets that a question is about.
+
+    Args:
+        offsets: the offsets to choose from.
+        asked: the topics and partitions of the question, see ``topics_asked``; empty for all topics.
+    """
     return [offset for offset in offsets if is_asked(offset.topic, offset.partition, asked)]
 
 
@@ -729,9 +745,9 @@ def negative_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
 def _shows_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetime) -> set[int]:
     """Return the log partitions in which every transactional commit that was pending at a point in time is on record.
 
-    The cleaner may have removed such a commit after the end of its transaction. None was removed if two conditions
-    hold: the time lies in a complete range, and all transactions that were open at the beginning of this range had
-    ended by that time.
+    The cleaner may have removed such a commit after the end of its transaction. It has removed none under two
+    conditions. First, the time lies in a range of the log in which no record is missing. Second, all transactions that
+    were open at the start of this range had ended by that time.
     """
     history = warehouse.completeness
     if history.is_whole:
@@ -745,9 +761,16 @@ def _shows_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetim
 
 
 def _are_over(warehouse: Tables, log_partition: int, part: CompleteRange, at: datetime) -> bool:
-    """Return whether all transactions that were open at the start of a complete range had ended by a point in time.
+    """Return whether the transactions that were open at the start of a range had all ended by a point in time.
 
-    At offset 0 no transaction is open. If the start of the range is not known, return False.
+    Return True if the range starts at log offset 0, because no transaction is open there. Return False if the start of
+    the range is not known.
+
+    Args:
+        warehouse: the tables to read.
+        log_partition: number of the log partition.
+        part: a range of log offsets in which no record is missing.
+        at: the point in time.
     """
     if not part.exact_from_offset:
         return part.exact_from_offset == 0
@@ -792,7 +815,13 @@ class ResetFile:
 
 
 def _why_not_written(offset: CommittedOffset, *, include_unproven: bool, include_live: bool) -> str | None:
-    """Return the reason why an offset is left out of a reset file; None if the offset is written."""
+    """Return the reason why an offset is left out of a reset file; None if the offset is written.
+
+    Args:
+        offset: the offset.
+        include_unproven: see ``write_reset_file``.
+        include_live: see ``write_reset_file``.
+    """
     if offset.committed_offset is None:
         return "a transactional commit was pending" if offset.is_unstable else "not on record"
     if offset.committed_offset < 0:

@@ -283,16 +283,16 @@ def _by_time(
 def _was_exact(
     warehouse: Tables, group: str, at: datetime, *, since: int | None = None, until: int | None = None
 ) -> bool:
-    """Return whether the log proves which members a group had, everywhere in a range of log offsets.
+    """Return whether the log proves which members a group had in a whole range of its log partition.
 
-    The range begins or ends at a point in time. Give the log offset of its other end.
+    One end of the range is the point in time ``at``. The other end is the log offset ``since`` or ``until``.
 
     Args:
         warehouse: the tables to read.
         group: id of the group.
         at: the point in time.
-        since: log offset at which the range begins; None begins at the point in time.
-        until: log offset at which the range ends; None ends at the point in time.
+        since: log offset at which the range begins; None if it begins at ``at``.
+        until: log offset at which the range ends; None if it ends at ``at``.
     """
     return bool(warehouse.rows(_WAS_EXACT_BETWEEN, group=group, at=at, start=since, end=until)[0][0])
 
@@ -337,7 +337,8 @@ def handovers_note(owners: Sequence[Ownership], *, is_shared: bool) -> str | Non
     Return None if no partition had a second owner, or for a share group.
 
     Args:
-        owners: ownerships of one or several partitions of a topic, within each partition sorted by begin.
+        owners: ownerships of one or several partitions of a topic. The ownerships of each partition are sorted by the
+            time at which they began.
         is_shared: whether the group is a share group, in which two members may own a partition at a time.
     """
     by_partition: dict[int, list[Ownership]] = {}
@@ -379,9 +380,12 @@ def handovers_note(owners: Sequence[Ownership], *, is_shared: bool) -> str | Non
 
 
 def _idle_ms(pair: tuple[Ownership, Ownership]) -> int:
-    """Return how long nobody owned a partition between two owners because the group had no members.
+    """Return for how many milliseconds a partition had no owner because the group had no members.
 
-    UNOWNED-MS does not count such a time.
+    The column UNOWNED-MS does not count such a time.
+
+    Args:
+        pair: the ownership before this time, and the ownership after it.
     """
     first, second = pair
     if first.unowned_ms != 0 or first.owned_to is None or second.owned_from is None:

@@ -42,7 +42,8 @@ def summary_of(
     Args:
         rebalances: at least one, in the order in which they began.
         clients: names of members, by group and member id.
-        traits: common traits of the groups, in the order of ``traits_of``; the first trait is named.
+        traits: what the groups have in common, such as a host, in the order of ``traits_of``. The sentences name only
+            the first trait.
         is_complete: whether no record of the time range is missing; if not, there may have been other rebalances.
     """
     least = "" if is_complete and not any(rebalance.lacks_records for rebalance in rebalances) else "At least "
@@ -112,7 +113,10 @@ def _failed(rebalances: Sequence[Rebalance]) -> list[str]:
 
 
 def _longest_took(rebalances: Sequence[Rebalance]) -> list[str]:
-    """Return in words how long the longest rebalance took; empty if no rebalance has a bound."""
+    """Return in words how long the longest rebalance took, or the bounds of this duration.
+
+    Return an empty list if no rebalance has a duration or a bound on record.
+    """
     over = [rebalance for rebalance in rebalances if rebalance.is_over]
     least = max((ms for rebalance in over if (ms := rebalance.duration_ms_min) is not None), default=None)
     most = max((ms for rebalance in over if (ms := rebalance.limit_ms) is not None), default=None)
@@ -182,9 +186,9 @@ def _joined(names: Sequence[str]) -> str:
 
 
 def _in_common(traits: Sequence[CommonTrait]) -> str:
-    """Return the first common trait in words, with the numbers of groups that have the trait.
+    """Return in words the first thing that groups have in common, such as a host, with the numbers of groups.
 
-    Return an empty text if there is no trait.
+    Return an empty text if ``traits`` is empty.
     """
     if not traits:
         return ""
@@ -196,10 +200,10 @@ def _in_common(traits: Sequence[CommonTrait]) -> str:
 
 
 def _longest(rebalances: Sequence[Rebalance]) -> str:
-    """Return the longest commit pause, the longest exact duration, and the largest bound of other durations, in words.
+    """Return in words the longest commit pause and the longest duration of a rebalance.
 
-    Pauses are known for groups of all protocols, exact durations only for some. A bound that is below an exact duration
-    says nothing about the longest rebalance, so it is left out.
+    The duration of some rebalances is not exact. Then the words also have the largest upper bound of such a duration,
+    if this bound is longer than the longest exact duration.
     """
     paused = max(rebalances, key=lambda rebalance: rebalance.commit_pause_ms or 0)
     exact = max(rebalances, key=lambda rebalance: rebalance.duration_ms or 0)

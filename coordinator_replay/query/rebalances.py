@@ -154,7 +154,7 @@ class Rebalance:
         return duration_within(self.duration_ms_min, self.limit_ms)
 
     def goes_on_after(self, time: datetime) -> bool:
-        """Return whether the rebalance was certainly in progress at a point in time after its begin.
+        """Return whether the rebalance was certainly still in progress at a point in time after its start.
 
         A rebalance whose end may be missing from the log, or may have come before ``completed_at``, does not count.
         """
@@ -163,9 +163,9 @@ class Rebalance:
         return self.completed_at > time if self.completed_at is not None else not (self.is_over or self.is_end_missing)
 
     def match(self, causes: Sequence[str]) -> str | None:
-        """Return ``cause`` if the cause is one of the given causes.
+        """Return the text ``cause`` if the rebalance's cause is one of the given causes.
 
-        Otherwise return ``alternative`` if an alternative is one of the given causes, else None.
+        Otherwise return the text ``alternative`` if an alternative cause is one of them, else None.
         """
         wanted = {cause_name(cause) for cause in causes}
         if self.cause in wanted:

@@ -32,8 +32,8 @@ class Rollout:
             the successor joined.
         last_at: the time at which the last of these members joined again.
         restarts: number of members that restarted.
-        rebalances: number of rebalances that the restarts caused: one of these members left or joined in it, or it is
-            the cooperative follow-up of such a rebalance. The costs below are those of these rebalances.
+        rebalances: number of rebalances in which one of these members left or joined. The cooperative follow-up of such
+            a rebalance counts, too. The costs below are those of these rebalances.
         unowned_ms_total: milliseconds without an owner, summed over partitions; None if these times are not on record.
         commit_pause_ms_total: the longest pause of commits around each of these rebalances, summed up; None if no pause
             is on record.

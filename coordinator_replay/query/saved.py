@@ -126,8 +126,10 @@ class SavedQuery:
         total_by: columns by which a note groups these sums, as texts such as ``group_id`` or ``topic:partition``.
         instead: name of another query to ask if this query has no rows, with a description of that query's rows.
         also: name of another query whose rows belong to the answer, with a description of these rows.
-        row: text that a note has for a row, with names of columns in braces; empty if the file has no such line.
-        old: columns under their old names; the query has them under new names, too.
+        row: pattern of the text with which a note shows a row, with names of columns in braces; empty if the file has
+            no such line.
+        old: old names of columns that were renamed. The query returns such a column twice, under the old and the new
+            name.
         sql: a SELECT in DuckDB's SQL.
     """
 
@@ -158,7 +160,10 @@ class SavedQuery:
         raise UsageError(f"saved query {self.name} takes no parameter {name!r}; it takes {names}")
 
     def defaults(self, warehouse: Tables) -> dict[str, Any]:
-        """Return the default of each parameter, by name. It is None if the file has no default."""
+        """Return the default of each parameter, by the parameter's name.
+
+        The default is None if the file of the query names none.
+        """
         return {
             parameter.name: None if parameter.default is None else parameter.read(parameter.default, warehouse)
             for parameter in self.parameters
@@ -212,8 +217,8 @@ def _all_rows(sql: str, renamed: str) -> str:
 
     Args:
         sql: the statement.
-        renamed: pairs such as ``threshold=ahead``, separated by blanks: the parameter ``threshold`` of the statement
-            gets the value of the outer query's parameter ``ahead``.
+        renamed: pairs such as ``threshold=ahead``, separated by blanks. With this pair, the parameter ``threshold`` of
+            the statement gets the value of the outer query's parameter ``ahead``.
     """
     names = dict(pair.split("=") for pair in renamed.split())
     # The outer query filters and counts, so rows must not be cut before.
@@ -221,14 +226,20 @@ def _all_rows(sql: str, renamed: str) -> str:
 
 
 def _marked(head: Sequence[str], mark: str) -> str:
-    """Return the text of the lines that begin with a mark, without the mark."""
+    """Return the text of the comment lines that begin with a mark such as ``-- note``, without the mark.
+
+    Args:
+        head: the comment lines at the beginning of a saved query's file.
+        mark: the mark.
+    """
     return " ".join(line.removeprefix(mark) for line in head if line.startswith(mark))
 
 
 def _other(text: str) -> tuple[str, str] | None:
-    """Split the text of a line ``instead`` or ``also``: return the name of the other query, and what its rows are.
+    """Return the two parts of the text of a line ``instead`` or ``also``; None if the text is empty.
 
-    Return None if the text is empty.
+    The parts are the name of another query, and a description of that query's rows. For ``rewinds: offsets that went
+    back``, they are ``rewinds`` and ``offsets that went back``.
     """
     name, _, rows = text.partition(": ")
     return (name, rows) if text else None
@@ -387,7 +398,10 @@ def _sums_by(
 
 
 def _first_row(warehouse: Tables, query: SavedQuery, values: Mapping[str, str], timeout: timedelta | None) -> str:
-    """Return the first row of a saved query as text, in the form that the query's line ``row`` defines."""
+    """Return the first row of a saved query's answer as text.
+
+    The line ``-- row`` in the query's file is the pattern of this text.
+    """
     names, rows = run_sql(warehouse, query.sql, _read_values(warehouse, query, values), timeout=timeout)
     return query.row.format(**{name: _said(value) for name, value in zip(names, rows[0], strict=True)})
 

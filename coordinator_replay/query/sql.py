@@ -1,7 +1,8 @@
 """SQL over all tables and views by name, in the embedded engine.
 
-The engine knows only the tables that a statement names, and not their comments. So ``catalog_answer`` answers ``SHOW
-TABLES`` and ``DESCRIBE`` from the table definitions. ``SHOW TABLES`` leaves out internal tables.
+The engine knows only the tables that a statement names, and does not know the comments of their columns. So
+``catalog_answer`` answers ``SHOW TABLES`` and ``DESCRIBE`` from the table definitions. ``SHOW TABLES`` leaves out
+internal tables.
 """
 
 import difflib
@@ -102,8 +103,8 @@ def run_sql(
         allow_files: let the statement read and write files, attach databases and load extensions, with the caller's
             rights.
         timeout: the longest time that the statement may take; None for no limit.
-        bounds: values that the wanted rows have, by column. Files that can't have such rows need not be read. None
-            reads all files.
+        bounds: values that the wanted rows have, by column, such as the id of a group. Files that can't have such rows
+            need not be read. None reads all files.
 
     Returns:
         Names of the columns, and the rows; no columns if the statement returns nothing.

@@ -69,7 +69,7 @@ def _may_match(file: TableFile, bounds: Mapping[str, str]) -> bool:
 
     Args:
         file: the file.
-        bounds: values of the wanted rows, by column.
+        bounds: the given values, by column.
     """
     lowest, highest = {"cluster": file.cluster, **file.lowest}, {"cluster": file.cluster, **file.highest}
     return all(lowest.get(column, value) <= value <= highest.get(column, value) for column, value in bounds.items())
@@ -98,8 +98,8 @@ def select_files(
         name_files: see ``Engine``.
         table: the table, opened with its Delta log.
         snapshot: the files of the same table.
-        bounds: values of the wanted rows, by column. Files that can't have such rows are left out. The other files may
-            also have unwanted rows.
+        bounds: values that the wanted rows have, by column, such as the id of a group. Files that can't have such rows
+            are left out. The other files may have other rows as well, and the SELECT returns these, too.
 
     Raises:
         WarehouseError: the table uses features of Delta that can't be read from its files alone.

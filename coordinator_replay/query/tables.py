@@ -207,7 +207,8 @@ class Tables:
 
         Args:
             name: name of the table.
-            bounds: values that the wanted rows have, by column; rows with other values may be missing.
+            bounds: values that the caller needs, by column, such as the id of a group. Rows with other values may be
+                missing from the table.
             engine: the engine that gets the table; the warehouse's own if None.
 
         Raises:
@@ -232,19 +233,19 @@ class Tables:
             ) from problem
 
     def rows(self, sql: str, **parameters: object) -> list[tuple[Any, ...]]:
-        """Return the rows that answer a SELECT over tables by their names.
+        """Return the rows that answer a SELECT, which names tables of the warehouse.
 
         Args:
-            sql: a SELECT. ``$cluster`` is the warehouse's cluster. ``{of_groups}`` becomes a condition on the group, or
-                nothing if there is no parameter ``group``.
+            sql: a SELECT. ``$cluster`` is the warehouse's cluster. ``{of_groups}`` becomes a condition on the group; it
+                becomes an empty text if there is no parameter ``group``.
             parameters: values for the other ``$names``; values that the statement does not use are left out. If
-                ``group`` is among them, files without this group are not read.
+                ``group`` is among them, files without rows of this group are not read.
 
         Returns:
             Rows of plain values; timestamps are in UTC.
 
         Raises:
-            UsageError: all rows of the time asked about were purged.
+            UsageError: ``maintain --keep`` has purged all rows of the time asked about.
             WarehouseError: a table is missing, lacks a column, or is damaged.
         """
         is_of_one_group = parameters.get("group") is not None
@@ -321,7 +322,7 @@ class Tables:
     def answers(self, row_type: type[Row], sql: str, **parameters: object) -> list[Row]:
         """Return the rows that answer a SELECT as instances of a dataclass, see ``rows``.
 
-        The SELECT must have the stored columns of the dataclass, in their order.
+        The SELECT must return the fields of the dataclass that are stored in tables, in the order of the fields.
         """
         return [row_of(row_type, row) for row in self.rows(sql, **parameters)]
 

@@ -212,9 +212,9 @@ class _Places(NamedTuple):
     """Running maxima over a list of events, for a binary search of the first event that comes after another event.
 
     Attributes:
-        offsets: the highest log offset up to each event.
-        times: the latest time up to each event.
-        without_record: index of the first event without a log offset.
+        offsets: for each event, the highest log offset of this event and the events before it.
+        times: for each event, the latest time of this event and the events before it.
+        without_record: index of the first event without a log offset; the number of events if there is none.
     """
 
     offsets: Sequence[int]
@@ -245,11 +245,11 @@ def _place(event: TimelineEvent) -> int:
 def _is_behind(event: TimelineEvent, other: TimelineEvent) -> bool:
     """Return whether ``event`` comes after ``other`` in the timeline.
 
-    If both have a log offset, compare the log offsets, else the times. An event without a log offset always comes after
-    ``other``.
+    If both have a log offset, compare the log offsets. If only ``event`` has one, compare the times. If ``event`` has
+    none, return True.
 
     Args:
-        event: an event. If it has no record, it must be later than ``other``.
+        event: an event with a log offset, or an event that is known to be later than ``other``.
         other: an event without a record.
     """
     if event.log_offset is None:
@@ -270,9 +270,10 @@ def _of(change: GroupCoordinatorChange) -> TimelineEvent:
 
 
 def _in_words(event: TimelineEvent, lines: Sequence[GroupLine]) -> TimelineEvent:
-    """Return an event from ``group_timeline`` with its summary.
+    """Fill in the ``summary`` of an event from ``group_timeline``, and return the event.
 
-    If brokers' logs say how a member left, the summary says this too.
+    The summary has the event's cause and detail in words. If brokers' logs say how a member left, the summary says this
+    too.
 
     Args:
         event: the event without a summary.
@@ -293,7 +294,15 @@ def _in_words(event: TimelineEvent, lines: Sequence[GroupLine]) -> TimelineEvent
 
 
 def _event(group: str, event: str, at: datetime | None, detail: dict[str, Any], **place: Any) -> TimelineEvent:
-    """Return an event of the group's offsets, of its coordinator or of a broker's log, with the summary."""
+    """Make an event of the timeline that is not a row of ``group_timeline``, such as a change of the coordinator.
+
+    Args:
+        group: id of the group.
+        event: name of the event.
+        at: the time of the event; None if unknown.
+        detail: facts about the event. The event's ``summary`` states these facts in words.
+        place: further fields of the event, such as ``log_offset``.
+    """
     values = {"group_id": group, "log_timestamp": at, "event": event, "summary": words_of(event, detail)}
     return row_with(TimelineEvent, detail=detail, **values, **place)
 

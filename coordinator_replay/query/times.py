@@ -77,11 +77,12 @@ seconds."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogTime:
-    """A time relative to the end of the log. If ``back`` is given, the fields after it are not used.
+    """A time relative to the end of the log.
 
     Attributes:
         text: the text that the user typed.
-        back: duration before the end of the log; None if the user typed a day or a time of day.
+        back: duration before the end of the log; None if the user typed a day or a time of day. If it is given, the
+            other fields are not used.
         days_back: number of days before the last day of the log: 0 for the last day, 1 for the day before, -1 for the
             day after.
         clock: the time of day.
@@ -212,9 +213,9 @@ def _in_own_zone(text: str, zone: tzinfo) -> tuple[str, tzinfo]:
 def _form_that_works(text: str) -> str | None:
     """Suggest in words how to write a time that was typed in a form that is not accepted.
 
-    For ``11/20/2026``, the words are ``2026-11-20``. For ``8.34``, they are ``8:34``, as a time of the log's last day.
-    If the day and the month can't be told apart, the words have both possible dates. If neither number can be a month,
-    the words are empty. For texts in other forms, return None.
+    For ``11/20/2026``, suggest ``2026-11-20``. If the day and the month can't be told apart, suggest both possible
+    dates. If neither number can be a month, return an empty text. For ``8.34``, suggest ``8:34``, and say that this is
+    a time on the log's last day. For texts in other forms, return None.
     """
     if (slashed := _SLASHED.fullmatch(text)) is not None:
         first, second, year, rest = slashed.groups()

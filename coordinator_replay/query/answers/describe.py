@@ -70,7 +70,10 @@ def describe(warehouse: Tables, group: str, at: datetime | None) -> GroupAnswer:
 
 
 def join_phase_note(warehouse: Tables, group: str, at: datetime | None) -> str | None:
-    """Return a note on the rebalance in progress at a point in time; None if brokers' logs show no such rebalance."""
+    """Return a note on a group's rebalance that was in progress at a point in time.
+
+    Return None if no broker's log shows such a rebalance.
+    """
     phase = join_phase_at(warehouse, group, at)
     if phase is None:
         return None

@@ -95,7 +95,7 @@ class LoggedDeparture(NamedTuple):
 
     Attributes:
         removed_at: time of the record that removed the member.
-        words: how the member left.
+        words: the reason in words.
     """
 
     member_id: str

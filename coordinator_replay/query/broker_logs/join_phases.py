@@ -9,11 +9,11 @@ While a rebalance is in progress, the coordinator's last line about the group sh
 When a coordinator loads a log partition, it gives each group the state of the group's last record. So lines from before
 the last load don't count.
 
-Once a rebalance has left its record, the table ``rebalances`` has the time at which the rebalance began, if a broker's
+When a rebalance has left its record, the table ``rebalances`` has the time at which the rebalance began, if a broker's
 log shows this time. The table lacks this time in two cases:
 
-- The broker's log lacks the line about the end of the join phase. Then no line can be matched to the record. But an
-  earlier line still shows when the group left its previous generation, and the record shows when the join phase ended.
+- The broker's log lacks the line about the end of the join phase. Only this line can be matched to the record. Without
+  it, this module still uses the line that begins PreparingRebalance.
 - The broker's log has this line, but the line contradicts the record. Then the log is about another group of the same
   name, and its lines don't count.
 """
@@ -140,7 +140,7 @@ def join_phases(
     Args:
         warehouse: the tables to read.
         partitions: names of groups, each with the group's log partition.
-        at: the point in time; None for the end of the records and of the logs.
+        at: the point in time; None for the end of the log and of the brokers' logs.
         group: only this group; None for all groups.
     """
     if not partitions or not warehouse.has_rows("broker_log"):
@@ -178,7 +178,7 @@ def awaited_members(
         group: id of the group.
         phase: the rebalance that was in progress.
         members: members of the generation on record.
-        at: the point in time; None for the end of the logs.
+        at: the point in time; None for the end of the brokers' logs.
     """
     if phase.state != GroupState.PREPARING_REBALANCE:
         return []
