@@ -104,7 +104,7 @@ def groups_at_time(warehouse: Tables, who: Who, at: datetime | None = None) -> s
         at: the point in time; the end of the log if None.
 
     Raises:
-        UsageError: a condition without ``*`` names a group, client, host or topic that is not on record.
+        UsageError: a condition is a name, not a pattern, and this name is not on record.
     """
     return _groups(warehouse, who, MEMBERS_AS_OF, AS_OF, at=at or END)
 
@@ -121,7 +121,7 @@ def groups_in_range(
         end: end of the range; None means the end of the log.
 
     Raises:
-        UsageError: a condition without ``*`` names a group, client, host or topic that is not on record.
+        UsageError: a condition is a name, not a pattern, and this name is not on record.
     """
     return _groups(warehouse, who, _MEMBERS_IN_RANGE, _MEMBERS_IN_RANGE, start=start, end=end)
 

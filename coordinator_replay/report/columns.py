@@ -1,7 +1,7 @@
 """Data for a page's script, as columns. Columns take less space than rows, so they can be part of the page.
 
-Times are milliseconds since the page's start. A column has each text only once. JavaScript's numbers are exact up to
-2^53, so larger numbers are passed as text.
+Times are milliseconds since the page's start. If rows have the same text, the column stores this text only once.
+JavaScript's numbers are exact up to 2^53, so larger numbers are passed as text.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,35 +49,47 @@ class Clock:
         return {"start": self.start_ms, "end": end_ms, "zone": {"name": f"{self.zone}", "offsets": offsets}}
 
     def since_start(self, moment: datetime) -> int:
-        """Return a time as milliseconds since the start of the range.
+        """Return a time as milliseconds since the page's start.
 
-        The time may be outside of the range.
+        The time may be before the page's start, or after its end.
         """
         return milliseconds(moment) - self.start_ms
 
     def left(self, moment: datetime | int | None) -> int:
-        """Return the left edge of a time range, in milliseconds since the page's start.
+        """Return the position at which a bar for a time range begins, in milliseconds since the page's start.
 
-        A range that begins before the page, or whose begin is None, begins with the page.
+        Return 0 if the time range begins before the page's start, or at an unknown time.
 
         Args:
-            moment: start of the range: a time, or milliseconds since 1970.
+            moment: start of the time range: a time, or milliseconds since 1970. None if unknown.
         """
         return self.lefts([milliseconds(moment) if isinstance(moment, datetime) else moment])[0]
 
     def right(self, moment: datetime | int | None) -> int:
-        """Return the right edge of a time range, see ``left``.
+        """Return the position at which a bar for a time range ends, in milliseconds since the page's start.
 
-        A range that ends after the page, or whose end is None, reaches the end of the page.
+        If the time range ends after the page's end, or if ``moment`` is None, return the position of the page's end.
+
+        Args:
+            moment: end of the time range: a time, or milliseconds since 1970. None if unknown, or if the time range has
+                not ended.
         """
         return self.rights([milliseconds(moment) if isinstance(moment, datetime) else moment])[0]
 
     def lefts(self, moments: Iterable[int | None]) -> list[int]:
-        """Return the left edges of time ranges, given their begins in milliseconds since 1970, see ``left``."""
+        """Return the result of ``left`` for each of several time ranges.
+
+        Args:
+            moments: for each time range, its start in milliseconds since 1970; None if unknown.
+        """
         return self._within(moments, 0)
 
     def rights(self, moments: Iterable[int | None]) -> list[int]:
-        """Return the right edges of time ranges, given their ends in milliseconds since 1970, see ``right``."""
+        """Return the result of ``right`` for each of several time ranges.
+
+        Args:
+            moments: for each time range, its end in milliseconds since 1970; None as for ``right``.
+        """
         return self._within(moments, self.length)
 
     def _within(self, moments: Iterable[int | None], unknown: int) -> list[int]:

@@ -46,7 +46,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """A group's states on the common axis of time, see ``fleet_page.Lane``.
+    """A group's row in the picture of a cluster: its states and rebalances, see ``fleet_page.Lane``.
 
     Attributes:
         name: the group.
@@ -64,15 +64,15 @@ class Drawing:
     """Figures on one axis of time.
 
     Attributes:
-        title: the group or cluster of the figures.
+        title: title of the page, which names the group or the cluster.
         lines: sentences below the title.
-        make: function that makes the figures.
-        panels: captions of the figures, in their order.
-        data: data for the page's script: ``sources`` has the columns of each source, ``rows`` has the names of the rows
-            of a figure, and so on.
-        clock: the range and the zone.
+        make: function that makes the figures, without data.
+        panels: captions of the figures, in the order of the figures.
+        data: data for the page's script. For example, ``data["sources"]`` has the columns of each data source of the
+            figures, and ``data["rows"]`` has the names of a figure's rows.
+        clock: the time range and the zone of the figures.
         marks: times that the reader has marked.
-        strips: groups below the figures, with a row for each.
+        strips: rows of groups, to be drawn below the figures; empty on the page of a single group.
         strip_panel: the caption above these rows.
     """
 

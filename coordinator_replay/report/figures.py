@@ -122,9 +122,9 @@ def time_figure(name: str, axis: Axis, *, height: int, **options: Any) -> figure
 
 
 def rows_figure(name: str, axis: Axis, **options: Any) -> figure:
-    """Return an empty figure over time with named rows.
+    """Return a figure over time whose vertical axis will have names of rows, without rows and data.
 
-    The page's script adds the rows that it needs.
+    The page's script adds the rows.
     """
     drawn = time_figure(name, axis, height=100, y_range=Range1d(start=0.6, end=-0.6), **options)
     drawn.yaxis.ticker = FixedTicker(ticks=[])
@@ -181,7 +181,7 @@ def add_hover(drawn: figure, renderers: Sequence[Any], rows: Sequence[tuple[str,
     Args:
         drawn: the figure.
         renderers: the marks.
-        rows: label and value of each line.
+        rows: label and value of each line of the tooltip. A value such as ``@group`` stands for the value of a column.
         times: names of the columns that hold times.
     """
     lines = [

@@ -1,7 +1,6 @@
 """The page of a cluster: a row for each group, and above the rows a figure of rebalances by cause over time.
 
-The lane of a row shows the group's states and rollouts, and has a tick for each rebalance. All lanes have the same axis
-of time.
+A row shows the group's states and rollouts, and has a tick for each rebalance. All rows have the same axis of time.
 """
 
 from collections import Counter, defaultdict
@@ -230,9 +229,14 @@ def _usual_cause(causes: Mapping[str, int]) -> str:
 
 
 def _paths(bands: Sequence[StateBand], clock: Clock, scale: float) -> list[tuple[str, str, str]]:
-    """Return colour, name and SVG path of each state.
+    """Return colour, name and SVG path of each state that occurs.
 
     States that a group passes through, such as PreparingRebalance, are drawn over Stable, Empty and Dead.
+
+    Args:
+        bands: the time ranges in which the group stayed in one state.
+        clock: clock of the page's range.
+        scale: length of a millisecond in the path.
     """
     drawn: dict[str, list[str]] = {}
     reached: dict[str, int] = {}
@@ -251,7 +255,7 @@ def _paths(bands: Sequence[StateBand], clock: Clock, scale: float) -> list[tuple
 
 
 def _rollout_path(rollouts: Sequence[Rollout], clock: Clock, scale: float) -> list[tuple[str, str, str]]:
-    """Return the shape that shows rollouts along the lower edge of a lane: its colour, its name and its SVG path.
+    """Return the shape that shows rollouts along the lower edge of a group's row: colour, name and SVG path.
 
     The list has this one shape for all rollouts. It is empty if there are no rollouts.
     """
@@ -276,7 +280,7 @@ Tile = tuple[str, str, str]
 
 
 class FleetPage:
-    """Builder of a cluster's page. The caller adds the lives of groups one by one; the builder keeps a row for each.
+    """Builder of a cluster's page. The caller adds groups one by one, and the builder makes a row for each.
 
     Args:
         warehouse: the tables to read.
@@ -290,7 +294,7 @@ class FleetPage:
     Attributes:
         lanes: the rows of the page, one for each group that is shown.
         left_out: number of groups without a row.
-        notes: sentences about the pages.
+        notes: sentences on what the cluster's page and the groups' pages leave out.
     """
 
     def __init__(
@@ -327,13 +331,20 @@ class FleetPage:
         self.lanes.append(lane_of(shown, self._clock, findings, page, is_complete=is_complete))
 
     def spans(self) -> tuple[list[Span], list[Span]]:
-        """Return the groups that have a rebalance or a finding on record in the range, and all other groups."""
+        """Return two lists: groups that have a rebalance or a finding on record in the range, and all other groups.
+
+        Each group is given as the time range that its pictures show.
+        """
         spans = spans_of(self._warehouse, None, self._start, self._end)
         news = groups_with_news(self._warehouse, self._start, self._end)
         return [span for span in spans if span.group in news], [span for span in spans if span.group not in news]
 
     def add_quiet(self, spans: Sequence[Span]) -> None:
-        """Add groups that have no rebalance and no finding on record in the range, at most ``MOST_QUIET`` of them."""
+        """Add rows of groups that have no rebalance and no finding on record in the range of the page.
+
+        Args:
+            spans: these groups. Only the first ``MOST_QUIET`` of them get a row.
+        """
         shown = spans[:MOST_QUIET]
         for life in lives_of(self._warehouse, shown, self._start, self._end, detail=Detail.STATES):
             self.add(life)
@@ -359,7 +370,10 @@ class FleetPage:
         return sorted(self.lanes, key=lambda lane: (-lane.rank, -lane.rebalances, lane.group))
 
     def drawing(self) -> Drawing:
-        """Return the figure of causes, with the groups' rows below it. The page and the picture are made from it."""
+        """Return the figure of rebalances by cause, with the groups' rows below the figure.
+
+        The HTML page and the SVG picture are both made from the returned drawing.
+        """
         warehouse, fleet, clock, lanes = self._warehouse, self.fleet, self._clock, self._rows()
         basis = str(basis_from(warehouse, self._start))
         colours = {name: colour for lane in lanes for colour, name, _ in lane.paths}

@@ -1,8 +1,9 @@
 """The times in which a partition had no owner, as pictures show them.
 
 The table ``partition_ownership`` has these times in its column ``unowned``. If a classic group gave a partition to
-another member in one rebalance, the table has no such time, because the join phase is not on record. Then the time from
-the end of the old ownership to the start of the new ownership is a lower bound.
+another member in one rebalance, the table has no such time, because the join phase is not on record. Then this module
+takes the time from the end of the old ownership to the start of the new one. The partition had no owner for at least
+this time.
 """
 
 from collections.abc import Iterable, Iterator

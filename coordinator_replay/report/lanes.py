@@ -17,7 +17,9 @@ class Lanes:
     _free: list[int] = field(default_factory=list)
 
     def place(self, since: int, until: int) -> int:
-        """Return the row of the next item, which begins at ``since`` and ends before ``until``.
+        """Put the next item into the first free row, and return the number of this row.
+
+        The item begins at ``since`` and ends before ``until``. A row is free if its last item has ended by ``since``.
 
         >>> lanes = Lanes()
         >>> [lanes.place(*span) for span in ((0, 4), (1, 2), (2, 9), (3, 5), (4, 6), (9, 9))]

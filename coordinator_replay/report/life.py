@@ -114,13 +114,13 @@ class OffsetLine(NamedTuple):
 
 
 class FirstRecords(NamedTuple):
-    """Position of the first records of a group.
+    """The first record of a group, and its first record that is not a commit.
 
     Attributes:
         at: time of the first record; None if the record has no time.
         offset: log offset of the first record.
         own_offset: log offset of the group's first record that is not a commit; None if the group has only commits.
-        is_begin_exact: whether the group is proven from its first own record on.
+        is_begin_exact: whether the group is proven from the record at ``own_offset`` on.
     """
 
     at: datetime | None
@@ -152,12 +152,13 @@ class GroupLife:
     """Life of a group in a time range.
 
     Attributes:
-        start: start of the pictures.
-        end: end of the pictures.
+        start: start of the time range.
+        end: end of the time range.
         log_partition: the partition of ``__consumer_offsets`` with the group's records.
-        lines: offsets that were in force at some time in the range; thinned out to as many as figures need.
+        lines: for each partition, the offsets that were in force at some time in the range. If there are too many for a
+            figure, some are left out.
         commit_count: number of offset commits on record that were written in the range.
-        first: position of the group's first records.
+        first: position of the group's first record, and of its first record that is not a commit.
         outcome: state or deletion of the group at the end of the range.
         notes: sentences on what the pictures leave out.
     """

@@ -114,9 +114,9 @@ def finding_columns(life: GroupLife, clock: Clock) -> Columns:
 
 
 def rollout_columns(life: GroupLife, clock: Clock) -> Columns:
-    """Return rollouts as columns for the page's script. A rollout goes from its first to its last restart.
+    """Return rollouts as columns for the page's script.
 
-    Rollouts without a time are left out.
+    A rollout is drawn from its first to its last restart. Rollouts without a time are left out.
     """
     row = state_rows(life).index(ROLLOUT) if life.rollouts else None
     rows = [
@@ -223,9 +223,9 @@ def _moves_shown(moves: Sequence[Move], members: MemberIdentities) -> str:
 
 
 def moves_of(life: GroupLife) -> Mapping[str, Sequence[Move]]:
-    """Return the moves of each rebalance, by its id.
+    """Return the partitions that changed their owner in each rebalance, by rebalance id.
 
-    These are the changes of owners from the beginning of the rebalance to the beginning of the next rebalance.
+    A change counts for a rebalance if it came after the rebalance began, and before the next rebalance began.
     """
     begun = sorted(
         ((began(rebalance) or life.start, rebalance.rebalance_id) for rebalance in life.rebalances),

@@ -46,7 +46,7 @@ class Limits:
     """Limits of a life's marks, beyond which a page in a browser becomes slow.
 
     Attributes:
-        intervals: largest number of intervals of members, and of owners; the latest are kept.
+        intervals: largest number of intervals of members, and also of intervals of owners; the latest are kept.
         points: largest number of points of committed offsets, shared by all partitions of the group.
     """
 
@@ -204,7 +204,7 @@ def lives_of(
 
 
 class _Reading:
-    """The rows of some groups. One statement reads all rows of a kind."""
+    """Rows of the lives of several groups. A single statement reads the rows of one kind for all these groups."""
 
     def __init__(
         self,

@@ -88,7 +88,7 @@ class MemberIdentities:
         return self._colours.get(self._identities.get(member_id, ""), UNKNOWN_COLOUR)
 
     def identity(self, member_id: str) -> str:
-        """Return the instance id of a static member, the member id of any other."""
+        """Return the identity of a member: the instance id of a static member, the member id of any other."""
         return self._identities.get(member_id, member_id)
 
     @property
@@ -112,7 +112,11 @@ def shown_legend(keys: Sequence[Key], what: str, *, nobody: str) -> tuple[list[K
 
 
 def _lifetimes(life: GroupLife, identities: Mapping[str, str]) -> Mapping[str, tuple[int, int]]:
-    """Return the first and last time at which each identity was a member, in milliseconds since 1970."""
+    """Return the time at which each member first joined and the time at which it last left, by identity.
+
+    The identity of a member is its instance id if it is static, else its member id. Times are milliseconds since 1970.
+    A member that has not left gets ``LATEST_MS``.
+    """
     lifetimes: dict[str, tuple[int, int]] = {}
     for member in life.members:
         since, until = member.from_ms or 0, LATEST_MS if member.to_ms is None else member.to_ms
@@ -124,10 +128,15 @@ def _lifetimes(life: GroupLife, identities: Mapping[str, str]) -> Mapping[str, t
 def _colours(
     order: Sequence[str], clients: Mapping[str, str], lifetimes: Mapping[str, tuple[int, int]]
 ) -> Mapping[str, str]:
-    """Return the colour of each identity.
+    """Return the colour of each member, by identity (see ``MemberIdentities.identity``).
 
-    Members with the same client id are incarnations of one client if each joined after the previous one had left. If
-    they were members at the same time, they are several clients.
+    Members with the same client id get shades of one colour if each joined after the previous one had left. If they
+    were members at the same time, they get different colours.
+
+    Args:
+        order: the identities, in the order in which the members joined.
+        clients: client ids by identity.
+        lifetimes: time of the first join and of the last leave, by identity.
     """
     colours: dict[str, str] = {}
     instances: dict[str, Lanes] = {}

@@ -68,9 +68,9 @@ def _note(line: OffsetLine) -> str:
 
 
 def _points(line: OffsetLine) -> tuple[list[int], list[int | None]]:
-    """Return the times and offsets of a line. A missing offset interrupts the line.
+    """Return the times and the offsets of the points of a line. An offset of None interrupts the line.
 
-    If no commit follows an offset, the line ends when the offset was removed, or at the end of the life.
+    If no commit follows an offset, the line ends when the offset was removed, or at the end of the page's time range.
     """
     times: list[int] = []
     offsets: list[int | None] = []

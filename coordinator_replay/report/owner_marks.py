@@ -74,7 +74,8 @@ def _owned(
 ) -> Columns:
     """Return ownerships as columns for the page's script.
 
-    There may be tens of thousands of them, so the columns are made directly, not from a mapping for each row.
+    There may be tens of thousands of ownerships. So this function builds the columns directly, which is faster than
+    ``columns`` with its mapping for each row.
     """
     every = [holding for _, holdings in shown for holding in holdings]
     rows = [row for row, (_, holdings) in enumerate(shown) for _ in holdings]
@@ -101,7 +102,10 @@ def _owned(
 
 
 def identities_of(life: GroupLife, members: MemberIdentities) -> Mapping[str, str]:
-    """Return the labels of the members, by identity. A page has a row for each identity."""
+    """Return the labels of the members, by identity (see ``MemberIdentities.identity``).
+
+    A page has a row for each identity.
+    """
     return {members.identity(member.member_id): members.label(member.member_id) for member in life.members}
 
 

@@ -2,9 +2,12 @@
 
 A page has its scripts in itself, or shares them with other pages of the same folder.
 
-Clients of a cluster chose names and other texts in a dump. So templates escape these texts. The figures' data are
-stored as JSON in which no text can end the script element. A content security policy lets the browser run only the
-page's own scripts, and forbids them to use the network.
+A dump has names and other texts that anybody with access to the Kafka cluster may have chosen. Such a text could have
+markup or a script in it. Three measures keep the browser from running this script:
+
+- The templates escape the texts.
+- The figures' data are stored as JSON, in which no text can end the script element.
+- A content security policy lets the browser run only the page's own scripts, and forbids them to use the network.
 """
 
 import base64
@@ -188,7 +191,11 @@ def undrawn_page(group: str, cluster: str, note: str, *, index: str, assets: str
 
 
 def figures_file(make: Figures) -> str:
-    """Return the name of the shared file with the figures of a kind of page."""
+    """Return the name of the file with the figures of a kind of page. All pages of this kind share the file.
+
+    Args:
+        make: function that makes the figures.
+    """
     return f"{make.__name__.replace('_', '-')}.js"
 
 

@@ -127,7 +127,7 @@ class _Sheet:
         self._y = max(self._y, upper + _LINE * rows.count if rows.count else self._y)
 
     def _caption(self, panel: Panel) -> None:
-        """Draw a title, its explanation, and the legend in as many lines as it needs."""
+        """Draw a figure's title, the explanation beside the title, and the legend, which may take several lines."""
         self._y += 14
         self._line(panel.title, 13, more=' font-weight="bold"')
         if panel.about:
@@ -175,7 +175,7 @@ class _Sheet:
         self._parts.append(f'<path stroke="{_SOFT}" d="M{frame.left:.1f} {lower:.1f}h{frame.width:.1f}"/>')
 
     def _strips(self, panel: Panel) -> None:
-        """Draw a row for each group."""
+        """Draw the states and rebalances of each group as a row below the figures."""
         self._caption(panel)
         shown, upper = self._drawing.strips[:_MOST_STRIPS], self._y
         height = _STRIP * len(shown)
@@ -218,7 +218,13 @@ def _hatching(colour: str) -> str:
 
 
 def _sources_of(data: Mapping[str, Any]) -> Mapping[str, Values]:
-    """Return the columns of all sources, including columns that the page's script derives from others."""
+    """Return the columns of all data sources of the figures, by name of the source.
+
+    The page's script derives some columns from others. These columns are included.
+
+    Args:
+        data: the data for the page's script, see ``Drawing.data``.
+    """
     sources = {name: unpacked(columns) for name, columns in data["sources"].items()}
     lines = sources.get("offset-lines")
     if lines is None:

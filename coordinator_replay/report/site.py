@@ -39,12 +39,12 @@ def page_name(group: str) -> str:
 def pages_beside(
     folder: Path, groups: Iterable[str], between: tuple[datetime, datetime] | None = None
 ) -> Mapping[str, str]:
-    """Return links to those groups' pages that a report has written, by group id.
+    """Return links to the pages of groups, by group id. A group without a page in the folder is left out.
 
     Args:
         folder: the folder of the page with the links.
         groups: ids of the groups to link to.
-        between: the time range that a page shows when its link is opened; None for the whole range of the page.
+        between: the time range that a page shows when the reader opens its link; None for the whole range of the page.
     """
     shown = "" if between is None else f"#from={moment_text(between[0])}&to={moment_text(between[1])}"
     ways = {group: f"{GROUPS}/{page_name(group)}" for group in groups}

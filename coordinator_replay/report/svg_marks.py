@@ -76,7 +76,7 @@ def drawn_marks(glyph: Any, values: Values, frame: Frame, hatching: str) -> Iter
 
 
 def hatch_colours(glyph: Any) -> Sequence[str]:
-    """Return the colours for which a glyph needs a pattern."""
+    """Return the colours for which a glyph needs a hatching pattern: its hatching's colour, or none."""
     return [glyph.hatch_color] if getattr(glyph, "hatch_pattern", None) else []
 
 
@@ -86,7 +86,14 @@ def hatch_id(colour: str) -> str:
 
 
 def _own(glyph: Any, values: Values, count: int, name: str) -> Sequence[Any]:
-    """Return the values of a glyph's property, one for each mark."""
+    """Return the values of a glyph's property, one for each mark.
+
+    Args:
+        glyph: the glyph. Its property is a value for all marks, or the name of a column.
+        values: the columns of the glyph's data source.
+        count: number of marks.
+        name: name of the property.
+    """
     value = getattr(glyph, name)
     return values[value] if isinstance(value, str) and value in values else [value] * count
 
@@ -119,9 +126,9 @@ def _points(own: Any, frame: Frame) -> Iterator[str]:
 
 
 def _lines(own: Any, frame: Frame) -> Iterator[str]:
-    """Yield steps as the page's script draws them.
+    """Yield an SVG path for each line of steps.
 
-    A value holds until the next time, and a missing value ends the line.
+    A line keeps the height of a value until the time of the next value. A missing value interrupts the line.
     """
     for times, values in zip(own("xs"), own("ys"), strict=True):
         path, held = "", False

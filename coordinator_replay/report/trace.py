@@ -36,17 +36,24 @@ _FIRST_TRACK = 10
 
 Event = dict[str, Any]
 Span = tuple[int, int, str, Event]
-"""A future slice: its begin and end in microseconds since 1970, its name, its arguments."""
+"""A future slice: its start and end in microseconds since 1970, its name, its arguments."""
 
 
 def _span(clock: Clock, since: datetime | int | None, until: datetime | int | None) -> tuple[int, int]:
-    """Return begin and end of a time range, cut to the range of the trace, in microseconds since 1970."""
+    """Return start and end of a time range, cut to the range of the trace, in microseconds since 1970."""
     begin, end = clock.left(since), clock.right(until)
     return 1000 * (clock.start_ms + begin), 1000 * (clock.start_ms + max(begin, end))
 
 
 def _named(process: int, track: int | None, name: str, order: int) -> Iterator[Event]:
-    """Yield metadata with the name and the position of a process or track."""
+    """Yield the events that tell a viewer of the trace the name and the position of a process or track.
+
+    Args:
+        process: number of the process.
+        track: number of the track; None for the process itself.
+        name: the name.
+        order: number by which the viewer sorts processes or tracks.
+    """
     kind = "process" if track is None else "thread"
     place = {"ph": "M", "pid": process, "tid": track or 0}
     yield {**place, "name": f"{kind}_name", "args": {"name": name}}
@@ -60,7 +67,7 @@ def _slice(process: int, track: int, span: Span, category: str) -> Event:
 
 
 def _lanes(spans: Iterable[Span]) -> list[list[Span]]:
-    """Return spans in the fewest rows in which they do not overlap."""
+    """Distribute slices over rows, so that the slices of a row do not overlap. Return the fewest rows possible."""
     lanes, rows = Lanes(), list[list[Span]]()
     for span in sorted(spans, key=lambda span: span[:2]):
         lane = lanes.place(span[0], span[1])
@@ -71,9 +78,15 @@ def _lanes(spans: Iterable[Span]) -> list[list[Span]]:
 
 
 def _tracks(process: int, spans: dict[str, list[Span]], category: str, first: int = _FIRST_TRACK) -> Iterator[Event]:
-    """Yield a track for each name, with a slice for each of its spans.
+    """Yield the events of tracks: their names and their slices.
 
-    Slices of a track can't overlap. If spans of a name overlap, the name gets further tracks.
+    Slices of one track must not overlap. If slices of the same name overlap, the name gets further tracks.
+
+    Args:
+        process: number of the process that has the tracks.
+        spans: the slices by name of the track.
+        category: category of the slices.
+        first: number of the first track.
     """
     track = first
     for name, own in spans.items():
@@ -148,9 +161,10 @@ def _states(life: GroupLife, clock: Clock) -> Iterator[Event]:
 
 
 def _rebalances(life: GroupLife, clock: Clock) -> dict[str, list[Span]]:
-    """Return rebalances as slices of the time that they certainly took.
+    """Return slices for rebalances, by name of the track.
 
-    Separate slices show the time in which a classic rebalance may have begun.
+    On one track, a slice shows the time in which a rebalance was certainly in progress. On another track, a slice
+    shows the time in which a classic rebalance may have begun.
     """
     certain: list[Span] = []
     possible: list[Span] = []
@@ -251,9 +265,9 @@ def write_trace(lives: Sequence[GroupLife], path: Path, basis: str | None = None
 def traces_of(
     warehouse: Tables, groups: Sequence[str], start: datetime | None = None, end: datetime | None = None
 ) -> list[GroupLife]:
-    """Return the lives that a trace of groups shows, in the order of the groups.
+    """Return the lives of groups for a trace, in the order of the given groups.
 
-    All groups are read together.
+    A group that did not exist in the time range is left out.
 
     Raises:
         UsageError: ``groups`` is one group that the tables don't know, or the tables have no record of that time range.

@@ -23,15 +23,15 @@ def unknown_past(
     start: datetime,
     end: datetime,
 ) -> Sequence[StateBand]:
-    """Return bands with the state Unknown: times before a group's first record in which the group may have existed.
+    """Return the time ranges before a group's first record in which the group may have existed, with state Unknown.
 
-    Return an empty list if the log proves that the group did not exist. Also return an empty list if a state on record
-    has no begin, because this state then covers the earlier time.
+    Return an empty list if the log proves that the group did not exist. Also return an empty list if the start of a
+    state on record is not known, because this state then covers the earlier time.
 
     Args:
         warehouse: the tables to read.
         log_partition: the group's log partition; None if unknown.
-        first: position of the group's first records.
+        first: position of the group's first record, and of its first record that is not a commit.
         states: the states on record.
         start: start of the shown time range.
         end: end of the shown time range.
@@ -45,9 +45,9 @@ def unknown_past(
 
 
 def with_unknown(band: StateBand) -> StateBand:
-    """Return a band with the state that answers show.
+    """Change a state on record to Unknown if the state is Empty or Dead and the log does not prove it.
 
-    The state is Unknown if the log does not prove that the group was Empty or deleted.
+    All other states are returned unchanged. Answers of ``query`` show the same states.
     """
     is_unknown = not band.is_exact and band.state in (GroupState.EMPTY, GroupState.DEAD)
     return band._replace(state=UNKNOWN) if is_unknown else band
@@ -69,7 +69,11 @@ def _unknown_bands(
 
 
 def _moments(partition: LogPartition, start: datetime, until: datetime) -> Sequence[datetime]:
-    """Return times from ``start`` to ``until``: between two successive times, what the log proves does not change."""
+    """Divide a time range at the times at which complete ranges of the log begin or end. Return all these times.
+
+    The first time is ``start``, the last is ``until``. Between two successive times, it does not change whether the log
+    proves that the group did not exist.
+    """
     changes = {
         at
         for span in partition.ranges

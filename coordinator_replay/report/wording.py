@@ -70,7 +70,12 @@ def cause_colour(cause: str | None) -> str:
 
 
 def shade(colour: str, incarnation: int) -> str:
-    """Return the colour of a client's first, second, … incarnation."""
+    """Return a shade of a client's colour.
+
+    Args:
+        colour: the client's colour.
+        incarnation: how often the client had been restarted before: 0 for the first member with this client id.
+    """
     share = _SHADES[incarnation % len(_SHADES)]
     parts = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
     return "#" + "".join(f"{round(part + (255 - part) * share):02x}" for part in parts)
