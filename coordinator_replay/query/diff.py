@@ -41,7 +41,7 @@ class Change:
         before: the value at the first time; None if the thing did not exist.
         after: the value at the second time; None if the thing did not exist.
         number: the difference of two offsets or of two numbers of members, or the number of rebalances.
-        is_exact: whether the log proves both values. If not, something may have existed that is not on record.
+        is_exact: whether the log proves both values. If not, one of the values may have been different.
     """
 
     group_id: str | None = column("GROUP", 1, is_id=True)

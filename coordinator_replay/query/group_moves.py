@@ -28,7 +28,7 @@ from the record's log partition."""
 def in_log_order(rows: str, offset: str = "from_offset") -> str:
     """Return an SQL expression for ORDER BY that sorts a group's rows in log order.
 
-    Rows are sorted by log partition, the group's earliest log partition first, and then by offset.
+    Rows are sorted by log partition, the group's earliest log partition first, and then by log offset.
 
     Args:
         rows: alias of a table with the columns ``cluster``, ``group_id`` and ``log_partition``.

@@ -72,8 +72,8 @@ class OwnedInterval(NamedTuple):
         from_ms: start of the interval; None if unknown.
         to_ms: end of the interval; None if it has not ended.
         unowned_ms: how long nobody owned the partition before its next owner; None if that is not on record.
-        unowned: begin and end of the times without an owner after this interval, see ``partition_ownership``; the end
-            is None if the partition still has no owner. None if these times are not on record.
+        unowned: start and end of each time without an owner after this interval, see ``partition_ownership``. The end
+            is None if the partition still has no owner. The list is None if these times are not on record.
         is_exact: whether the group is proven in the whole interval.
     """
 
