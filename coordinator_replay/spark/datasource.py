@@ -110,8 +110,8 @@ class Segment(NamedTuple):
 
     Attributes:
         file: the segment's file.
-        missing: number of offsets without a record between offset 0 of the log partition and the segment; 0 if the
-            query does not need ``missing_before``.
+        missing: number of log offsets without a record between log offset 0 of the log partition and the segment; 0 if
+            the query does not need ``missing_before``.
     """
 
     file: DumpFile

@@ -1,4 +1,7 @@
-"""Changes of a table that an older release has made: new columns, and the list of columns with bounds."""
+"""Updates of a table that an older release has made: new columns, and the list of columns with statistics.
+
+The statistics are in Delta's log: each file's lowest and highest value of a column.
+"""
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema

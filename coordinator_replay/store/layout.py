@@ -55,9 +55,9 @@ def has_buckets(table: "Table") -> bool:
 
 
 def stats_columns(table: "Table") -> str:
-    """Return the value of STATS_PROPERTY for a table: the names of its columns with bounds, separated by commas.
+    """Return a table's value of STATS_PROPERTY: names of columns, separated by commas.
 
-    Partition columns are left out.
+    For these columns, Delta's log has each file's lowest and highest value. Partition columns are left out.
     """
     return ",".join(name for name in table.bounded if name not in table.partitioned_by)
 

@@ -118,7 +118,7 @@ def _size(folder: str, files: Sequence[TableFile] = ()) -> Size:
 
 
 class _Upkeep:
-    """Upkeep of one warehouse."""
+    """Upkeep of one warehouse: it purges, compacts and vacuums tables, and removes old intermediate files."""
 
     def __init__(self, upkeep: Upkeep, now: datetime) -> None:
         self.upkeep = upkeep

@@ -89,7 +89,7 @@ class Part:
         name: name of the part, unique in a writer.
         folder: a path or URI.
         schema: the columns of the part's files.
-        bounded: columns whose bounds help readers to skip a file.
+        bounded: columns whose lowest and highest values in Delta's log help readers to skip a file.
         required: columns that must not have nulls.
         compression: compression of the part's files; staged files need none.
         table: the table that the files are meant for; None for staged files.
@@ -148,9 +148,9 @@ def _bound(value: Any, *, is_upper: bool) -> Any:
 
 
 def _above(text: str) -> str:
-    """Return an upper bound for a text, as Delta's own writer does.
+    """Return a text's upper bound for the statistics in Delta's log, in the form of Delta's own writer.
 
-    A long text is cut, and gets a last character that sorts after all others.
+    A long text is cut. In place of the rest, it gets a character that sorts after all others.
     """
     end = _LONGEST_TEXT
     while text[end : end + 1] == _LAST_CHARACTER:
