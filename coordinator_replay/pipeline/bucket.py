@@ -65,8 +65,8 @@ def _partitions(
         share: the bucket.
         run_id: the run.
         files: the bucket's files.
-        offsets: the offsets of records in the copies that this run reads.
-        positions: number of offsets that hold a record, by log partition.
+        offsets: the log offsets of records in the copies that this run reads.
+        positions: number of log offsets that hold a record, by log partition.
     """
     new = [
         copy_of(run_id, copy.bounds, offsets.get((copy.bounds.log_partition, copy.source), CopyOffsets()))

@@ -31,16 +31,17 @@ class BucketShare:
         bucket: number of the bucket.
         staged: the bucket's staged files, in the order of the dump.
         files: the bucket's files of every table that has buckets, by table.
-        ranges: ranges of offsets that earlier runs have read, by log partition.
-        ends: the offset after the highest offset that earlier runs have read, by log partition.
-        positions: the number of offsets below ``ends`` that hold a record, by log partition.
+        ranges: ranges of log offsets that earlier runs have read, by log partition.
+        ends: the log offset after the highest log offset that earlier runs have read, by log partition.
+        positions: the number of log offsets below ``ends`` that hold a record, by log partition.
         last: the latest time of a record that this run read, by log partition.
         copies: the copies of the bucket's log partitions that this run reads.
         logs: the facts with which the next dump is compared, by log partition.
-        lost_from: for each log partition that an election truncated, the first truncated offset that the tables have.
+        lost_from: for each log partition that an election truncated, the first truncated log offset that the tables
+            have.
         moves: moves of groups into or out of the bucket's log partitions.
-        divisors: for each log partition, a number that each possible partition count of ``__consumer_offsets`` divides,
-            see ``group_moves.hash_divisor``; 0 if the log partition has no groups.
+        divisors: for each log partition, a number that shows which partition counts of ``__consumer_offsets`` are
+            possible, see ``group_moves.hash_divisor``; 0 if the log partition has no groups.
         are_late: whether staged records may lie between records of the tables.
         action: whether the bucket's derived rows are continued or rebuilt.
         reasons: sentences on why this action was chosen.

@@ -79,10 +79,11 @@ class ComparedCopy:
 
     Attributes:
         source: name of the copy in the staged files.
-        bounds: bounds of the copy, in offsets.
+        bounds: the log offsets at which the copy begins and ends, and its gaps.
         is_moment: whether all files of the copy were copied at one point in time, as far as their names show.
-        starts: the offsets at which leader epochs begin in the copy.
-        checkpoint: leader epochs and their first offsets, from the checkpoint beside the copy's files.
+        starts: the log offsets at which leader epochs begin in the copy.
+        checkpoint: leader epochs and their first log offsets, from the file ``leader-epoch-checkpoint`` beside the
+            segments.
     """
 
     source: str
@@ -128,8 +129,8 @@ def share_of(
     Args:
         partition: the log partition.
         copies: the copies in the dump, read from their beginning.
-        parts: facts from the headers and checkpoints of the copies, by folder. A copy of files that are not current has
-            no entry.
+        parts: facts from the headers and checkpoints of the copies, by folder. A copy of ``.log.deleted`` files has no
+            entry.
         staged: staged files of the log partition's bucket, from this run.
         tables: files of the bucket in the warehouse's tables; not used if ``log`` is None.
         log: facts about the log partition from earlier runs; None if no earlier run has read the partition.

@@ -1,8 +1,9 @@
 """Deduplication: staged rows become rows of the record tables, one row for each position of the log.
 
-``missing_before`` of a record is the number of lower offsets of its log partition at which no dump had a record. If the
-number rises between two records of a group, records of the group may be missing between the two. If several copies have
-a record at a position, the record with the highest leader epoch is kept, because the log of the newest leader counts.
+``missing_before`` of a record is the number of lower log offsets of its log partition at which no dump had a record. If
+the number rises between two records of a group, records of the group may be missing between the two. If several copies
+have a record at a position, the record with the highest leader epoch is kept, because the log of the newest leader
+counts.
 """
 
 from collections import Counter
@@ -73,9 +74,10 @@ class _Rows:
 
     Attributes:
         starts: for each file, the number of its first row; after the last file, the count of all rows.
-        has_place: for each row, whether the row is a record with a log partition and an offset; False for damage.
+        has_place: for each row, whether the row is a record with a log partition and a log offset; False for damage.
         has_key: for each row, whether the key is known.
-        identity: the identity of each piece of damage, by the number of its row.
+        identity: for each row about damage, a tuple that identifies the damage (``_identity``), by the number of the
+            row.
     """
 
     partitions: Numbers
@@ -93,7 +95,7 @@ _QUARANTINE_COLUMNS = ("error_class", "source", "key", "value", "kind")
 
 
 def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the identity of a piece of damage.
+    """Return a tuple that identifies a piece of damage.
 
     A piece of a segment is identified by file name and byte position, a malformed line or row by its bytes. The folder
     of the file does not matter.
@@ -200,7 +202,7 @@ class _Existing:
     Args:
         files: files of the bucket.
         positions: whether positions are needed. If False, only damage is read.
-        lost_from: for each truncated log partition, the first offset that an election truncated.
+        lost_from: for each truncated log partition, the first log offset that an election truncated.
     """
 
     def __init__(self, files: BucketFiles, *, positions: bool, lost_from: Mapping[int, int]) -> None:
@@ -229,7 +231,7 @@ class _Existing:
 
 
 def _by_partition(positions: Sequence[tuple[Numbers, Numbers]]) -> dict[int, Numbers]:
-    """Return the sorted offsets of each log partition, each offset once."""
+    """Return the sorted log offsets of each log partition, each log offset once."""
     if not positions:
         return {}
     partitions, offsets = (np.concatenate(columns) for columns in zip(*positions, strict=True))
@@ -246,7 +248,7 @@ def _exist(rows: _Rows, existing: Mapping[int, Numbers]) -> Bools:
 
 
 def offsets_by_copy(staged: Sequence[StagedFile]) -> OffsetsByCopy:
-    """Return the offsets at which the copies in a bucket's staged files have records."""
+    """Return the log offsets at which the copies in a bucket's staged files have records."""
     return _offsets(staged, _read(staged))
 
 
@@ -286,7 +288,7 @@ class Deduplication:
         If ``missing_before`` of the tables' records may change, write those records again.
 
         Returns:
-            Counts of the records, and the offsets at which each copy has records.
+            Counts of the records, and the log offsets at which each copy has records.
         """
         rows = _read(self.share.staged)
         existing = _Existing(self.files, positions=self.share.are_late, lost_from=self.share.lost_from)
@@ -329,10 +331,10 @@ class Deduplication:
             keep[place] = place not in rows.identity
 
     def _numbers(self, rows: _Rows, keep: Bools, existing: _Existing) -> dict[int, Numbers]:
-        """Return the sorted offsets from which ``missing_before`` is computed, by log partition.
+        """Return the sorted log offsets from which ``missing_before`` is computed, by log partition.
 
-        These are the offsets of new records. If staged records may lie between records of the tables, they are the
-        offsets of all records.
+        These are the log offsets of new records. If staged records may lie between records of the tables, they are the
+        log offsets of all records.
         """
         new = keep & rows.has_place
         new_offsets = _by_partition([(rows.partitions[new], rows.offsets[new])])
@@ -345,7 +347,7 @@ class Deduplication:
         }
 
     def _missing(self, partitions: Numbers, offsets: Numbers, numbers: Mapping[int, Numbers]) -> Numbers:
-        """Return, for each record, how many lower offsets of its log partition have no record."""
+        """Return, for each record, how many lower log offsets of its log partition have no record."""
         missing = np.zeros(len(offsets), np.int64)
         for partition in np.unique(partitions).tolist():
             [own] = np.nonzero(partitions == partition)
@@ -353,10 +355,10 @@ class Deduplication:
         return missing
 
     def _before(self, partition: int) -> int:
-        """Return the number of records of a log partition below all offsets that ``_numbers`` returns.
+        """Return the number of records of a log partition that ``_numbers`` leaves out.
 
-        ``_numbers`` returns the offsets of new records, so these are the records of the tables. If staged records may
-        lie between records of the tables, ``_numbers`` returns all offsets, and the number is 0.
+        If ``_numbers`` returns only the log offsets of new records, this is the number of records in the tables. If it
+        returns the log offsets of all records, this is 0.
         """
         return 0 if self.share.are_late else self.share.positions.get(partition, 0)
 

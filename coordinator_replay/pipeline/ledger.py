@@ -38,11 +38,11 @@ class Run:
     Attributes:
         settings: the options of the run.
         log_end: the latest timestamp of a record that this run or an earlier run read.
-        positions: for each log partition that the run read, the number of offsets below ``to_offsets`` that hold a
+        positions: for each log partition that the run read, the number of log offsets below ``to_offsets`` that hold a
             record.
         groups_failed: number of groups that could not be evaluated.
-        lost_from: for each truncated log partition, the first offset that an election truncated although earlier runs
-            had read it.
+        lost_from: for each truncated log partition, the first log offset that an election truncated although earlier
+            runs had read it.
         broker_logs: brokers' logs that the run read, see the column.
         stages: data that each stage of the run read and wrote, see the column.
     """
@@ -81,7 +81,8 @@ class Run:
             cluster: the cluster of the run's dump.
             inputs: the inputs as the user named them.
             settings: options of the run.
-            last_id: id of the newest finished run; ids rise, even if this machine's clock is behind.
+            last_id: id of the newest finished run. The new run gets a higher id, even if this machine's clock is
+                behind.
         """
         now = datetime.now(UTC)
         run_id = f"{now:%Y%m%dT%H%M%S.%f}Z"
@@ -106,9 +107,9 @@ class Run:
         This run skips the parts of its files that earlier runs have read.
 
         Args:
-            extents: the offsets that the run's files cover.
-            ends: the offset after the highest offset that earlier runs have read, by log partition. No skipped part
-                extends the range past this offset.
+            extents: the log offsets that the run's files cover.
+            ends: the log offset after the highest log offset that earlier runs have read, by log partition. A skipped
+                part raises ``to_offsets`` to this log offset at most.
         """
         for extent in extents:
             if extent.skipped:
@@ -193,9 +194,9 @@ def _finished(row: Mapping[str, Any], cluster: str) -> Run:
 
 
 def audited_ranges(runs: Sequence[Run], form: str | None = None) -> dict[int, list[tuple[int, int]]]:
-    """Return the offsets that runs have read, as sorted half-open ranges by log partition.
+    """Return the log offsets that runs have read, as sorted half-open ranges by log partition.
 
-    Gaps of the dumps, and offsets that an election truncated later, are left out. The result is small, whatever the
+    Gaps of the dumps, and log offsets that an election truncated later, are left out. The result is small, whatever the
     size of the log and the number of audits.
 
     Args:
@@ -213,7 +214,7 @@ def audited_ranges(runs: Sequence[Run], form: str | None = None) -> dict[int, li
 
 
 def _read_by(run: Run) -> Iterator[tuple[int, tuple[int, int]]]:
-    """Yield the half-open ranges of offsets that a run has read, each with its log partition.
+    """Yield the half-open ranges of log offsets that a run has read, each with its log partition.
 
     Gaps are left out.
     """
@@ -225,9 +226,9 @@ def _read_by(run: Run) -> Iterator[tuple[int, tuple[int, int]]]:
 
 
 def lost_ranges(runs: Sequence[Run]) -> Iterator[tuple[int, int, int]]:
-    """Yield ranges that earlier runs read and that an election truncated.
+    """Yield the ranges of log offsets that earlier runs read and that an election truncated.
 
-    A range is log partition, begin and end (not included).
+    Each range is a tuple: log partition, first log offset, end (not included).
 
     Args:
         runs: the runs, as ``finished_runs`` returns them, the newest first.
@@ -243,7 +244,7 @@ def lost_ranges(runs: Sequence[Run]) -> Iterator[tuple[int, int, int]]:
 
 
 def below(ranges: Ranges, limits: Mapping[int, int]) -> dict[int, list[tuple[int, int]]]:
-    """Return half-open ranges of offsets, cut off at the limit of their log partition.
+    """Return half-open ranges of log offsets, cut off at the limit of their log partition.
 
     Ranges of a log partition without a limit stay unchanged.
     """
@@ -263,7 +264,7 @@ class History:
 
     Attributes:
         runs: the finished runs, newest first.
-        lost_from: for each log partition that an election has truncated after these runs, the first offset that no
+        lost_from: for each log partition that an election has truncated after these runs, the first log offset that no
             longer counts.
     """
 
@@ -272,22 +273,22 @@ class History:
 
     @cached_property
     def ranges(self) -> Ranges:
-        """Return the ranges of offsets that the runs have read, by log partition."""
+        """Return the ranges of log offsets that the runs have read, by log partition."""
         return below(audited_ranges(self.runs), self.lost_from)
 
     @cached_property
     def segment_ranges(self) -> Ranges:
-        """Return the ranges of offsets that the runs have read from segments, by log partition."""
+        """Return the ranges of log offsets that the runs have read from segments, by log partition."""
         return below(audited_ranges(self.runs, Format.SEGMENTS), self.lost_from)
 
     @cached_property
     def positions(self) -> Mapping[int, int]:
-        """Return the number of offsets below ``ends`` that hold a record, by log partition."""
+        """Return the number of log offsets below ``ends`` that hold a record, by log partition."""
         return {partition: count for run in reversed(self.runs) for partition, count in run.positions.items()}
 
     @property
     def ends(self) -> dict[int, int]:
-        """Return the offset after the highest offset that runs have read, by log partition."""
+        """Return the log offset after the highest log offset that runs have read, by log partition."""
         return {partition: ranges[-1][1] for partition, ranges in self.ranges.items() if ranges}
 
     @property
@@ -317,12 +318,12 @@ def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def unread(earlier: Ranges, run: Run) -> list[tuple[int, int, int]]:
-    """Return the ranges that no run has read, between ranges that earlier runs or this run have read.
+    """Return the ranges of log offsets that no run has read, although runs have read lower and higher log offsets.
 
-    A range is log partition, begin and end (not included).
+    Each range is a tuple: log partition, first log offset, end (not included).
 
     Args:
-        earlier: the offsets of earlier runs, as ``audited_ranges`` returns them.
+        earlier: the log offsets that earlier runs have read, as ``audited_ranges`` returns them.
         run: this run, after its input was read.
     """
     read = {partition: list(ranges) for partition, ranges in earlier.items()}
@@ -332,9 +333,9 @@ def unread(earlier: Ranges, run: Run) -> list[tuple[int, int, int]]:
 
 
 def between(read: Mapping[int, Sequence[tuple[int, int]]]) -> Iterator[tuple[int, int, int]]:
-    """Yield the ranges between given half-open ranges of offsets.
+    """Yield the ranges of log offsets that lie between the half-open ranges of ``read``, by log partition.
 
-    A range is log partition, begin and end (not included).
+    Each yielded range is a tuple: log partition, first log offset, end (not included).
     """
     for partition, ranges in sorted(read.items()):
         reached = None

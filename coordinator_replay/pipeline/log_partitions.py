@@ -29,12 +29,12 @@ Needed = tuple[int, int]
 
 
 class _Times(NamedTuple):
-    """Timestamps around an offset, in microseconds.
+    """Timestamps of the records before and after a log offset, in microseconds.
 
     Attributes:
-        before_us: the latest time of the records below the offset; None if no such record has a time.
-        at_us: the time of the first record at or after the offset, but never earlier than ``before_us``. None if there
-            is no such record, or if this record has no time.
+        before_us: the latest time of the records below the log offset; None if no such record has a time.
+        at_us: the time of the first record at or after the log offset, but never earlier than ``before_us``. None if
+            there is no such record, or if this record has no time.
     """
 
     before_us: int | None = None
@@ -52,14 +52,14 @@ class _Times(NamedTuple):
 
 
 def times_around(files: BucketFiles, needed: Iterable[Needed]) -> dict[Needed, _Times]:
-    """Return the times around each offset.
+    """Return the times of the records before and after each log offset.
 
-    Brokers' clocks differ, so a record can have an earlier time than a record with a lower offset. In this case, the
-    later of the two times is returned.
+    Brokers' clocks differ, so the record after a log offset can have an earlier time than a record before it. In this
+    case, ``at_us`` is the later of the two times.
 
     Args:
         files: files of the bucket.
-        needed: pairs of log partition and offset.
+        needed: pairs of log partition and log offset.
     """
     times_of = {partition: _Times() for partition in needed}
     if not times_of:
@@ -82,14 +82,14 @@ def times_around(files: BucketFiles, needed: Iterable[Needed]) -> dict[Needed, _
 
 @dataclass(slots=True)
 class PartitionStep:
-    """Proofs about the log partitions of a bucket, and the rows that hold them.
+    """Proofs about the log partitions of a bucket, and their rows in table ``log_partitions``.
 
     Attributes:
         share: the bucket.
         files: files of the bucket, which include new records already.
-        completeness: the proven ranges of the copies.
-        positions: number of offsets that hold a record, for log partitions that this run read.
-        old: the rows of the table, by log partition; times are milliseconds, except in lists.
+        completeness: the complete ranges of log offsets, as the copies prove them.
+        positions: number of log offsets that hold a record, for log partitions that this run read.
+        old: the rows that earlier runs wrote, by log partition; times are milliseconds, except in lists.
     """
 
     share: BucketShare
@@ -147,7 +147,10 @@ class PartitionStep:
         return times
 
     def times(self) -> Mapping[Needed, _Times]:
-        """Return the times around the offsets at which complete ranges begin, become exact and end."""
+        """Return the times of the records before and after each bound of the complete ranges.
+
+        The bounds are the log offsets ``begins_at``, ``from_offset``, ``exact_from_offset`` and ``to_offset``.
+        """
         if self._times is None:
             needed = {
                 (partition, offset)
@@ -173,9 +176,10 @@ class PartitionStep:
         return latest_ms(around.at_ms, around.before_ms)
 
     def exact_spans(self) -> list[ExactSpan]:
-        """Return, for each log partition with missing records, the parts in which everything is proven.
+        """Return the time ranges without a missing record, for each log partition that lacks records.
 
-        If nothing in a range of a log partition is proven, the span of that range is empty.
+        Each complete range of log offsets gives one time range. The time range is empty if nothing in the complete
+        range is proven.
         """
         return [
             span
@@ -218,7 +222,7 @@ class PartitionStep:
 
         Args:
             row: the row that an earlier run wrote.
-            to_offset: the new end of the range.
+            to_offset: the new end of the range, a log offset.
         """
         partition = row["log_partition"]
         last = self.share.last.get(partition)
@@ -279,9 +283,9 @@ def ranges_of(rows: Sequence[Mapping[str, Any]] | None) -> list[CompleteRange]:
 
 
 def exact_spans(files: BucketFiles) -> list[ExactSpan]:
-    """Return, for each log partition of a bucket with missing records, the parts in which everything is proven.
+    """Return the time ranges without a missing record, for each log partition of a bucket that lacks records.
 
-    The parts are computed from the rows of ``log_partitions``.
+    The time ranges are computed from the rows of ``log_partitions``.
     """
     batches = read_paths(files.uris(TABLE), ["log_partition", "complete_ranges"])
     rows = (row for batch in batches for row in batch.to_pylist())
@@ -289,10 +293,10 @@ def exact_spans(files: BucketFiles) -> list[ExactSpan]:
 
 
 def _ended_where_exact(row: Mapping[str, Any], ranges: Sequence[CompleteRange]) -> bool:
-    """Return whether new records tell when the last exact range begins, which a stored row does not know.
+    """Return whether new records show since when a log partition is complete, although its stored row does not.
 
-    A range has an offset at which it becomes exact. When the row was written, there was no record from that offset on,
-    so the row has no time for it.
+    The log partition is complete from ``exact_from_offset`` of its last complete range on. When an earlier run wrote
+    the row, the log had no record from this log offset on, so the row has no time for it.
 
     Args:
         row: the stored row of the log partition.

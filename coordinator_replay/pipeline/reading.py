@@ -45,7 +45,7 @@ class Earlier:
     Attributes:
         history: the ranges that earlier runs have read.
         logs: the facts with which the next dump is compared, by log partition.
-        complete: half-open ranges of offsets without a missing record, by log partition.
+        complete: half-open ranges of log offsets without a missing record, by log partition.
         tables: files of all tables that have buckets.
         is_read_again: whether this run reads records again that earlier runs have read.
     """
@@ -57,7 +57,7 @@ class Earlier:
     is_read_again: bool = False
 
     def without(self, lost_from: Mapping[int, int]) -> "Earlier":
-        """Return these facts without the offsets that an election has truncated."""
+        """Return these facts without the log offsets that an election has truncated."""
         history = History(self.history.runs, lost_from)
         logs = {
             partition: log.below(lost_from[partition]) if partition in lost_from else log
@@ -74,11 +74,12 @@ class Reading:
         decoded: the decoded files of the dump, in the dump's order.
         tally: counts of all records in these files.
         copies: the copies of log partitions that the dump has.
-        history: the ranges that earlier runs have read, without offsets that an election has truncated since.
+        history: the ranges of log offsets that earlier runs have read, without those that an election has truncated
+            since.
         logs: the facts with which the next dump is compared, by log partition.
-        lost_from: for each truncated log partition, the first lost offset.
-        gaps: ranges that no file covers: log partition, from, to (not included).
-        extents: the offsets that the files of the dump cover.
+        lost_from: for each truncated log partition, the first lost log offset.
+        gaps: ranges that no file covers, as tuples of log partition, first log offset, end (not included).
+        extents: the log offsets that the files of the dump cover.
         notes: sentences about the dump for the user.
     """
 
@@ -170,7 +171,7 @@ class _Decoding:
 
 
 def _read_rows(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading:
-    """Read an export through a consumer."""
+    """Read an export that a consumer made."""
     decoded = decoding.rows(dump, earlier)
     comparison = _compare_logs(decoding.stages, _parts_of(decoded), earlier, [])
     tally = _tally(decoded)
@@ -192,8 +193,8 @@ class _SegmentsRead:
         unread: the parts of the segments that had to be read.
         decoded: the decoded files of the dump.
         comparison: result of the comparison of copies. It names the records that don't count.
-        earlier: facts about the log that earlier runs have stored, without offsets that were lost since.
-        extents: the offsets that the files cover.
+        earlier: facts about the log that earlier runs have stored, without log offsets that were lost since.
+        extents: the log offsets that the files cover.
         copies: the copies of log partitions.
         logs: the facts with which the next dump is compared, by log partition.
     """

@@ -1,4 +1,7 @@
-"""Choice of records that may become anchors (see ``completeness.anchors``), and comparison with stored anchors."""
+"""Choice of records that may become anchors, and comparison of records with stored anchors.
+
+An anchor is a record by which a later run recognises the log (``completeness.anchors``).
+"""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,13 +34,13 @@ def record_hash(key: bytes | None, value: bytes | None) -> str:
 
 
 def candidates(records: pa.RecordBatch) -> Iterator[tuple[int, list[Anchor]]]:
-    """Yield the few records of a batch that may become anchors, by log partition.
+    """Yield the few records of a batch by which a later run may recognise the log, by log partition.
 
     Damaged records are left out, because they can't be looked up again. Control records are left out, because an export
     does not have them.
 
     Args:
-        records: records in ``LOG_RECORD``; most records of a log partition are in the order of offsets.
+        records: records in ``LOG_RECORD``. Within a log partition, most of them are in the order of log offsets.
     """
     partitions = numbers_of(records.column("log_partition"), _NO_NUMBER)
     is_record = records.column("error_class").is_null().to_numpy(zero_copy_only=False)
@@ -62,7 +65,8 @@ def _live(records: pa.RecordBatch, rows: Numbers) -> Numbers:
 
     Args:
         records: the records of a batch.
-        rows: indexes of the rows to choose from. Records outside these rows don't count. At most ``LIVE`` are chosen.
+        rows: indexes of the rows to choose from. Records outside these rows don't count. At most ``LIVE`` rows are
+            returned.
     """
     taken = pa.array(rows)
     keys = pc.dictionary_encode(records.column("key").take(taken))
@@ -83,9 +87,9 @@ def _anchors(records: pa.RecordBatch, rows: Numbers, *, is_live: bool = False) -
 
 
 def compare(records: pa.RecordBatch, anchors: Mapping[int, Sequence[Anchor]]) -> list[Comparison]:
-    """Return a comparison for each record at the offset of an anchor.
+    """Return a comparison for each record that has the position of an anchor.
 
-    Damaged records are left out.
+    An anchor is a record that an earlier run kept, to recognise the log by it. Damaged records are left out.
 
     Args:
         records: records in ``LOG_RECORD``.

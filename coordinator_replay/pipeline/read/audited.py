@@ -23,9 +23,9 @@ class UnreadFiles:
 
     Attributes:
         files: the files to open.
-        skip: closed ranges of offsets that need not be read in these files, by log partition.
-        unopened: files that are not opened, because none of their offsets need be read. Each file comes with the
-            offsets that its name shows.
+        skip: closed ranges of log offsets that need not be read in these files, by log partition.
+        unopened: files that are not opened, because none of their log offsets need be read. Each file comes with the
+            log offsets that its name shows.
     """
 
     files: list[DumpFile]
@@ -56,7 +56,7 @@ def unread_files(files: Sequence[DumpFile], audited: Mapping[int, Sequence[tuple
 
     Args:
         files: the segments of the dump.
-        audited: half-open ranges of offsets that earlier runs have read, by log partition.
+        audited: half-open ranges of log offsets that earlier runs have read, by log partition.
     """
     skip = {p: [(start, end - 1) for start, end in ranges] for p, ranges in audited.items()}
     covering = {p: SkipRanges(ranges) for p, ranges in skip.items()}
@@ -78,7 +78,7 @@ def _covers(ranges: SkipRanges, start: int, end: int) -> bool:
 def _extent(file: DumpFile, start: int, end: int) -> Extent:
     """Return the extent of a file that was not opened.
 
-    The number of the file's records is not known, so the extent counts a record for each offset. Nothing needs the
+    The number of the file's records is not known, so the extent counts a record for each log offset. Nothing needs the
     exact number.
     """
     return Extent(

@@ -16,14 +16,14 @@ from coordinator_replay.pipeline.read.tally import Ranges, Tally
 class DumpCopy:
     """A copy of a log partition in a dump.
 
-    Methods take the end of earlier runs as ``end``. This is the offset after the highest offset that earlier runs have
-    read; None if no earlier run has read the log partition.
+    Methods take the end of earlier runs as ``end``. This is the log offset after the highest log offset that earlier
+    runs have read. It is None if no earlier run has read the log partition.
 
     Attributes:
         source: name of the copy in the staged files.
-        bounds: bounds of the copy, in offsets.
+        bounds: the log offsets at which the copy begins and ends, and its gaps.
         files: files of the copy; none for an export.
-        unread: number of the copy's records at offsets that no earlier run has read.
+        unread: number of the copy's records at log offsets that no earlier run has read.
         skipped: number of the copy's records that were skipped.
         is_late: whether some unread records lie below the end of earlier runs.
         unpaired: base offsets of segments that are missing although the copy has their index or snapshot.
@@ -62,14 +62,14 @@ class DumpCopy:
         - The copy has unread records below ``end`` (``is_late``).
 
         Args:
-            end: the offset after the last record that earlier runs have read; None if they have read none.
+            end: the log offset after the last record that earlier runs have read; None if they have read none.
         """
         if end is None or self.bounds.covered_from >= end:
             return False
         return self.lacks_new_offsets(end) or self.is_older(end) or self.is_late
 
     def below(self, limit: int | None) -> "DumpCopy":
-        """Return the copy without the offsets from ``limit`` on, which are not part of the log.
+        """Return the copy without the log offsets from ``limit`` on, which are not part of the log.
 
         If ``limit`` is None, return the copy unchanged.
         """
@@ -87,11 +87,11 @@ class DumpCopy:
         )
 
     def as_gaps(self) -> "DumpCopy":
-        """Return the copy with a gap over all offsets, so that missing offsets prove nothing."""
+        """Return the copy with a gap over all log offsets, so that missing log offsets prove nothing."""
         return replace(self, bounds=replace(self.bounds, gaps=(*self.bounds.gaps, (0, LARGEST_INT64))))
 
     def has_news(self, end: int | None) -> bool:
-        """Return whether the copy has records that no earlier run has read, or does not end at ``end``."""
+        """Return whether the copy has unread records, or ends at another log offset than earlier runs (``end``)."""
         # An older copy whose parts were all skipped was not read, so it shows nothing.
         is_passed_over = self.bounds.covered_from > self.bounds.end
         return end is None or self.unread > 0 or (self.bounds.end != end and not is_passed_over)
@@ -110,9 +110,9 @@ def _base_offsets(files: Sequence[DumpFile]) -> list[int]:
 
 
 def _first_offset(files: Sequence[DumpFile], extents: Sequence[Extent]) -> int:
-    """Return the lowest offset that files cover.
+    """Return the lowest log offset that files cover.
 
-    The offset comes from file names, or else from the first batches of the files.
+    It comes from file names, or else from the first batches of the files.
     """
     named = _base_offsets(files)
     return min([*named, *(extent.first_offset for extent in extents if not named)], default=0)
@@ -123,8 +123,8 @@ def segment_copies(dump: Dump, extents: Sequence[Extent], ends: Mapping[int, int
 
     Args:
         dump: the dump.
-        extents: the offsets that each file covers, including files that were not opened.
-        ends: the offset after the highest offset that earlier runs have read, by log partition.
+        extents: the log offsets that each file covers, including files that were not opened.
+        ends: the log offset after the highest log offset that earlier runs have read, by log partition.
     """
     by_copy: dict[tuple[int, str], list[DumpFile]] = {}
     for file in dump.segments:
@@ -147,7 +147,8 @@ def gaps_of(copies: Sequence[DumpCopy], uncovered: Iterable[tuple[int, int, int]
 
     Args:
         copies: the copies of the dump.
-        uncovered: ranges between files: log partition, from, to (not included).
+        uncovered: ranges of log offsets between files, as tuples of log partition, first log offset, end (not
+            included).
     """
     unpaired: dict[int, list[int]] = {}
     for copy in copies:
@@ -196,13 +197,11 @@ def _segment_copy(
 
 
 def export_copies(tally: Tally, ends: Mapping[int, int]) -> list[DumpCopy]:
-    """Return the copies in an export through a consumer.
-
-    There is a copy for each log partition.
+    """Return the copies in an export that a consumer made, one for each log partition.
 
     Args:
         tally: counts of all records of the export.
-        ends: the offset after the highest offset that earlier runs have read, by log partition.
+        ends: the log offset after the highest log offset that earlier runs have read, by log partition.
     """
     unread = {partition: count.records for partition, count in tally.by_partition(only_new=True).items()}
     return [
@@ -228,22 +227,22 @@ def _export_copy(partition: int, low: int, end: int, unread: int, reached: int |
 def passed_over(
     copies: Sequence[DumpCopy], ends: Mapping[int, int], complete: Ranges
 ) -> Iterator[tuple[DumpCopy, Mapping[int, Sequence[tuple[int, int]]]]]:
-    """Yield copies that must be read again, although earlier runs have read records at the same offsets.
+    """Yield copies that must be read again, although earlier runs have read records at the same log offsets.
 
     There are three such kinds of copies:
 
-    - The copy lacks offsets after the end of earlier runs. Then only its own records show which keys still existed.
+    - The copy lacks log offsets after the end of earlier runs. Then only its own records show which keys still existed.
     - The copy has records in a range for which earlier copies had no file, and compaction has removed other records of
       the range. Here, too, only the copy's own records show which keys still existed.
     - The copy ends before the end of earlier runs, and no range without missing records covers all of it. So it may
       have records that newer copies have lost.
 
-    Each copy comes with a range that is still skipped: the offsets from the end of earlier runs on.
+    Each copy comes with the range that is still skipped, from the end of earlier runs on.
 
     Args:
         copies: the copies of a dump.
-        ends: the offset after the highest offset that earlier runs have read, by log partition.
-        complete: half-open ranges of offsets without a missing record, by log partition.
+        ends: the log offset after the highest log offset that earlier runs have read, by log partition.
+        complete: half-open ranges of log offsets without a missing record, by log partition.
     """
     for copy in copies:
         partition = copy.bounds.log_partition

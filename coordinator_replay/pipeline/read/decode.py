@@ -105,11 +105,13 @@ class FileShare:
 
     Attributes:
         file: the file.
-        skip: ranges that need not be read; batches that lie entirely within are skipped by their headers.
-        audited: offsets of the file's log partition that earlier runs have read; records at these offsets are counted
-            separately.
-        anchors: anchors of the log partition, which are looked up in skipped ranges as well.
-        limit: records of the file from this offset on are not part of the log; None if all records are part of it.
+        skip: ranges of log offsets that need not be read. A batch that lies entirely within a range is skipped by its
+            header.
+        audited: log offsets of the file's log partition that earlier runs have read. Records at these log offsets are
+            counted separately.
+        anchors: records of earlier runs by which the log is recognised (``completeness.anchors``). The file is searched
+            for them even in skipped ranges.
+        limit: records of the file from this log offset on are not part of the log; None if all records are part of it.
         metadata: the file with the topic's id. None if that file does not exist or another share reads it.
         checkpoint: the file with the starts of leader epochs. None if that file does not exist or another share reads
             it.
@@ -131,9 +133,9 @@ class DecodedFile:
     Attributes:
         files: the staged files.
         tally: counts of all records; a record that several copies have counts once for each copy.
-        extents: the offsets that each segment covers.
+        extents: the log offsets that each segment covers.
         notes: sentences about the files for the user.
-        anchors: the few records that may become anchors, by log partition.
+        anchors: the few records by which the next run may recognise the log, by log partition.
         parts: for each segment, or each log partition of an export, comparisons with the anchors of earlier runs. The
             part of a segment also has the topic id and leader epochs.
     """
@@ -247,7 +249,7 @@ class _Stager:
 
 
 def _unread(records: pa.RecordBatch, audited: Audited) -> int:
-    """Return the number of records at offsets that no earlier run has read.
+    """Return the number of records at log offsets that no earlier run has read.
 
     Damage does not count as a record.
     """
@@ -260,9 +262,9 @@ class _Counts:
     """Counts of a file's records.
 
     Attributes:
-        passed: number of records that were read only for anchors.
+        passed: number of records that were read only to compare them with anchors (``completeness.anchors``).
         left_out: number of records that are not part of the log.
-        unread: number of records at offsets that no earlier run has read.
+        unread: number of records at log offsets that no earlier run has read.
     """
 
     passed: int = 0
@@ -271,7 +273,7 @@ class _Counts:
 
 
 def _cover(done: DecodedFile, covered: SegmentCoverage, share: FileShare, counts: _Counts) -> None:
-    """Add the offsets that a segment covers to the result of the task."""
+    """Add the log offsets that a segment covers to the result of the task."""
     file, base = share.file, base_offset(share.file)
     limit = LARGEST_INT64 if share.limit is None else share.limit
     if covered.first_offset is None or covered.last_offset is None:
@@ -302,7 +304,7 @@ def copy_name(file: DumpFile) -> str:
 
 
 def _are_within(records: pa.RecordBatch, offsets: Numbers, ranges: SkipRanges) -> Bools:
-    """Return, for each record, whether the record lies in the ranges of offsets.
+    """Return, for each record, whether the record lies in the ranges of log offsets.
 
     A damaged record counts as outside.
     """
@@ -322,9 +324,9 @@ def _read(
     Args:
         share: the file with the ranges to skip.
         passed_over: ranges whose records are not needed.
-        hops: ranges that the reader jumps over: ``passed_over`` without the offsets of anchors, because records there
-            are read for the comparison.
-        audited: offsets that earlier runs have read.
+        hops: ranges that the reader jumps over. These are the ranges of ``passed_over`` without the log offsets of
+            anchors, because records there are read for the comparison.
+        audited: log offsets that earlier runs have read.
         done: takes the notes on the file.
     """
     file, counts, compared = share.file, _Counts(), list[Comparison]()

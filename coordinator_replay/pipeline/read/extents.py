@@ -1,16 +1,16 @@
-"""Extents: the offsets that the segments of a dump cover."""
+"""Extents: the log offsets that the segments of a dump cover."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Extent:
-    """The offsets that one segment covers, both ends included.
+    """The log offsets that one segment covers, both ends included.
 
     Attributes:
         records: number of the segment's records, including control records and skipped records.
         skipped: number of records that were skipped because earlier runs have read them.
-        unread: number of records at offsets that no earlier run has read.
+        unread: number of records at log offsets that no earlier run has read.
         copy: the copy of the log partition that the file belongs to.
         damaged: number of byte ranges in the segment that are no records.
     """

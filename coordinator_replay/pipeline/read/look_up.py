@@ -27,7 +27,10 @@ _TOPIC_ID = re.compile(r"^topic_id:\s*(\S+)\s*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """A file that is opened only to compare some of its records with anchors, see ``completeness.anchors``."""
+    """A file that is opened only to compare some of its records with anchors of earlier runs.
+
+    An anchor is a record by which the log is recognised (``completeness.anchors``).
+    """
 
     file: DumpFile
     anchors: Sequence[Anchor]
@@ -43,7 +46,7 @@ def look_up(share: LookUp) -> list[Comparison]:
 
 
 def around(skip: Sequence[tuple[int, int]], offsets: Iterable[int]) -> list[tuple[int, int]]:
-    """Return closed ranges of offsets without some single offsets.
+    """Return closed ranges of log offsets, without some single log offsets.
 
     >>> around([(0, 9), (20, 29)], [0, 5, 12])
     [(1, 4), (6, 9), (20, 29)]
@@ -90,11 +93,11 @@ def read_topic_id(uri: str) -> str | None:
 
 
 def read_epochs(uri: str) -> list[tuple[int, int]]:
-    """Return the leader epochs in a file ``leader-epoch-checkpoint``, each with its first offset.
+    """Return the leader epochs in a file ``leader-epoch-checkpoint``, each with its first log offset.
 
     Return an empty list if the file can't be read.
 
-    The file has a version, the number of entries, and a line with epoch and offset for each entry
+    The file has a version, the number of entries, and a line with epoch and log offset for each entry
     (``LeaderEpochCheckpointFile``).
     """
     lines = [line.split() for line in _text(uri).splitlines()]
@@ -125,6 +128,8 @@ def compare_logs(
     look: Look,
 ) -> LogComparison:
     """Compare a dump with the anchors that earlier runs have kept, and return the comparison.
+
+    Anchors are single records by which the log is recognised (``completeness.anchors``).
 
     If the anchors in the opened files don't decide whether the log is the same, open more files: first the file with
     the newest anchors, then all files with anchors. Add the comparisons in these files to the copies.
@@ -172,7 +177,7 @@ def _to_look_up(
 
 
 def earlier_logs(files: Sequence[TableFile]) -> dict[int, EarlierLog]:
-    """Return the anchors, topic id and end offset that earlier runs stored, by log partition.
+    """Return the anchors, topic id and end (a log offset) that earlier runs stored, by log partition.
 
     Args:
         files: the cluster's files of table ``log_partitions``.

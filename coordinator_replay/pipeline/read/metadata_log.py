@@ -28,8 +28,9 @@ class TopicRecord:
 
     Attributes:
         log_offset: offset of the record in the log; for a record of a snapshot, the record's position in the snapshot.
-        leader: leader of the partition, if the record names one; -1 for no leader.
-        leader_epoch: leader epoch of the partition, if the record names it.
+        leader: id of the broker that leads the partition; -1 for no leader. None if the record does not name the
+            leader.
+        leader_epoch: leader epoch of the partition; None if the record does not name it.
         is_unclean: whether the leader was elected although it was not in sync.
     """
 
@@ -46,11 +47,12 @@ class TopicRecord:
 
 @dataclass(frozen=True, slots=True)
 class MetadataFile:
-    """The records about topics in a file of the log.
+    """The records about topics in a file of the ``__cluster_metadata`` log.
 
     Attributes:
-        base_offset: the file's first offset; for a snapshot, the first offset that the snapshot does not contain.
-        end_offset: the offset after the file's last record.
+        base_offset: the file's first log offset; for a snapshot, the first log offset that the snapshot does not
+            contain.
+        end_offset: the log offset after the file's last record.
     """
 
     base_offset: int
@@ -73,7 +75,7 @@ def metadata_files(path: str) -> list[DumpFile]:
 
 
 def read_metadata(file: DumpFile) -> MetadataFile:
-    """Read the records about topics in a file of the log, as a stage of the run."""
+    """Read the records about topics in a file of the ``__cluster_metadata`` log, as a stage of the run."""
     records: list[TopicRecord] = []
     is_snapshot = file.uri.endswith(_SNAPSHOT)
     name = _NAME.match(file.uri.rpartition("/")[2])
@@ -118,7 +120,7 @@ def leader_changes(files: Iterable[MetadataFile]) -> Iterator[LeaderChange]:
     from the partition's first record or from a snapshot on, as long as no record is missing.
 
     Args:
-        files: files of the log, in any order.
+        files: files of the ``__cluster_metadata`` log, in any order.
     """
     in_order = sorted(files, key=lambda file: (file.base_offset, file.end_offset))
     topics = [
@@ -150,12 +152,12 @@ def leader_changes(files: Iterable[MetadataFile]) -> Iterator[LeaderChange]:
 def _from_snapshots(
     snapshots: list[MetadataFile], before: int | None, topic_id: str | None, epochs: dict[int, int]
 ) -> Iterator[LeaderChange]:
-    """Yield leaders of partitions from snapshots, if no record before has named the partition's leader epoch.
+    """Yield leaders of partitions from snapshots, unless an earlier record has shown the partition's leader epoch.
 
     Args:
         snapshots: the snapshots, oldest first. The snapshots that are used are removed from the list.
-        before: use only snapshots below this offset; None for all.
-        topic_id: the topic.
+        before: use only snapshots that end before this log offset; None for all.
+        topic_id: id of the topic of the partitions.
         epochs: the known leader epoch of each partition; found epochs are added.
     """
     while snapshots and (before is None or snapshots[0].base_offset < before):

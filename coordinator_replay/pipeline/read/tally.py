@@ -50,7 +50,7 @@ class CountKey(NamedTuple):
 
     Attributes:
         log_partition: log partition of the records; None for records without a log partition.
-        is_audited: whether earlier runs have read the offsets of the records.
+        is_audited: whether the records are at log offsets that earlier runs have read.
     """
 
     log_partition: int | None
@@ -63,8 +63,8 @@ class Count:
 
     Attributes:
         records: number of records.
-        low: lowest offset of the records; None if no record has an offset.
-        high: highest offset of the records; None if no record has an offset.
+        low: lowest log offset of the records; None if no record has a log offset.
+        high: highest log offset of the records; None if no record has a log offset.
         begin: earliest timestamp of the records; None if no record has a timestamp.
         end: latest timestamp of the records; None if no record has a timestamp.
     """
@@ -93,7 +93,7 @@ class NamedTopic(NamedTuple):
     Names sort by the record's position in the log, and the last name counts.
 
     Attributes:
-        log_offset: log offset of the record; -1 if the record has no offset.
+        log_offset: log offset of the record; -1 if the record has none.
         log_partition: log partition of the record; -1 if the record has no log partition.
         topic: the name.
         partition_count: number of the topic's partitions; -1 if the record does not have this number.
@@ -118,8 +118,8 @@ class Tally:
         names: topics by id, from commits.
         named: topics by id, from group records.
         epochs: position of the first record of each leader epoch, by log partition and leader epoch.
-        divisors: for each log partition, a number that each possible partition count of ``__consumer_offsets`` divides,
-            see ``hash_divisor``; 0 if the log partition has no groups.
+        divisors: for each log partition, a number that shows which partition counts of ``__consumer_offsets`` are
+            possible, see ``hash_divisor``; 0 if the log partition has no groups.
     """
 
     counts: dict[CountKey, Count] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class Tally:
         Args:
             what: the category of the rows, a key of ``decode.KINDS``.
             rows: the rows, with the columns of ``decode.STAGED`` for this category.
-            audited: offsets that earlier runs have read; records at these offsets are counted separately.
+            audited: log offsets that earlier runs have read. Records at these log offsets are counted separately.
         """
         columns = {name: rows.column(name) for name in ("log_partition", "log_offset", "log_timestamp")}
         counted = pa.table(columns | {"is_audited": pa.array(is_audited(rows, audited))})
@@ -265,7 +265,7 @@ def kinds_of(what: str, rows: pa.RecordBatch) -> pa.Array:
 
 
 def is_audited(rows: pa.RecordBatch, audited: Audited) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return, for each row, whether the row lies at an offset that earlier runs have read."""
+    """Return, for each row, whether the row lies at a log offset that earlier runs have read."""
     partitions, offsets = (numbers_of(rows.column(name), -1) for name in ("log_partition", "log_offset"))
     is_in = np.zeros(rows.num_rows, np.bool_)
     for partition, ranges in audited.items():
@@ -275,6 +275,6 @@ def is_audited(rows: pa.RecordBatch, audited: Audited) -> np.ndarray[Any, np.dty
 
 
 def audited_in(ranges: Ranges) -> Audited:
-    """Return half-open ranges as ``SkipRanges``, for fast look-ups of many offsets."""
+    """Return half-open ranges as ``SkipRanges``, for fast look-ups of many log offsets."""
     read = {partition: some for partition, some in ranges.items() if some}
     return {partition: SkipRanges([(start, end - 1) for start, end in some]) for partition, some in read.items()}
