@@ -90,14 +90,14 @@ class GroupMove(NamedTuple):
     Attributes:
         number: number of the move among the group's moves, from 1 on.
         log_partition: the log partition that the group left.
-        end_offset: records of the group in the old log partition at or after this offset don't count.
+        end_offset: records of the group in the old log partition at or after this log offset don't count.
         to_log_partition: the log partition to which the group moved.
-        begin_offset: offset of the group's first record in the new log partition.
+        begin_offset: log offset of the group's first record in the new log partition.
         moved_at: time of that record; None if no record of the group in the new log partition has a time.
         overlaps_until: the time up to which brokers with the old partition count and brokers with the new one both
             wrote; None if these times do not overlap.
-        exact_from_offset: offset of the group's first record in the new log partition after ``overlaps_until``; None if
-            no record comes after that time. Without an overlap, this offset equals ``begin_offset``.
+        exact_from_offset: log offset of the group's first record in the new log partition after ``overlaps_until``;
+            None if no record comes after that time. Without an overlap, this log offset equals ``begin_offset``.
         exact_from_timestamp: time of the record at ``exact_from_offset``.
     """
 
@@ -137,8 +137,8 @@ class GroupMoves:
 
         Args:
             rows: rows with group_id and log_partition.
-            columns: names of columns with log offsets. A row comes after the move if at least one of its offsets is at
-                or after the offset at which the group left.
+            columns: names of columns with log offsets. A row comes after the move if at least one of its log offsets is
+                at or after the log offset at which the group left.
         """
         ends = self.ends_of(rows)
         is_over = np.zeros(rows.num_rows, np.bool_)
@@ -147,14 +147,17 @@ class GroupMoves:
         return is_over
 
     def counting(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        """Yield batches of records, without the records of a group in a log partition that the group had left."""
+        """Yield batches of records, without the records that no longer count.
+
+        These are records that a log partition got after their group had moved to another log partition.
+        """
         for batch in batches:
             yield batch.filter(pa.array(~self.are_over(batch, "log_offset"))) if self.ends else batch
 
     def ends_of(self, rows: pa.RecordBatch) -> Numbers:
-        """Return the offset at which each row's group left the row's log partition.
+        """Return the log offset at which each row's group left the row's log partition.
 
-        The offset is LARGEST_INT64 if the group did not leave.
+        The log offset is LARGEST_INT64 if the group did not leave.
         """
         return _by_key(rows, {key: end.end_offset for key, end in self.ends.items()}, LARGEST_INT64)
 
@@ -165,7 +168,7 @@ class GroupMoves:
 
         Args:
             rows: rows with group_id and log_partition.
-            column: name of the column with the offset at which a row begins.
+            column: name of the column with the log offset at which a row begins.
         """
         until = {
             key: LARGEST_INT64 if begin.exact_from_offset is None else begin.exact_from_offset
@@ -236,8 +239,8 @@ class FoundMoves:
 
     Attributes:
         moves: the moves, by group and then by number.
-        divisors: for each log partition, a number that each possible partition count of ``__consumer_offsets`` divides,
-            see ``hash_divisor``; 0 if the log partition has no groups.
+        divisors: for each log partition, a number that shows which partition counts of ``__consumer_offsets`` are
+            possible, see ``hash_divisor``; 0 if the log partition has no groups.
     """
 
     moves: Sequence[GroupMove]
@@ -245,9 +248,10 @@ class FoundMoves:
 
 
 def hash_divisor(groups: Iterable[str], log_partition: int) -> int:
-    """Return a number that each possible partition count of ``__consumer_offsets`` divides.
+    """Return the greatest common divisor of ``hash(group) - log_partition`` over the groups of a log partition.
 
-    A count is possible if it puts all of these groups into the log partition. Return 0 if there are no groups.
+    Kafka puts a group into log partition ``hash(group) % count``, where ``count`` is the partition count of
+    ``__consumer_offsets``. So ``count`` must divide the returned number. Return 0 if there are no groups.
     """
     return math.gcd(*(positive_hash(group) - log_partition for group in groups))
 

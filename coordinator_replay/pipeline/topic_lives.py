@@ -27,9 +27,10 @@ class TopicLife(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """The n-th life of each topic: begin and end in microseconds, and the topic id.
+    """For each topic name, the n-th topic of this name: when it was created and deleted in microseconds, and its id.
 
-    If a topic has no n-th life, the life begins at LARGEST_INT64.
+    A name has several topics if a topic was deleted and created again. If a name has fewer than n topics, the time of
+    creation is LARGEST_INT64.
     """
 
     begins: Numbers
@@ -38,10 +39,10 @@ class _Round:
 
 
 class TopicLives:
-    """Look-up of the id that a topic had at a commit.
+    """Look-up of the id that the topic of a given name had at the time of a commit.
 
     Args:
-        lives: lives of all topics.
+        lives: for each topic, the times of its creation and its deletion.
     """
 
     def __init__(self, lives: Iterable[TopicLife]) -> None:
@@ -75,7 +76,7 @@ class TopicLives:
 
 
 def _round(number: int, topics: Sequence[Sequence[TopicLife]]) -> _Round:
-    """Return the n-th life of each topic."""
+    """Return, for each topic name, the n-th topic of this name."""
     chosen = [lives[number] if number < len(lives) else None for lives in topics]
     return _Round(
         np.array([LARGEST_INT64 if life is None else life.created_ms * 1000 for life in chosen], np.int64),

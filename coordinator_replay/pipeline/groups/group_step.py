@@ -189,7 +189,10 @@ class GroupStep:
             write_rows(replayed, writer)
 
     def _signs(self, records: DuckDBPyConnection) -> LastCommits | None:
-        """Return the last commits before records that may show a departure; None if there are no such records."""
+        """Return the last commits before records that may show the departure of a member.
+
+        Return None if there are no such records.
+        """
         since = find_departures(records)
         if since is None:
             return None

@@ -45,8 +45,8 @@ class InputRow(NamedTuple):
     Attributes:
         timestamp_ms: time of the record; None if the record has no time.
         value_json: the value as JSON; None for a tombstone; UNREADABLE if the value can't be read.
-        missing_before: number of lower offsets of the record's log partition that have no record; 0 if the number is
-            not known.
+        missing_before: number of lower log offsets of the record's log partition that have no record; 0 if the number
+            is not known.
     """
 
     group_id: str

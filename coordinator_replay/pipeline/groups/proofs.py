@@ -31,7 +31,8 @@ GROUP BY group_id
 def last_proofs(step: PartitionStep) -> GroupProofs:
     """Return the proofs for groups that are new in this run: earlier runs have read no record of them.
 
-    The proofs also contain the new gaps, after the offsets that earlier runs have read. These gaps concern all groups.
+    The proofs also contain the new gaps, after the log offsets that earlier runs have read. These gaps concern all
+    groups.
     """
     ranges = _open_ranges(step)
     times = {
@@ -85,9 +86,9 @@ def group_proofs(step: PartitionStep, records: DuckDBPyConnection) -> GroupProof
 
 
 def _confirmed(proofs: GroupProofs, records: DuckDBPyConnection) -> dict[Part, list[Record]]:
-    """Return the group records before complete ranges that the copies of these ranges still have.
+    """Return the group records below a complete range, if the copy that has the range still has them.
 
-    Only ranges that follow records removed by the cleaner count. The cleaner has kept each returned record because it
+    Only a complete range that follows compacted records counts. The cleaner has kept each returned record, because it
     is the last record of its key.
 
     Returns:

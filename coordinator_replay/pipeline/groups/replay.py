@@ -140,7 +140,10 @@ class _GroupRun:
             self.breaks = [gap for gap in self.breaks if snapshot is None and gap.offset < self.left.end_offset]
 
     def _begins(self, first_offset: int) -> list[Break]:
-        """Return the beginning of the group's history, and the breaks after the group's first record."""
+        """Return the beginning of the group's history, and the breaks after the group's first record.
+
+        A break is a log offset at which records begin to be missing (``Break``).
+        """
         if not self.context.is_rebuild:
             return self.proofs.after(self.key[1], first_offset)
         breaks = self.proofs.breaks(*self.key)
@@ -167,9 +170,9 @@ class _GroupRun:
         yield from rows
 
     def _find_complete(self, before: int) -> Iterator[Row]:
-        """Tell the replay from which offset on the group is proven, and yield the rows that change.
+        """Tell the replay from which log offset on the group is proven, and yield the rows that change.
 
-        Do nothing if this offset is after ``before``, or if the replay was told already.
+        Do nothing if this log offset is after ``before``, or if the replay was told already.
         """
         if self.complete is None or self.complete[0] > before:
             return
@@ -181,8 +184,8 @@ class _GroupRun:
     def _advance(self, row: InputRow, record: Record) -> Iterator[Row]:
         """Tell the replay about the breaks before the next record, and yield the rows that change.
 
-        Also tell it if the group is proven from the next record on. But if the record belongs to the same operation of
-        the coordinator as the record before, wait for the first record of another operation.
+        If the group has become proven, also tell this to the replay. Wait with it as long as the next record belongs to
+        the same operation of the coordinator as the record before.
         """
         while self.breaks and self.breaks[0].offset <= row.log_offset:
             yield from self._pass(self.breaks.pop(0))
@@ -289,7 +292,8 @@ def replay_groups(
     """Replay groups and yield the rows that result.
 
     Args:
-        rows: records of whole groups, or the records after their snapshots, sorted by group, log partition and offset.
+        rows: records of whole groups, or the records after their snapshots, sorted by group, log partition and log
+            offset.
         context: the context of the replay.
         snapshots: snapshots from which groups continue, including groups without new records. A group without a
             snapshot begins at its first record.

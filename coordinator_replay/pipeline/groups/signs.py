@@ -69,10 +69,10 @@ LastCommit = tuple[str, int, int, int, int]
 
 
 def find_departures(connection: DuckDBPyConnection) -> datetime | None:
-    """Make the table ``departures`` from the ``records`` that may show a departure.
+    """Make the table ``departures`` from the ``records`` that may show the departure of a member.
 
     Returns:
-        The time before which no commit is a sign of life; None if there is no departure.
+        A time. A commit before it is no sign of life, because no departure follows soon. None if there is no departure.
     """
     connection.execute(_DEPARTURES)
     [(first,)] = connection.execute("SELECT min(at_ms) FROM departures").fetchall()
@@ -84,9 +84,9 @@ def find_departures(connection: DuckDBPyConnection) -> datetime | None:
 
 
 class LastCommits:
-    """Look-up of the last commit of each partition before a record that may show a departure.
+    """Look-up of the last commit of each partition before a record that may show the departure of a member.
 
-    A commit is returned only for the first such record after the commit.
+    If several such records follow a commit, the commit is returned only for the first of them.
 
     Args:
         connection: DuckDB with ``departures``, and with ``commits`` in the columns of COMMITS.

@@ -104,7 +104,7 @@ class ClusterTopics:
 
     @property
     def lives(self) -> list[TopicLife]:
-        """Return the lives of topics whose creation is on record."""
+        """Return the times of creation and deletion of topics whose creation is on record."""
         lives: list[TopicLife] = []
         for topic_id, topic in sorted(self.topics.items()):
             created, removed = (

@@ -103,9 +103,9 @@ _TOPIC = _either(
 
 
 def _without_group(*facts: str) -> str:
-    """Return SQL for evidence that consists of some facts.
+    """Return SQL for the evidence that some facts make up.
 
-    If the group's tombstone is missing in the same operation, the SQL adds this as a fact.
+    If the operation has no tombstone of the group, the evidence also says so.
     """
     return _either(
         _MAY_BE_GROUP,

@@ -97,8 +97,8 @@ class CausesShare:
         removed: files of removed offsets whose cause may still change, with the columns of STAGED.
         closed: files of ``removed_offsets`` whose causes are final. They are read to infer the retention.
         survivors: files with ages of current offsets, with the columns of SURVIVORS.
-        coordinators: tuples of four: log partition, first time of a leader epoch on record in milliseconds, the epoch,
-            and whether the coordinator was elected at that time.
+        coordinators: the changes of coordinators. Each is a tuple of log partition, time in milliseconds, leader epoch,
+            and whether the election was at that time. If not, it may have been earlier.
         rebalances: files of ``rebalances``.
         lines: files of ``broker_log``.
         commits: files of ``offset_commits``; none if ``lines`` is empty.
@@ -192,7 +192,7 @@ def infer_retention(removed: pa.Table, survivors: pa.Table) -> int | None:
       dropped if there is a contradicting group for every two agreeing groups.
     - The age of an offset counts from the latest of three times: its own time, the time of its record, and the time
       since which its expiry rule applies.
-    - A client may give a commit any time. If that time is long before the record, the offset has no age.
+    - A client may choose the time of a commit freely. If that time is long before the record's, the offset has no age.
 
     Args:
         removed: removed offsets, in the columns of STAGED about their age.
@@ -356,7 +356,7 @@ def tombstone_causes(
         retention: the retention of offsets.
         deletions: topics and the times of their deletion, in milliseconds.
         logged: removals in brokers' logs.
-        coordinators: first times of leader epochs, as in ``CausesShare``.
+        coordinators: changes of coordinators, as in ``CausesShare``.
         rebalanced: rebalances of classic groups that lost an offset, with the columns of REBALANCED.
     """
     asked = {
@@ -396,7 +396,7 @@ REBALANCED = pa.schema([("of_group", pa.string()), ("rebalanced_at", TIMESTAMP),
 
 
 def _coordinators(changes: Sequence[tuple[int, int, int, bool]]) -> pa.Table:
-    """Return a table of the first times of leader epochs."""
+    """Return the changes of coordinators as a table."""
     rows = [
         dict(zip(_COORDINATORS.names, (partition, moment_of_ms(at_ms), epoch, is_exact), strict=True))
         for partition, at_ms, epoch, is_exact in changes
@@ -405,9 +405,9 @@ def _coordinators(changes: Sequence[tuple[int, int, int, bool]]) -> pa.Table:
 
 
 def _rebalanced(uris: Sequence[str], removed: pa.Table) -> pa.Table:
-    """Return the rebalances of some classic groups.
+    """Return the rebalances of classic groups that lost certain offsets.
 
-    Only groups count that lost an offset whose expiry rule depends on the group's members.
+    These are offsets whose expiry rule depends on the group's members.
     """
     rules = pa.array([str(ExpiryRule.NEVER_WHILE_ACTIVE), str(ExpiryRule.EMPTY_SINCE)])
     depends = pc.is_in(removed.column("rule"), value_set=rules)

@@ -63,7 +63,7 @@ class Chunk(NamedTuple):
     """A part of the log of a bucket.
 
     Attributes:
-        ranges: tuples of log partition, first offset, end (not included).
+        ranges: tuples of log partition, first log offset, end (not included).
         but: None if the chunk has only ``ranges``. Otherwise the chunk also has every whole log partition that is not
             in this list.
     """
@@ -72,7 +72,7 @@ class Chunk(NamedTuple):
     but: Sequence[int] | None = None
 
     def has(self, log_partition: int, offset: int) -> bool:
-        """Return whether an offset lies in the chunk."""
+        """Return whether a log offset lies in the chunk."""
         if any(partition == log_partition and start <= offset < end for partition, start, end in self.ranges):
             return True
         return self.but is not None and log_partition not in self.but
@@ -94,7 +94,7 @@ class Chunk(NamedTuple):
 def chunks(sources: Sources, most: int = CHUNK_ROWS) -> list[Chunk | None]:
     """Return the log of a bucket in chunks of a limited number of commits.
 
-    A single None stands for the whole log.
+    If one chunk is enough, return a list with None, which stands for the whole log.
 
     Args:
         sources: the files with the facts about the bucket.
@@ -153,8 +153,8 @@ class Derivation:
 
     Attributes:
         sources: the files with the bucket's facts about offsets.
-        before: the offset at which the log ends for this derivation, by log partition. Records from this offset on, and
-            other log partitions, are left out. None takes all records.
+        before: the log offset at which the log ends for this derivation, by log partition. Records from this log offset
+            on, and other log partitions, are left out. None takes all records.
         proofs: proofs about log partitions with missing records.
         lives: ids of topics, for commits without an id.
         moves: moves of groups to other log partitions.
@@ -240,9 +240,9 @@ class Derivation:
         return [*rows, *self._context_of(groups, before)] if len(groups) else []
 
     def _before_moves(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the events without those after a move of their group.
+        """Return the events, without those after their group moved to another log partition.
 
-        If ``lost_at`` of an event is missing or higher than the offset of the move, set it to that offset.
+        If ``lost_at`` of an event is missing or above the log offset of the move, set it to the log offset of the move.
         """
         rows = some(batch, ~self.moves.are_over(batch, "at_offset", "log_offset"))
         ends = self.moves.ends_of(rows)
@@ -317,7 +317,7 @@ class Derivation:
     def _lost(self, rows: Sequence[pa.RecordBatch], chunk: Chunk | None) -> list[pa.RecordBatch]:
         """Return an event of kind LOST for each break in a chunk and each key that has a record before the break.
 
-        A break is an offset where a newer dump continues after records that the cleaner has removed.
+        A break is a log offset where a newer dump continues after records that the cleaner has removed.
         """
         if not self.proofs.times or not rows:
             return []

@@ -157,7 +157,9 @@ def unreadable_commits(records: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
-    """Return events for commits that an earlier run or chunk left waiting for a marker, with the owner found there.
+    """Return events for commits that waited for a marker at the end of the last run or chunk.
+
+    Each event has the partition's owner that the last run or chunk found.
 
     Args:
         pending: open rows of ``pending_offsets``, with the columns of WAITING.
@@ -175,7 +177,9 @@ def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def open_offsets(history: pa.RecordBatch) -> pa.RecordBatch:
-    """Return events for offsets that an earlier run or chunk left current, with the owner and state found there.
+    """Return events for offsets that were current at the end of the last run or chunk.
+
+    Each event has the partition's owner and the group's state that the last run or chunk found.
 
     Args:
         history: open rows of ``offset_history``, with the columns of OPEN_HISTORY.
@@ -223,7 +227,8 @@ def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
 
     A state that the log does not prove is Unknown.
 
-    If the log does not prove that the group began at its first event, ``lost_at`` of this event is its offset.
+    If the log does not prove that a group began at its first event, ``lost_at`` of this event is the event's log
+    offset.
 
     Args:
         timeline: rows with the columns of STATE.
@@ -249,7 +254,7 @@ def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def rules(expiry_rules: pa.RecordBatch) -> pa.RecordBatch:
-    """Return events for the changes of a group's expiry rule, and for the group's tombstones.
+    """Return events for the changes of groups' expiry rules, and for the tombstones of groups.
 
     Args:
         expiry_rules: rows with the columns of RULE.
@@ -276,14 +281,14 @@ def lost_keys(
     ended_by: str = RECORDS_MISSING,
     group_id: str | None = None,
 ) -> pa.RecordBatch:
-    """Return an event for each key that has a record in a log partition before an offset.
+    """Return an event for each key that has a record in a log partition below a log offset.
 
     The event ends the interval of the key's committed offset.
 
     Args:
         events: rows with the columns of UNSORTED.
         log_partition: number of the log partition.
-        offset: the first offset that is missing or doesn't count.
+        offset: the log offset. It is the first one that is missing or doesn't count.
         at_us: the time up to which no record is missing; None if this time is unknown.
         ended_by: the reason why the interval ends.
         group_id: only keys of this group; None for the keys of all groups.
@@ -317,8 +322,9 @@ def committed_without_marker(
 
     Args:
         waiting: events of kinds OPENED and WAITING, with the columns of UNSORTED.
-        at_offsets: the offset from which each commit is proven; None if nothing proves it.
-        at_us: the times of these offsets.
+        at_offsets: for each commit, the log offset at which its event takes effect; None if nothing proves that it was
+            committed.
+        at_us: the times of these log offsets, in microseconds.
     """
     offsets, times = pa.array(at_offsets, pa.int64()), pa.array(at_us, pa.int64()).cast(TIMESTAMP)
     kinds = pa.repeat(_kind(OffsetEvent.COMMITTED), waiting.num_rows)

@@ -320,10 +320,10 @@ class _Batch:
         }
 
     def history(self) -> Iterator[pa.RecordBatch]:
-        """Yield staged rows of intervals.
+        """Yield staged rows of intervals, in two batches.
 
-        Intervals that end with a commit, with missing records or with a move come first. The other intervals follow,
-        with the columns about expiry.
+        The first batch has the intervals that ended because of a commit, of missing records, or of the group's move to
+        another log partition. The second batch has the other intervals, with the columns about expiry.
         """
         is_closed = np.isin(self.outcome[Outcome.END, self.intervals], (End.COMMIT, End.LOST))
         closed, others = self.intervals[is_closed], self.intervals[~is_closed]

@@ -108,8 +108,8 @@ class Outcome(IntEnum):
         BY: the index of the event that caused END; NOWHERE while END is OPEN.
         SINCE: the time of the first commit of the key in the same transaction.
         SINCE_OFFSET: the log offset of that first commit.
-        FIRST: the log offset of the key's first record: this commit, or an earlier commit that still waits for a
-            marker. NOWHERE if the key had a current offset before.
+        FIRST: for a commit whose key had no current offset before, the log offset of the key's first record. That
+            record is this commit, or an earlier commit that still waits for a marker. NOWHERE for other commits.
         IS_PROTECTED: 1 if other commits of the key waited for markers when this offset was replaced or removed. For an
             offset that is still current: 1 if other commits of the key still wait.
     """
@@ -221,8 +221,8 @@ def _end_waiting(events: Any, outcome: Any, waiting: Any, count: Any, stored: An
 
     Returns:
         The number of commits that still wait, and the time and log offset at which the event's transaction began to
-        wait. If the event replaces a waiting commit of the same producer, they come from that commit. Otherwise they
-        are those of the event.
+        wait. If the event replaces a waiting commit of the same producer, this time and log offset come from that
+        commit. Otherwise they are the event's own.
     """
     since, since_offset = events[EventField.AT_TIME, row], events[EventField.AT_OFFSET, row]
     kept = 0

@@ -1,4 +1,4 @@
-"""Removals that brokers' logs name, with the tombstones of the removed offsets in the tables.
+"""Removals of offsets that brokers' logs name, each with the tombstones of these offsets from the tables.
 
 See ``analysis.broker_logs.removals``.
 """
@@ -41,8 +41,8 @@ def removals_of(
     Args:
         lines: files of ``broker_log``.
         removed: removed offsets, with the columns of STAGED.
-        commits: files of the records of offsets.
-        group_records: files of the records of groups.
+        commits: files of ``offset_commits``.
+        group_records: files of ``group_records``.
     """
     bounds = pc.min_max(removed.column("valid_to"))
     since, until = bounds["min"], bounds["max"]

@@ -1,7 +1,7 @@
 """Look-ups for many log offsets at once: the state of a group, the expiry rule in force, or the owner of a partition.
 
 The rows of a batch are sorted by group, topic and partition. The context rows come before the events of their group or
-partition, ordered by offset. A look-up is a binary search in the context rows, so it needs no loop over events.
+partition, ordered by log offset. A look-up is a binary search in the context rows, so it needs no loop over events.
 """
 
 import numpy as np
@@ -17,7 +17,8 @@ class Context:
         keys: for each row of the batch, a number for the group or the partition that the row is about. The numbers
             never fall from one row to the next.
         offsets: the log offset at which each row takes effect.
-        is_context: for each row, whether it is context for look-ups. The context rows of a key are sorted by offset.
+        is_context: for each row, whether it is context for look-ups. The context rows of a key are sorted by log
+            offset.
     """
 
     def __init__(self, keys: Numbers, offsets: Numbers, is_context: Bools) -> None:
@@ -25,7 +26,7 @@ class Context:
         self.keys, self.offsets = keys[self.rows], offsets[self.rows]
 
     def last_at(self, keys: Numbers, offsets: Numbers) -> Numbers:
-        """Return the last context row of each key at or before an offset.
+        """Return, for each key, the last context row at or before a log offset.
 
         If the key has no such row, return NOWHERE.
         """

@@ -61,11 +61,11 @@ class OffsetContext:
 
     Attributes:
         end: the latest timestamp of a record of the log; None if no record has a time.
-        sums: the commits that this run adds up, and the thresholds of hot minutes and pauses. None if no record has a
-            time.
+        sums: the time range of the commits that this run adds up, and the thresholds of hot minutes and pauses. None if
+            no record has a time.
         as_of: the time at which expiry is evaluated; None for the end of the log.
         history_every_ms: keep only the last commit of each interval of this length; None keeps all commits.
-        topic_lives: lives of topics that the cluster's metadata has.
+        topic_lives: the times at which topics were created and deleted, from the cluster's metadata.
     """
 
     end: datetime | None
@@ -109,7 +109,7 @@ class OffsetStep:
         self.last_times = self.partitions.last_times()
 
     def run(self, writer: TableWriter) -> None:
-        """Derive and write history, pending commits, staged rows and sums."""
+        """Derive the bucket's offsets, and write their history, pending commits, staged rows and sums."""
         derivation = Derivation(self._sources(), proofs=self.proofs, lives=self.lives, moves=self.moves)
         tombstones = self._group_tombstones()
         every_ms = self.context.history_every_ms
@@ -268,9 +268,9 @@ class OffsetStep:
         return [rows for rows in current if rows.num_rows]
 
     def _ends_at(self, moment: datetime) -> dict[int, int]:
-        """Return, by log partition, the first offset whose record is later than a time.
+        """Return, by log partition, the first log offset whose record is later than a time.
 
-        If no record is later, the offset is LARGEST_INT64.
+        If no record is later, the log offset is LARGEST_INT64.
         """
         ends: dict[int, int] = {}
         later = pc.field("log_timestamp") > pa.scalar(moment, TIMESTAMP)
@@ -376,7 +376,8 @@ def _with_group_tombstones(
 def _survivors(rows: pa.RecordBatch, end: datetime) -> pa.RecordBatch:
     """Return the longest time for which each group has kept an offset that could expire by age, as in SURVIVORS.
 
-    The age of an offset counts from the latest of its own time, the time of its record, and the time of its rule.
+    The age of an offset counts from the latest of three times: its own time, the time of its record, and the time since
+    which its expiry rule applies.
     """
     is_by_age = pc.and_(pc.is_in(rows.column("rule"), value_set=_BY_AGE), pc.is_null(rows.column("expire_timestamp")))
     rows = rows.filter(pc.and_(is_by_age, pc.invert(rows.column("is_protected"))).fill_null(False))

@@ -1,16 +1,16 @@
-"""Proofs about the offsets of a bucket's log partitions, with the times that they need."""
+"""Proofs about the committed offsets in a bucket's log partitions, and the times of the ranges that prove them."""
 
 from coordinator_replay.completeness.offsets import OffsetProofs
 from coordinator_replay.pipeline.log_partitions import PartitionStep
 
 
 def offset_proofs(step: PartitionStep, *, with_times: bool) -> OffsetProofs:
-    """Return the proofs about the offsets of a bucket's log partitions.
+    """Return the proofs about the committed offsets in a bucket's log partitions.
 
     Args:
         step: the log partitions.
-        with_times: whether to add the times of ranges. A caller needs them if a range begins after the first commit
-            that the run processes.
+        with_times: whether to add the times at which complete ranges begin. A caller needs these times if a range
+            begins after the first commit that the run processes.
     """
     ranges = {partition: step.completeness.ranges[partition] for partition in step.completeness.open_partitions()}
     if not ranges or not with_times:
