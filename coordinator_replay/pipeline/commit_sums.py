@@ -70,18 +70,19 @@ GROUP_SUMS, MINUTE_SUMS = "group_sums", "minute_sums"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumsRange:
-    """The commits that this run adds up, and the thresholds of hot minutes and pauses.
+    """The time range of the commits that a run adds up, and the thresholds of hot minutes and pauses.
 
     The tables have the sums of the commits before ``since`` already.
 
     Attributes:
         since: the time from which this run adds up commits; None for all commits.
-        until: the time that divides final sums from others. The next run does not add up minutes before this time
-            again, unless it adds up all commits.
-        hot: smallest average number of commits per committed partition in a hot minute.
+        until: the sums of minutes before this time are final. The next run adds up these minutes again only if it adds
+            up all commits.
+        hot: a minute of a group is hot if the group made at least this many commits for each partition that it
+            committed in this minute, on average.
         pause_ms: the shortest time without a commit that counts as a pause.
-        patience: before ``until``, a pause must also be at least this many times as long as the usual time between the
-            group's earlier commits. It is 0 if this run does not add up all commits, because then the usual time is not
+        patience: a factor. A pause before ``until`` must also last this many times the mean time between the group's
+            earlier commits. The factor is 0 if this run does not add up all commits, because then the mean is not
             known.
     """
 
@@ -184,7 +185,7 @@ def commit_sums(
     Args:
         commits: at least the columns of COMMIT.
         evidence: rows of ``group_evidence`` of the same groups, with the columns of STATES.
-        wanted: the range of commits, and the thresholds of hot minutes and pauses.
+        wanted: the time range of the commits, and the thresholds of hot minutes and pauses.
 
     Yields:
         The name of the staged files (GROUP_SUMS or MINUTE_SUMS), and rows for them.
@@ -234,7 +235,8 @@ class _MinuteSums:
 
         - the number of commits, the sum of their bytes, and their first and last time in milliseconds
         - the number of commits for which the log does not show whether they are transactional
-        - the number of hot minutes, in which the mean over the committed partitions was at least ``wanted.hot`` commits
+        - the number of hot minutes: minutes with at least ``wanted.hot`` commits for each committed partition, on
+          average
         - the time ranges between pauses, each with its number of commits
         """
         is_over = self.minutes * MINUTE_MS < milliseconds(wanted.until)

@@ -51,9 +51,9 @@ class Log:
 
     Attributes:
         end: the latest timestamp of a record of the log.
-        sums: the commits that the buckets have added up, and the thresholds of hot minutes and pauses.
+        sums: the time range of the commits that the run has added up, and the thresholds of hot minutes and pauses.
         topics: the cluster's topics.
-        history: facts of earlier runs over the cluster.
+        history: the finished runs over the cluster.
         coordinators: changes of the coordinators of the log's partitions.
         moves: moves of groups to other log partitions.
     """

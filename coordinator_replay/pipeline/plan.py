@@ -53,8 +53,8 @@ class Moves:
     Attributes:
         known: the moves that earlier runs found.
         now: the moves that this run found.
-        divisors: for each log partition, a number that each possible partition count of ``__consumer_offsets`` divides,
-            see ``group_moves.hash_divisor``; 0 if the log partition has no groups.
+        divisors: for each log partition, a number that shows which partition counts of ``__consumer_offsets`` are
+            possible, see ``group_moves.hash_divisor``; 0 if the log partition has no groups.
     """
 
     known: Sequence[GroupMove] = ()
@@ -222,7 +222,7 @@ def _late_records(first: Mapping[int, int], ends: Mapping[int, int], reading: Re
 def sums_range(
     tally: Tally, totals: Sequence[TableFile], end: datetime | None, *, is_rebuild: bool, limits: Thresholds
 ) -> SumsRange | None:
-    """Return the commits that this run adds up, and the thresholds of hot minutes and pauses.
+    """Return the time range of the commits that this run adds up, and the thresholds of hot minutes and pauses.
 
     Return None if no record has a time.
 

@@ -90,12 +90,14 @@ class _Taken:
     has_any: Bools
 
     def numbers(self, rebalances: Numbers, topics: Numbers, partitions: Numbers) -> Numbers:
-        """Return a number that identifies a rebalance, topic and partition together.
+        """Return, for each row, a number that stands for its rebalance, topic and partition together.
+
+        Rows with the same number have the same rebalance, topic and partition.
 
         Args:
             rebalances: row numbers of rebalances.
-            topics: the topics, as indexes into ``topics``.
-            partitions: the partitions.
+            topics: indexes into the attribute ``topics``.
+            partitions: numbers of the partitions.
         """
         return (rebalances * (len(self.topics) + 1) + topics) * (1 << 20) + partitions
 
@@ -109,14 +111,14 @@ def as_recorded(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class CommitPauses:
-    """Search for the pause of each rebalance of a bucket.
+    """Search for the commit pause around each rebalance of a bucket.
 
     Args:
         rebalances: rows of ``rebalances``.
         ownership: rows of ``partition_ownership`` of the groups in ``rebalances``: group_id, topic, partition,
             owned_from.
-        spans: for each log partition with missing records, the parts in which everything is proven. A log partition
-            without spans lacks no record.
+        spans: the time ranges in which no record of a log partition is missing. A log partition that lacks no record at
+            all has no span here.
         earlier: pauses that earlier runs have computed; None if earlier runs have computed none.
     """
 
@@ -150,9 +152,10 @@ class CommitPauses:
         self.taken = self._taken(ownership)
 
     def _are_outside(self, spans: Sequence[ExactSpan]) -> Bools:
-        """Return, for each rebalance, whether commits may be missing, because no exact span contains all of it.
+        """Return, for each rebalance, whether offset commits around the rebalance may be missing.
 
-        In a log partition without spans, no commit is missing.
+        They may be missing if no span contains the whole rebalance. In a log partition without spans, no commit is
+        missing.
         """
         partitions = numbers_of(self.rows.column("log_partition").combine_chunks(), -1)[self.order]
         is_outside = np.isin(partitions, [span.log_partition for span in spans])
@@ -285,8 +288,8 @@ class PauseStep:
     Args:
         files: the bucket's files, which include new records and staged rows of new rebalances.
         reached_ms: the latest time up to which earlier runs have read a log partition of the bucket.
-        spans: for each log partition with missing records, the parts in which everything is proven. A log partition
-            without spans lacks no record.
+        spans: the time ranges in which no record of a log partition is missing. A log partition that lacks no record at
+            all has no span here.
     """
 
     def __init__(self, files: BucketFiles, reached_ms: int, spans: Sequence[ExactSpan] = ()) -> None:
@@ -437,7 +440,7 @@ class PauseStep:
         return are_final
 
     def _uris(self, *tables: str) -> list[str]:
-        """Return the files of some tables with the records from which this run derives rows.
+        """Return files of some tables: those with the records from which this run derives rows.
 
         If the bucket continues, these are only the files that this run adds. If it is rebuilt, these are all files.
         """

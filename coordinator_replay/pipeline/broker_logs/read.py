@@ -138,7 +138,7 @@ def ledger_rows(results: Iterable[LogResult]) -> list[dict[str, Any]]:
 
 
 def notes(results: Sequence[LogResult], new: int) -> Iterator[str]:
-    """Yield the notes of a run on the logs that the user gave.
+    """Yield the sentences that a run's notes say about the brokers' logs.
 
     Args:
         results: the results of all files.

@@ -143,7 +143,7 @@ def _of_groups(groups: Iterable[str], events: Iterable[str]) -> pc.Expression:
 
 
 def _first_times(uris: Iterable[str], groups: Iterable[str]) -> dict[str, int]:
-    """Return the time of the first line about a rebalance of each group of a bucket, in milliseconds."""
+    """Return, for each group, the time of the first log line about one of its rebalances, in milliseconds."""
     return extremes(uris, "logged_at", "min", _of_groups(groups, EVENTS))
 
 

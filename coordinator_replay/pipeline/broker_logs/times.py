@@ -64,8 +64,8 @@ def utc_times(
 def other_offset_ms(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: Sequence[str], zone: str) -> int | None:
     """Return the offset from UTC that recorded rebalances show, if it contradicts the time zone that the user named.
 
-    Return the offset in milliseconds. Return None if the recorded rebalances show no offset, or if they agree with the
-    zone. They agree if the zone has one of their offsets at the time of at least one line.
+    Return the offset in milliseconds. Return None if the recorded rebalances show no offset. Also return None if the
+    named zone has one of the shown offsets at the time of at least one line.
 
     Args:
         events: lines with their events, in the order of the file.

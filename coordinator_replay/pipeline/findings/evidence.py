@@ -100,7 +100,7 @@ class _Total(TypedDict):
 
 
 class _Pause(TypedDict):
-    """A pause of a partition while it had an owner, see ``statements.stalls``."""
+    """A long time in which a member owned a partition and committed no offset of it, see ``statements.stalls``."""
 
     topic: str
     partition: int
@@ -116,7 +116,10 @@ class _Pause(TypedDict):
 
 
 class _Endangered(PastExpiry):
-    """A past time in which an offset was in danger, see ``statements.endangered_offsets``."""
+    """A past time range in which an offset was about to expire, was past retention, or belonged to an abandoned topic.
+
+    See ``statements.endangered_offsets``.
+    """
 
     topic: str
     partition: int
@@ -196,6 +199,9 @@ class GroupEvidence:
         """Return past stalls and expiries, by partition and by whether a commit ended them.
 
         If no commit ended a stall or expiry, later commits can still change it.
+
+        Args:
+            active: the time ranges in which the group committed without a pause.
         """
         past = defaultdict[tuple[Key, bool], list[PastStall | PastExpiry]](list)
         last_before = ActiveTime(active if self.stalls else ()).last_before
@@ -310,7 +316,7 @@ class GroupEvidence:
 
 
 def _bursts(totals: Totals, kind: SummaryKind) -> Iterator[tuple[str, int, Burst]]:
-    """Yield each topic's bursts: the topic, the number of the burst within the topic, and the burst."""
+    """Yield the bursts of commits of one kind: the topic, the number of the burst within the topic, and the burst."""
     topics = defaultdict[str, list[Burst]](list)
     for (topic, _), sums in totals.every[kind.name].items():
         topics[topic] += sums["bursts"]
@@ -343,7 +349,7 @@ def _past(totals: Totals) -> Iterator[EvidenceRow]:
 
 
 def _place(row: EvidenceRow) -> tuple[Any, ...]:
-    """Return the sort key of a row: tag, time, name and number, then the row's position in the log."""
+    """Return the sort key of a row of evidence: its kind, time, name and number, then its position in the log."""
     return (*row[:4], _number(row.content.get("log_partition")), _number(row.content.get("log_offset")))
 
 
@@ -387,7 +393,10 @@ def chunks(tables: Chunk) -> Iterator[Chunk]:
 
 
 def by_group(chunk: Chunk) -> dict[str, GroupEvidence]:
-    """Return the rows of a chunk by group. Rows about states are left out: ``minute_steps`` reads them as a table."""
+    """Return the rows of a chunk by group.
+
+    Rows about states of groups are left out, because ``minute_steps`` reads them as a table.
+    """
     groups = defaultdict[str, dict[str, list[Any]]](dict)
     for name, every in chunk.items():
         rows = every

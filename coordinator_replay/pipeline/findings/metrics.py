@@ -190,8 +190,8 @@ def write_metrics(share: MetricsShare) -> MetricsResult:
     groups in a row holds until the next minute with a row.
 
     Args:
-        share: the inputs. The counts of commits by earlier runs are kept, because the states of their minutes are
-            final. Everything else is counted again.
+        share: the inputs. The numbers of commits that earlier runs counted are kept, because the states of groups in
+            those minutes are final. Everything else is counted again.
     """
     schema = table(METRICS).file_schema().remove_metadata()
     writer = TableWriter(share.place, None)

@@ -126,7 +126,7 @@ class EvaluationContext:
     Attributes:
         place: the folders for the rows that are written.
         end: the latest timestamp of a record of the log.
-        sums: the commits that the run has added up, and the thresholds of hot minutes and pauses.
+        sums: the time range of the commits that the run has added up, and the thresholds of hot minutes and pauses.
         limits: the thresholds of findings.
         retention: the retention of offsets.
         as_of: the time at which expiry is evaluated.
@@ -153,8 +153,8 @@ class EvaluationContext:
         Args:
             group_id: the group; empty for findings that are about no group.
             commits: sums of the group's commits; None if the group has no commits.
-            spans: for each log partition with missing records, the parts in which everything is proven. A log partition
-                without spans lacks no record.
+            spans: the time ranges in which no record of a log partition is missing. A log partition that lacks no
+                record at all has no span here.
         """
         return Evaluator(self.place.cluster, group_id, milliseconds(self.end), self.limits, commits, spans)
 
@@ -231,7 +231,7 @@ class Evaluation:
         self.result = EvaluationResult()
 
     def run(self) -> EvaluationResult:
-        """Write expiring offsets, findings and sums of commits, and stage changes for the metrics."""
+        """Write expiring offsets, findings and sums of commits, and stage the changes of groups for the metrics."""
         context = self.context
         expected = expected_offsets(self._opened(), context.retention, context.as_of, context.horizon_ms)
         for batch in expected.to_batches():
@@ -255,7 +255,7 @@ class Evaluation:
         return self.result
 
     def _close(self) -> None:
-        """Write the conditions of this evaluation, and finish all files."""
+        """Write the conditions that the bucket's findings depend on (``conditions_text``), and finish all files."""
         found = self.found.close()
         names = [file.path for file in found]
         self._keep(

@@ -144,13 +144,13 @@ def long_transactions(pending: pa.Table, end: datetime, limits: Thresholds) -> p
 
 
 def stalls(pauses: pa.Table, ownership: pa.Table, end: datetime, limits: Thresholds) -> pa.Table:
-    """Return the long pauses of partitions during which one member owned the partition.
+    """Return the long times in which a member owned a partition and committed no offset of it.
 
     Args:
         pauses: offsets that no commit replaced for long, with the columns of PAUSE.
         ownership: rows of ``partition_ownership``.
         end: the end of the log.
-        limits: the thresholds; ``stall_ms`` is the shortest pause that counts as a stall.
+        limits: the thresholds; ``stall_ms`` is the shortest time that counts.
     """
     asked = {"limit": limits.stall_ms, "end": milliseconds(end)}
     return select(_STALLS, asked, pauses=pauses, ownership=ownership)
@@ -159,15 +159,15 @@ def stalls(pauses: pa.Table, ownership: pa.Table, end: datetime, limits: Thresho
 def endangered_offsets(
     pauses: pa.Table, rules: pa.Table, retention: Retention, horizon_ms: int, end: datetime, limits: Thresholds
 ) -> pa.Table:
-    """Return past times in which an offset was in danger of expiring, or in which no member subscribed to its topic.
+    """Return past time ranges in which offsets were about to expire, were past retention, or had an abandoned topic.
 
     Args:
         pauses: offsets that no commit replaced for long, with the columns of PAUSE.
         rules: rows of ``expiry_rules``.
         retention: the retention of offsets.
-        horizon_ms: an offset is in danger if it expires within this duration.
+        horizon_ms: an offset is about to expire if it expires within this duration.
         end: the end of the log.
-        limits: the thresholds; ``abandoned_ms`` is the time without a subscription after which a topic is abandoned.
+        limits: the thresholds. A topic is abandoned if no member has subscribed to it for ``abandoned_ms``.
     """
     asked = {
         "end": milliseconds(end),

@@ -135,7 +135,9 @@ def conditions_row(conditions: str, end_ms: int, files: Iterable[str]) -> str:
 
 
 def evaluated_row(evidence_hash: str, changes_at_ms: int | None) -> str:
-    """Return the content of ``sums`` in a group's row of ``commit_totals``, with which the next run skips the group.
+    """Return the content of column ``sums`` in a group's row of ``commit_totals``.
+
+    From it, the next run learns whether it can skip the group.
 
     Args:
         evidence_hash: the hash of the evidence about the group.
@@ -177,7 +179,9 @@ WHERE sums->>'hash' = coalesce(hash, '') AND coalesce(TRY_CAST(sums->>'changes_a
 
 
 def unchanged_groups(last: LastEvaluation, hashes: pa.Table, end_ms: int, changed: Iterable[str]) -> pa.Array:
-    """Return the groups whose findings can't have changed, if the conditions are those of the last run.
+    """Return the groups whose findings can't have changed since the last run.
+
+    Call this only if all findings depend on the same conditions as in the last run (``conditions_text``).
 
     Args:
         last: the evaluation by the last run.
