@@ -42,13 +42,13 @@ class AnswerColumn:
         is_id: whether the values are ids, so that shortened texts must stay different. An id without ``least`` is an
             argument of other commands, so it is never shortened.
         good: width at which the text is readable. The column gets narrower only to make room for columns of rank 1.
-        only_with: a condition for showing the column, as one of the texts above: an option, a type of group or member,
-            or a source. Empty if the column is always shown.
+        only_with: the condition for showing the column, as one of this module's constants from ``PYTHON`` to
+            ``COORDINATORS``; for example ``SHARE`` for a column of share groups. Empty if the column is always shown.
         sql: the SQL expression that reads the value; empty for the stored column of the same name.
         read: function that converts DuckDB's value; None if the value stays as it is.
         text: function that turns the value into its text for a table; None for the usual text.
-        bound: the column's heading if it marks rows in which the log proves only a bound of a value. Without a marked
-            row, a table does not have the column.
+        bound: heading of a column of booleans that are true in rows in which the log proves only a bound of a value.
+            A table has this column only if it is true in some row. Empty for any other column.
         is_sentence: whether a text that does not fit beside the other columns goes below its row.
         is_cut: whether a long text ends in ``…`` on a terminal instead of continuing in the next line.
     """
@@ -101,7 +101,7 @@ def select_list(row_type: type, table: str = "") -> str:
 
     Args:
         row_type: the dataclass of the answer's rows.
-        table: the table's name in the statement, if stored columns need it.
+        table: the table's name in the statement, to put before the names of stored columns; empty for no name.
     """
     prefix = f"{table}." if table else ""
     return ", ".join(column.sql or f"{prefix}{column.name}" for column in stored_columns(row_type))

@@ -73,7 +73,7 @@ class SnapshotError(CoordinatorReplayError):
 
 @contextmanager
 def writing(place: object) -> Iterator[None]:
-    """Turn an OSError of the block, which writes a file or a folder, into a UsageError.
+    """Turn an OSError of the ``with`` block, which writes a file or a folder, into a UsageError.
 
     Args:
         place: the file or folder, for the message.

@@ -9,7 +9,7 @@ _COLLECT_EVERY = 1_000_000
 
 @contextmanager
 def few_collections() -> Iterator[None]:
-    """Let Python collect garbage only rarely while the block runs.
+    """Let Python collect garbage only rarely until the ``with`` block ends.
 
     This saves time in code that makes many rows. Each collection looks at all objects in memory, but it frees nothing,
     because rows have no cyclic references.

@@ -40,7 +40,8 @@ class Described(Answer["DescribedMember"]):
     Attributes:
         group: the group itself.
         assignor: the assignor or protocol that the group uses to assign partitions; None if the group has none.
-        kinds: the kinds of additional columns to show for this group, as values of ``AnswerColumn.only_with``.
+        kinds: the values of ``AnswerColumn.only_with`` that are true for this group, such as ``share groups``. Columns
+            with one of these values are shown, too.
         group_notes: the notes that are not about single members.
         alone_notes: the notes that a terminal leaves out if it shows several groups.
     """
@@ -176,7 +177,7 @@ class Impacted(Answer["GroupImpact"]):
     comes first.
 
     Attributes:
-        total: the costs of all groups together, and the traits that these groups have in common.
+        total: the costs of all groups together, and what these groups have in common, such as a host or a topic.
     """
 
     def __init__(self, impact: Impact, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:

@@ -59,7 +59,11 @@ class Moments:
         return self._of_run(moment) or questions.Side(self._tables, self.at(moment))
 
     def last_side(self, moment: Time | None) -> Side:
-        """Return the second side of a comparison, see ``side``. The end of the log includes the last record."""
+        """Return the second side of a comparison: the cluster at a later point in time, or at the end of an audit.
+
+        If ``moment`` is the run id of an audit, see ``side``. If it is the end of the log (``now``), the last record
+        of the log counts, too.
+        """
         return self._of_run(moment) or questions.Side(self._tables, self.up_to(moment))
 
     def _of_run(self, moment: Time | None) -> Side | None:
@@ -69,15 +73,15 @@ class Moments:
     def end(self, moment: Time | None) -> datetime | None:
         """Convert the end of a time range, which is excluded.
 
-        A day without a time of day means the end of this day. The end of the log (``now``) becomes None, so that the
-        last record belongs to the range.
+        A day without a time of day means the end of this day. The end of the log (``now``) becomes None, which means
+        no bound. So the last record belongs to the range.
         """
         return self.up_to(self.with_whole_day(moment))
 
     def up_to(self, moment: Time | None) -> datetime | None:
-        """Convert a point in time to a datetime in UTC.
+        """Convert a point in time up to which records count to a datetime in UTC.
 
-        The end of the log (``now``) becomes None, so that the last record counts, too.
+        The end of the log (``now``) becomes None, which means no bound. So the last record counts, too.
         """
         parsed = self._tables.read_time(moment) if isinstance(moment, str) else moment
         return None if isinstance(parsed, LogTime) and parsed.is_log_end else self.at(parsed)

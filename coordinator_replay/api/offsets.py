@@ -111,8 +111,9 @@ class Offsets(TablesAndTimes):
             group: only offsets of this group; None for all groups.
             statuses: only offsets with one of these statuses (``EXPIRED``, ``DUE``, ``EXPIRING``); empty for all
                 statuses.
-            within: only offsets in force that expire within this duration after the end of the log.
-            until: only offsets in force that expire up to this time, in place of ``within``.
+            within: only offsets that have not expired, and that will expire within this duration after the end of the
+                log.
+            until: only offsets that have not expired, and that will expire up to this time; in place of ``within``.
             who: conditions on groups: on their names, and on their clients, hosts and topics at the end of the log.
 
         Raises:

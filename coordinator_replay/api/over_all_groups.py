@@ -78,8 +78,8 @@ class OverAllGroups(TablesAndTimes):
             end: the second point in time, or a run id; None for the end of the log.
 
         Raises:
-            UsageError: the second time lies before the first, or no audit has such a run id. Also if rows were purged,
-                and the log now begins after the latest record that the audit had read.
+            UsageError: the second time lies before the first, or no audit has such a run id. Also raised if the rows
+                about the time of a run id were purged.
         """
         return self._compared(questions.diff(self._times.side(start), self._times.last_side(end)))
 

@@ -61,7 +61,7 @@ class Page:
 
         Raises:
             UsageError: the file can't be written, or its extension is of a picture format that can't be made, such as
-                ``.pdf``. For a picture also: the page has no figures, or no Chromium is there to draw a PNG.
+                ``.pdf``. Also raised for a picture if the page has no figures, and for a PNG if there is no Chromium.
         """
         path = Path(path)
         check_page_name(path)

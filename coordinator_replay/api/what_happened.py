@@ -232,7 +232,7 @@ class WhatHappened(TablesAndTimes):
             is_new: only findings first stored by the last audit that read new records, or by a later audit.
             since: only findings first stored by an audit that began at this time or later.
             who: conditions on groups: on their names, and on their clients, hosts and topics from ``start`` to ``end``.
-                Findings about no group are left out if any condition but ``excluded`` is given.
+                Findings that are not about a group are left out if any condition but ``excluded`` is given.
         """
         answer = questions.findings(
             self._tables,

@@ -44,8 +44,8 @@ class RecordedLine:
     def offsets(self) -> frozenset[int]:
         """Return the possible differences of the line's time from UTC, in milliseconds.
 
-        A difference is possible if it is a whole number of quarter hours, and if the line's time in UTC is then the
-        time of one of its records. The two times may differ by up to WITHIN_MS.
+        A possible difference is a whole number of quarter hours. It puts the line's time in UTC within WITHIN_MS of
+        one of the times in ``recorded_ms``.
         """
         differences = set()
         for recorded in self.recorded_ms:
@@ -70,7 +70,7 @@ class UtcOffset:
     offset_ms: int
 
     def has(self, place: int) -> bool:
-        """Return whether a line is one of these lines.
+        """Return whether a line has this difference from UTC.
 
         Args:
             place: number of the line in the file.

@@ -71,7 +71,7 @@ def _parse(text: str, depth: int) -> LogLine | None:
 
 
 def _without_logger(rest: str) -> str:
-    """Return the message of a line, without the logger and the thread behind the message.
+    """Return the message of a line, without the names of the logger and the thread that may follow the message.
 
     Args:
         rest: the line from its message on.

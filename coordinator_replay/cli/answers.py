@@ -55,12 +55,15 @@ _to_option = click.option(
 
 
 def range_options(function: Function) -> Function:
-    """Add the two ends of a time range to a command, as ``start`` and ``end``."""
+    """Add the options ``--from`` (or ``--since``) and ``--to``. The command takes them as ``start`` and ``end``."""
     return click.option("--from", "--since", "start", type=TIME, help=_FROM)(_to_option(function))
 
 
 def range_options_beside_since(function: Function) -> Function:
-    """Add the two ends of a time range to a command in which --since means something else."""
+    """Add the options ``--from`` and ``--to``, without the synonym ``--since``, which has another meaning here.
+
+    The command takes them as ``start`` and ``end``.
+    """
     return click.option("--from", "start", type=TIME, help=_FROM)(_to_option(function))
 
 
@@ -189,7 +192,7 @@ def show(common: Common, answer: "Answer[Any]", what: str = "row") -> None:
     Args:
         common: the options of the command, such as the output form.
         answer: the answer to print.
-        what: a word for one row.
+        what: the noun for one row, such as ``member``, to say how many rows are not printed.
     """
     show_screen(common, columns_for(answer.row_type), answer, what, answer.notes)
     say_notes(answer)
@@ -225,7 +228,7 @@ def show_part(
         common: the output form.
         answers: the rows, with an attribute for each column.
         most_lines: largest number of lines of the table.
-        what: a word for one row.
+        what: the noun for one row, such as ``member``, to say how many rows are not printed.
         columns: the columns to print; None for the columns of the rows' class.
     """
     if not answers:
@@ -262,7 +265,7 @@ def show_screen(
         common: the output form.
         shown: the columns.
         answers: the rows, with an attribute for each column.
-        what: a word for one row.
+        what: the noun for one row, such as ``member``, to say how many rows are not printed.
         beside: sentences that the caller prints above or below the table. The table leaves room for them.
         shared_with: number of rows of another table on the same screen.
 
@@ -328,8 +331,8 @@ def _with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]
 def _with_doubt(shown: AnswerColumn, values: Sequence[object], doubts: Collection[str]) -> AnswerColumn:
     """Return a column with the heading that its values need.
 
-    A column that says whether rows are proven (``doubts``) has a heading only if some row is not proven. A column with
-    a ``bound`` has this heading if the log proves only a bound for some row.
+    A column that says whether rows are proven (``doubts``) has a heading only if some row is not proven. A column that
+    marks rows with only a bound of a value (``AnswerColumn.bound``) has a heading only if some row is marked.
 
     Args:
         shown: the column.

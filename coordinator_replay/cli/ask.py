@@ -1,8 +1,8 @@
 """The commands that ask: they read the tables directly and start no JVM.
 
-Each command reads its options, asks the Python API (``coordinator_replay.api``) and prints the answer. A command passes
-most options on unread, as ``asked``: their names are the names of the API method's parameters. The API is imported when
-a command runs, so that ``--help`` stays quick.
+Each command reads its options, asks the Python API (``coordinator_replay.api``) and prints the answer. Most options
+have the name of a parameter of the API's method. A command passes these options to the method as they are, as
+``**asked``. The API is imported when a command runs, so that ``--help`` stays quick.
 """
 
 import sys
@@ -124,7 +124,7 @@ def _member_columns(descriptions: "Sequence[Described]", kinds: Collection[str])
 
     Args:
         descriptions: the groups.
-        kinds: the kinds of additional columns to show, as values of ``AnswerColumn.only_with``.
+        kinds: values of ``AnswerColumn.only_with``. Columns with one of these values are shown, too.
     """
     columns = columns_for(descriptions[0].row_type, kinds)
     if not all(STREAMS in description.kinds for description in descriptions):
@@ -284,7 +284,10 @@ def rebalances(common: Common, causes: Sequence[str], **asked: Any) -> None:
 
 
 def _with_duration_text(shown: Sequence[AnswerColumn]) -> list[AnswerColumn]:
-    """Return columns of rebalances with one column for the duration, in words, in place of its bounds in numbers."""
+    """Return the columns of rebalances as a terminal shows them.
+
+    One column has the duration in words. It replaces the three columns with the duration and its bounds as numbers.
+    """
     in_words = AnswerColumn("duration_text", "DURATION", 2)
     return [
         in_words if column.name == "duration_ms" else column
@@ -542,8 +545,9 @@ _FIRST = 6
 def _asked_columns(names: Sequence[str]) -> Sequence[str]:
     """Return the names of the columns that a terminal must show of an SQL answer.
 
-    If one of the first ``_FIRST`` columns has confidences, these are all columns up to it. A confidence says how sure
-    the columns before it are. If there are several such columns, the last counts. If there is none, return no names.
+    These are all columns up to the last column with confidences among the first ``_FIRST`` columns. A confidence says
+    how sure the columns before it are, so a terminal shows them together. If no column has confidences, return no
+    names.
     """
     places = [place for place, name in enumerate(names[:_FIRST], start=1) if name.endswith("confidence")]
     return names[: max(places, default=0)]

@@ -148,7 +148,7 @@ def _cluster(common: Common) -> str:
 
 @contextmanager
 def _session(options: "Options", common: Common, dump: "Dump", then: str) -> Iterator[tuple[Any, "ShownProgress"]]:
-    """Open a Spark session for the block. Yield the session, and the display of its progress.
+    """Open a Spark session for a ``with`` block. Yield the session, and the display of its progress.
 
     Args:
         options: options of the audit.

@@ -130,9 +130,9 @@ def export(
     the hour (UTC). DIR also keeps the offsets at which the last export ended: no record is left out or taken twice,
     even if an export is killed.
 
-    With --follow, it goes on and writes a folder each time that there are new records, before the topic's cleaner
-    removes any. Folders of a past hour are merged. Only one export works on DIR at a time. While --follow
-    works on DIR, an export without --follow has nothing to do.
+    With --follow, the command goes on, and writes a folder each time that there are new records. So it reads records
+    before the topic's cleaner removes them. Folders of a past hour are merged. Only one export works on DIR at a
+    time. While --follow works on DIR, an export without --follow has nothing to do.
     """
     if follow and again:
         raise UsageError("--again reads the topic once, and --follow goes on: run one after the other")

@@ -50,7 +50,7 @@ class Interrupted(click.ClickException):
 
 @contextmanager
 def interruptible(what: str) -> Iterator[None]:
-    """Turn Ctrl-C in the block into an error with a message.
+    """Turn Ctrl-C in the ``with`` block into an error with a message.
 
     Args:
         what: the message, which names the interrupted work and says what becomes of this work.
@@ -66,7 +66,7 @@ def interruptible(what: str) -> Iterator[None]:
 
 @contextmanager
 def spark_session(what: str, then: str, **options: Any) -> Iterator[Any]:
-    """Open a Spark session for the block. Turn a failure or Ctrl-C into an error message of one sentence.
+    """Open a Spark session for a ``with`` block. Turn a failure or Ctrl-C into an error message of one sentence.
 
     Args:
         what: the work in words, for the message.
@@ -79,7 +79,7 @@ def spark_session(what: str, then: str, **options: Any) -> Iterator[Any]:
 
 @contextmanager
 def ended_by_signals() -> Iterator[threading.Event]:
-    """Yield an event that SIGTERM and Ctrl-C set while the block runs.
+    """Yield an event that SIGTERM and Ctrl-C set while the ``with`` block runs.
 
     A second signal ends the process at once.
     """
@@ -106,7 +106,7 @@ def log_line(text: str) -> None:
 
 
 class _Interrupts:
-    """A watch for Ctrl-C while a block runs. It notices Ctrl-C even if the block raises another exception, or none.
+    """A watch for Ctrl-C in a ``with`` block. It notices Ctrl-C even if the block raises another exception, or none.
 
     Python discards an exception that is raised in a finalizer or in the callback of a weak reference; Py4J has both.
     If the import of a library written in C is interrupted, the library ends the process or ignores Ctrl-C. So Ctrl-C in
@@ -204,7 +204,7 @@ def _close_output() -> None:
 
 @contextmanager
 def reader_may_leave() -> Iterator[None]:
-    """End the block without an error if the reader of its output is gone, as with ``| head``."""
+    """End the ``with`` block without an error if the reader of its output is gone, as with ``| head``."""
     try:
         yield
     except BrokenPipeError:

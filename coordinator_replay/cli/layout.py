@@ -73,7 +73,7 @@ class TextTable:
         heading: the line of headings, or two lines.
         rows: for each row its lines, including lines above it with ids and lines below it with sentences.
         left_out: headings of the columns that did not fit and are not in ``everywhere``. The list has no column without
-            values, and no column whose only value the question names.
+            values. It also has no column whose only value the user asked for, such as the group.
         everywhere: heading and text of each column that did not fit and has the same text in all rows.
         is_cut: whether an id was shortened, or a line is not whole.
         is_folded: whether a text takes more than a line.
@@ -146,9 +146,9 @@ def _name_and_uuid(text: str, width: int) -> str:
 
 
 def _end(text: str, width: int) -> str:
-    """Return the end of an id, as in ``…settler-1``, for ids that have the same beginning.
+    """Return an id without its beginning, as ``…settler-1``. Ids with the same beginning then stay different.
 
-    An id with a uuid is cut at its end instead.
+    If the id has a uuid, return it without its end instead.
     """
     if width_of(text) <= width or _UUID.search(text):
         return cut(text, width)
@@ -362,7 +362,7 @@ class _Fitted:
         return self.column.is_id and self.column.least is None and self.rank == 1
 
     def aligned(self, text: str) -> str:
-        """Return a text that is not wider than the column, padded to the column's width."""
+        """Return a text with blanks that fill the column's width. The text must not be wider than the column."""
         space = " " * (self.width - width_of(text))
         style = style_of(self.column.name, text) if self.has_styles else None
         shown = text if style is None else click.style(text, **style)  # type: ignore[arg-type]  # as click names them

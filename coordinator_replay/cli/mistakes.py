@@ -135,8 +135,9 @@ _PART_OF_TIME = re.compile(r"\d{1,2}[:.]\d{2}\S*|seconds?|minutes?|hours?|days?|
 def time_in_parts(ctx: click.Context, words: Sequence[str]) -> str | None:
     """Return the error message for a time or a duration with blanks that the user typed without quotes.
 
-    Return None if there is no such time or duration. If the words after the first blank are all names of groups, they
-    are arguments, and the time ends at the blank. The same is true for files, if the command takes files.
+    An option takes only the first word of such a time. The words after it may be the rest of the time, or arguments:
+    names of groups, or files if the command takes no group. If all of them are arguments, there is no error. Return
+    None if there is no error.
 
     Args:
         ctx: the command's context, after the words were parsed.
@@ -210,7 +211,10 @@ _UNFINISHED = re.compile(r"\d+|and", re.IGNORECASE)
 
 
 def _rest_of_duration(words: Sequence[str]) -> list[str]:
-    """Return the words after a duration that may be the rest of it. The last of them has a unit."""
+    """Return the words that may be the rest of a duration, given all words after its first word.
+
+    A number or ``and`` at the end is left out, because a duration ends with a unit.
+    """
     rest = [*takewhile(_PART_OF_DURATION.fullmatch, words)]
     while rest and _UNFINISHED.fullmatch(rest[-1]):
         rest.pop()

@@ -121,8 +121,8 @@ def offsets(
 ) -> None:
     """Show the committed offsets of GROUP at a point in time.
 
-    Several groups can be given, and patterns in which * stands for anything. A reset file
-    for more than one group, or for a pattern, also names the groups.
+    Several groups can be given, and patterns in which * stands for anything. Then the file of --reset-file also names
+    the groups.
     CONSUMER-ID, HOST and CLIENT-ID name the member that owned the partition when the offset was committed; the
     command owner shows who owned it at another time.
     Standard error lists offsets that had expired or been deleted by then: time, cause, and how sure the cause is.

@@ -51,7 +51,10 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in newer cli
         self._values = values
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> object:
-        """Convert what a user typed, or an entry of the configuration file. An entry may be a TOML date or time."""
+        """Convert a text that a user typed, or an entry of the configuration file, to the option's value.
+
+        An entry of the configuration file may also be a TOML date or time.
+        """
         if isinstance(value, self._values):
             return value
         try:
@@ -109,7 +112,7 @@ class _Mark(click.ParamType):  # type: ignore[type-arg]  # generic in newer clic
     name = "mark"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[object, str]:
-        """Return the time and the text."""
+        """Split ``TIME=TEXT`` that a user typed, and return the time and the text."""
         if isinstance(value, tuple):
             return value
         time_text, equals, text = str(value).partition("=")

@@ -2,10 +2,10 @@
 
 On a terminal, a table is fitted to the width (``layout.py``); anywhere else it is aligned and complete.
 
-Clients of a cluster wrote the texts in rows. So a table shows control characters as escapes and has no markup: nothing
-in a group's name or a commit's metadata reaches the terminal as a command. Spreadsheets run cells of a CSV file that
-begin like a formula: such a text gets an apostrophe in front, as spreadsheets themselves mark text. JSON keeps the data
-as it is.
+The texts in rows come from clients of a cluster, so they may be hostile. A table shows control characters as escapes
+and has no markup. So the terminal obeys nothing in a group's name or a commit's metadata. A spreadsheet would run a
+text that begins like a formula. In CSV, such a text gets an apostrophe in front, and the spreadsheet shows it as text.
+JSON keeps the data as it is.
 """
 
 import csv
@@ -48,7 +48,7 @@ Row = Sequence[object]
 
 
 def to_json(value: object) -> str:
-    """Return a value as one line of JSON, safe to show."""
+    """Return a value as one line of JSON, in which unsafe characters are escaped (``neutral_json``)."""
     return neutral_json(json_text(value))
 
 

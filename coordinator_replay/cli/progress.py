@@ -36,7 +36,7 @@ class ShownProgress:
 
 @contextmanager
 def shown_progress(spark: Any, *, console: Console | None = None) -> Iterator[ShownProgress]:
-    """Show progress on standard error until the block ends.
+    """Show progress on standard error until the ``with`` block ends.
 
     Args:
         spark: the session whose running tasks the bar counts.

@@ -169,9 +169,9 @@ def print_reasons(reasons: "Reasons", *, is_wide: bool, is_at: bool = False) -> 
     """Print rebalances in log order, with a blank line between them.
 
     If all explanations take more than ``_MOST_LINES``, a terminal gets an excerpt. The excerpt explains the rebalance
-    that ``_telling`` chooses. It also explains rebalances just before it, as many as fit. A rebalance without an
-    explanation has only its first line, or is only counted. These first lines are above the explanations; with
-    ``is_at``, they are below.
+    that ``_telling`` chooses, and as many rebalances just before it as fit. Of each other rebalance, the excerpt has
+    only the first line. If even these lines don't fit, the remaining rebalances are counted. The first lines are above
+    the explanations; with ``is_at``, they are below.
 
     Args:
         reasons: the rebalances with their explanations. Its notes are printed below, so the excerpt leaves room for
@@ -196,13 +196,13 @@ def print_reasons(reasons: "Reasons", *, is_wide: bool, is_at: bool = False) -> 
 
 
 def _excerpt(reasons: "Reasons", blocks: list[list[str]], most_lines: int, *, is_at: bool) -> tuple[range, list[str]]:
-    """Return the indexes of the rebalances to explain, and the lines that name the others.
+    """Return the indexes of the rebalances that an excerpt explains, and the lines that name the others.
 
-    The lines about the rebalance that ``_telling`` chooses are shortened if they have no room.
+    The excerpt explains the rebalance that ``_telling`` chooses, and as many rebalances just before it as fit.
 
     Args:
         reasons: the rebalances with their explanations.
-        blocks: the lines about each rebalance.
+        blocks: the lines about each rebalance. If the lines about the chosen rebalance don't fit, they are shortened.
         most_lines: largest number of lines for all rebalances, blank lines included.
         is_at: whether these are the rebalances of a point in time.
     """
@@ -234,13 +234,13 @@ def _others(explained: range, count: int) -> list[int]:
 
 
 def _telling(reasons: "Sequence[Rebalance]", *, is_at: bool) -> int:
-    """Return the index of the rebalance that is always explained.
+    """Return the index of the rebalance that an excerpt always explains.
 
-    With ``is_at``, this is the first rebalance, because a later one may not have begun by that time. A single group
-    that is not classic is an exception, because the log shows the beginning of each of its rebalances.
+    With ``is_at``, choose the first rebalance, because a later one may not have begun by that time. But if all
+    rebalances are of one group that is not classic, the log shows when each began. Then choose as without ``is_at``.
 
-    Otherwise, this is the last rebalance whose evidence names a known fault of Kafka. If there is none, this is the
-    last rebalance.
+    Without ``is_at``, choose the last rebalance whose evidence names a known fault of Kafka. If there is none, choose
+    the last rebalance.
 
     Args:
         reasons: the rebalances.

@@ -24,7 +24,8 @@ def audited_batches(runs: Iterable[Run], stream: str | None) -> set[int]:
 
     Args:
         runs: rows of the ledger.
-        stream: Spark's id of the stream that numbers the batches. None has no batches.
+        stream: Spark's id of the stream that numbers the batches. None before the first batch; the result is then
+            empty.
     """
     of_stream = (run.inputs for run in runs if stream is not None and run.settings.get("follow") == stream)
     names = (uri.rpartition("/")[2] for inputs in of_stream for uri in inputs)
@@ -87,7 +88,7 @@ class AuditFollower:
     def new_folders(self) -> list[ExportFolder]:
         """Return complete folders with batches that were not audited yet, in order.
 
-        A folder is left out if a merged folder has its batches.
+        A folder is left out if its batches were merged into another folder.
         """
         complete = {folder for folder, done in self.dump.folders().items() if done}
         return sorted(

@@ -1,8 +1,9 @@
 """A continuous export (``export --follow``): records are written as they come, before the cleaner can remove any.
 
-The follower reads the same stream as a single export (``topic.py``), but with a trigger that fires at an interval. Both
-use the same checkpoint and the same folders, so either kind of export continues the other. A follower may be killed at
-any time: the next follower writes the unfinished batch again, with the same offsets, into the same folder.
+The process that exports continuously is called the *follower*. It reads the same stream as a single export
+(``topic.py``), but with a trigger that fires at an interval. Both use the same checkpoint and the same folders. So a
+follower continues after a single export, and a single export after a follower. A follower may be killed at any time:
+the next follower writes the unfinished batch again, with the same records, into the same folder.
 
 Kafka's clients wait some minutes for a broker that restarts. If that is not enough, the query ends and the follower
 starts it again, as often as needed. Against some failures, waiting does not help: a missing permission, a topic that
@@ -78,7 +79,7 @@ def follow_topic(spark: SparkSession, options: ExportOptions, following: Followi
 
     Raises:
         PrerequisiteError: the session lacks the Kafka source.
-        InputError: the cluster has not answered once since the start, or the failure does not end by itself.
+        InputError: the export failed, and the cluster has never answered since the start, or waiting does not help.
     """
     follower = _Follower(spark, options, following)
     with seeing_internal_topics(spark):
@@ -195,7 +196,7 @@ class _Follower:
 def _lag(batch: dict[str, Any]) -> str:
     """Return how far a batch is behind the end of the log, in words.
 
-    The distance is the number of offsets, summed over all log partitions.
+    The distance is the number of log offsets, summed over all log partitions.
 
     Args:
         batch: Spark's report on the batch.

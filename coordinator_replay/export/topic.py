@@ -1,10 +1,10 @@
 """Export from a running cluster: records since the last export, through Spark's Kafka source.
 
 The records are read by a stream of Spark with the trigger ``availableNow``: it stops at the end that the log had when
-the stream began. The stream's checkpoint, in the dump's folder, has the offsets that are exported. Spark writes the
-offsets of a batch into the checkpoint before it reads them, and confirms them when the batch's files are complete. So
-after an export that was killed, the next export writes the same offsets into the same folder. No record is left out,
-and none is stored twice. The stream also reads partitions that are added to the topic.
+the stream began. The stream's checkpoint, in the dump's folder, says which records are exported. Spark writes the log
+offsets of a batch into the checkpoint before it reads the batch's records. When the batch's files are complete, Spark
+marks the batch as done. So after an export that was killed, the next export writes the same records into the same
+folder. No record is left out, and none is stored twice. The stream also reads partitions that are added to the topic.
 
 If the cleaner has removed records since the last export, new records do not show which older records were removed. The
 option ``again`` reads the whole topic into a new folder, which shows the records that remain.
@@ -90,10 +90,10 @@ class Exported:
     Attributes:
         folders: the folders that the export wrote, in order. If the last export was killed, its unfinished batch comes
             first, in a folder of its own.
-        from_offsets: the first offset that the export asked for, by log partition.
-        to_offsets: the offset after the last offset that the export asked for, by log partition.
+        from_offsets: by log partition, the log offset from which on the export asked for records.
+        to_offsets: by log partition, the log offset up to which the export asked for records (not included).
         records: number of records in all folders together.
-        first_offsets: the offset of the first record that was read, by log partition.
+        first_offsets: by log partition, the log offset of the first record that was read.
     """
 
     folders: list[str] = field(default_factory=list)
@@ -103,9 +103,9 @@ class Exported:
     first_offsets: dict[int, int] = field(default_factory=dict)
 
     def behind(self) -> list[int]:
-        """Return the log partitions with missing offsets between the end of the last export and the first new record.
+        """Return the log partitions that lack records between the end of the last export and the first new record.
 
-        The records at the missing offsets were compacted away, or were transaction markers.
+        The missing records were compacted away, or were transaction markers.
         """
         first = self.first_offsets
         return [
@@ -124,7 +124,8 @@ def writer(
 
     Args:
         dump: the folder of the dump.
-        wrote: function that gets the number and the folder of each batch, also of a batch that was written before.
+        wrote: function that is called with the number and the folder of each batch, even if the batch is not written
+            again.
         files: largest number of files of a batch; None for one file for each task.
     """
 
@@ -142,10 +143,10 @@ def writer(
 
 
 def offsets_by_partition(offsets: Mapping[str, Mapping[str, int]] | None) -> dict[int, int]:
-    """Return the offsets of each log partition.
+    """Return the log offset of each log partition.
 
     Args:
-        offsets: offsets from the progress of a stream; None before the first batch.
+        offsets: log offsets in Spark's report on a stream, by topic and partition; None before the first batch.
     """
     return {int(partition): offset for partition, offset in (offsets or {}).get(TOPIC, {}).items()}
 
@@ -191,7 +192,7 @@ def _without_source() -> PrerequisiteError:
 
 @contextmanager
 def seeing_internal_topics(spark: SparkSession) -> Iterator[None]:
-    """Let Spark read internal topics while the block runs."""
+    """Let Spark read internal topics until the ``with`` block ends."""
     before = spark.conf.get(INTERNAL_TOPICS)
     spark.conf.set(INTERNAL_TOPICS, "true")
     try:
@@ -346,7 +347,7 @@ def _export_again(spark: SparkSession, options: ExportOptions, partitions: int, 
 
 
 def _extent(spark: SparkSession, folder: str) -> list[tuple[int, int, int]]:
-    """Return a tuple for each log partition in a folder: its number, its first offset and its last offset."""
+    """Return a tuple for each log partition in a folder: its number, its first and its last log offset."""
     extents = spark.read.parquet(folder).groupBy("partition").agg(functions.min("offset"), functions.max("offset"))
     return [(row[0], row[1], row[2]) for row in extents.collect()]
 
