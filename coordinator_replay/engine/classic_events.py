@@ -19,7 +19,7 @@ from coordinator_replay.engine.rules import EPOCHS_RISE, WRITTEN_ONCE, check_gen
 def note_classic(
     operation: Operation, before: Header | None, group: ClassicGroup, changes: list[MemberChange], notes: list[Note]
 ) -> None:
-    """Add notes for the changes of a classic group: members, leader, protocol and generation."""
+    """Add notes (drafts of events) for the changes of a classic group: members, leader, protocol and generation."""
     for rule, detail, offset in operation.damage:
         notes.append(broken(rule, offset, detail))
     is_converted = before is not None and before.group_type is not GroupType.CLASSIC

@@ -59,7 +59,7 @@ class ClassicGroup:
         return self.generation
 
     def header(self, state: GroupState) -> Header:
-        """Return the group's present header, with the given state."""
+        """Return the group's present fields without its members, as a header with the given state."""
         return Header(
             GroupType.CLASSIC,
             state,

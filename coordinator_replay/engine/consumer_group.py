@@ -46,7 +46,7 @@ DRAFT_CURRENT_FIELDS = frozenset({"error", "metadataVersion", "metadataBytes"})
 
 
 def _member_state(value: Mapping[str, Any]) -> MemberState:
-    """Return the state in a value of kind 8.
+    """Return the member state in the value of a ``ConsumerGroupCurrentMemberAssignment`` record (kind 8).
 
     Kafka 3.7, the preview, wrote no state. For such a value, derive the state from its lists of partitions.
     """
@@ -93,9 +93,9 @@ class ConsumerGroup(ReconcilingGroup):
         return min(self.assignors, key=lambda name: (-self.assignors[name], name))
 
     def replay_partition_metadata(self, record: Record, operation: Operation) -> None:
-        """Replay kind 4: topics with ids and partition counts.
+        """Replay a ``ConsumerGroupPartitionMetadata`` record (kind 4): topics with ids and partition counts.
 
-        Kafka wrote this kind up to 4.0.
+        Kafka wrote this kind of record up to 4.0.
         """
         old = self.topic_metadata
         if record.value is None:
@@ -110,14 +110,17 @@ class ConsumerGroup(ReconcilingGroup):
             operation.at["topic_metadata"] = record.offset
 
     def replay_member(self, record: Record, operation: Operation) -> None:
-        """Replay kind 5: a member's subscription and the assignor that the member asks for."""
+        """Replay a ``ConsumerGroupMemberMetadata`` record (kind 5), or its tombstone.
+
+        The record has a member's subscription, and the assignor that the member asks for.
+        """
         before = self.members.get(record.key["memberId"])
         super().replay_member(record, operation)
         after = self.members.get(record.key["memberId"])
         self._vote(*(None if member is None else member.subscription for member in (before, after)))
 
     def read_subscription(self, value: Mapping[str, Any]) -> Subscription:
-        """Return the subscription in a value of kind 5.
+        """Return the subscription in the value of a ``ConsumerGroupMemberMetadata`` record (kind 5).
 
         If ``classicMemberMetadata`` is absent, the broker was too old to know that field, so the member uses the new
         protocol.
@@ -145,7 +148,7 @@ class ConsumerGroup(ReconcilingGroup):
         )
 
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
-        """Return the current assignment in a value of kind 8."""
+        """Return the current assignment in the value of a ``ConsumerGroupCurrentMemberAssignment`` record (kind 8)."""
         assigned = value.get("assignedPartitions")
         if assigned is None:
             assigned = value.get("topicPartitions", ())
@@ -168,7 +171,10 @@ class ConsumerGroup(ReconcilingGroup):
         )
 
     def replay_regex(self, record: Record, operation: Operation) -> None:
-        """Replay kind 16: the topics that an expression was resolved to."""
+        """Replay a ``ConsumerGroupRegularExpression`` record (kind 16), or its tombstone.
+
+        The record has the topics to which a subscribed regular expression was resolved.
+        """
         expression = record.key["regularExpression"]
         old = self.regexes.get(expression)
         if record.value is None:

@@ -43,7 +43,7 @@ def _pair_static_members(left: dict[str, MemberChange], changes: list[MemberChan
 
 
 def note_departures(changes: list[MemberChange], notes: list[Note]) -> None:
-    """Add a note for each member that was removed."""
+    """Add a note (the draft of an event) for each member that was removed."""
     notes.extend(
         Note(EventKind.MEMBER_LEFT, change.last_at, change.before, change.before)
         for change in changes
@@ -52,7 +52,7 @@ def note_departures(changes: list[MemberChange], notes: list[Note]) -> None:
 
 
 def note_arrival(change: MemberChange, notes: list[Note]) -> None:
-    """Add a note if a member is new, or came back under a new member id."""
+    """Add a note (the draft of an event) if a member is new, or came back under a new member id."""
     before, after = change.before, change.after
     if after is None:
         return
@@ -63,7 +63,7 @@ def note_arrival(change: MemberChange, notes: list[Note]) -> None:
 
 
 def note_subscription(change: MemberChange, notes: list[Note]) -> None:
-    """Add notes for the changes of a subscription, if the member stays."""
+    """Add notes (drafts of events) for the changes of a subscription, if the member stays."""
     before, after = change.before, change.after
     if before is None or after is None or before.subscription == after.subscription:
         return
@@ -91,7 +91,7 @@ def _metadata(subscription: Subscription) -> tuple[Any, ...]:
 
 
 def note_step(change: MemberChange, state: Reconciliation, notes: list[Note]) -> None:
-    """Add a note if a member's current assignment changed.
+    """Add a note (the draft of an event) if a member's current assignment changed.
 
     The kind of the note tells whether the member went away, came back, is at its target, or is not there yet.
     """

@@ -283,7 +283,10 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """Topics that an expression was resolved to, with the version of the cluster's metadata and the time."""
+    """Topics to which a regular expression was resolved.
+
+    The version of the cluster's metadata and the time say when it was resolved.
+    """
 
     topics: tuple[str, ...]
     version: int

@@ -23,7 +23,7 @@ STATIC_MEMBER_KINDS = frozenset({EventKind.MEMBER_AWAY, EventKind.MEMBER_REPLACE
 def note_modern(
     operation: Operation, before: Header | None, group: ModernGroup, changes: list[MemberChange], notes: list[Note]
 ) -> None:
-    """Add notes for all changes of a group that is not classic: members, epochs, targets and others."""
+    """Add notes (drafts of events) for the changes of a group that is not classic."""
     state = group.reconciliation
     # An upgrade keeps the members of the former type unchanged, so the event of the conversion lists them.
     is_upgrade = before is not None and before.group_type is not group.group_type and before.member_count > 0

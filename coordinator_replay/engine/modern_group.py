@@ -94,7 +94,7 @@ class ReconcilingGroup(ABC):
         return None
 
     def header(self, state: GroupState) -> Header:
-        """Return the group's present header, with the given state."""
+        """Return the group's present fields without its members, as a header with the given state."""
         group = self.reconciliation
         return Header(
             self.group_type,
@@ -110,28 +110,28 @@ class ReconcilingGroup(ABC):
         )
 
     def replay_metadata(self, record: Record, operation: Operation) -> None:
-        """Replay the group epoch and the metadata hash."""
+        """Replay a record with the group epoch and the metadata hash."""
         value = record.value or {}
         self.reconciliation.bump_epoch(record, operation, value.get("epoch", 0), value.get("metadataHash", 0))
 
     def replay_member(self, record: Record, operation: Operation) -> None:
-        """Replay a member's subscription."""
+        """Replay a record with a member's subscription, or its tombstone."""
         if record.value is None:
             self.reconciliation.remove(record, operation)
         else:
             self.reconciliation.subscribe(record, operation, self.read_subscription(record.value))
 
     def replay_target_epoch(self, record: Record, operation: Operation) -> None:
-        """Replay the epoch of the target assignments."""
+        """Replay a record with the target assignment epoch."""
         self.reconciliation.install(record, operation)
 
     def replay_target(self, record: Record, operation: Operation) -> None:
-        """Replay a member's target assignment."""
+        """Replay a record with a member's target assignment, or its tombstone."""
         target = None if record.value is None else self.read_target(record.value, record.missing_before)
         self.reconciliation.update_target(record, operation, target)
 
     def replay_current(self, record: Record, operation: Operation) -> None:
-        """Replay a member's current assignment."""
+        """Replay a record with a member's current assignment, or its tombstone."""
         if record.value is None:
             self.reconciliation.remove_assignment(record, operation)
         else:
@@ -142,7 +142,7 @@ class ReconcilingGroup(ABC):
         """Return a member's subscription from the value of its record."""
 
     def read_target(self, value: Mapping[str, Any], missing: int) -> Target:
-        """Return a member's target assignment from the value of a record of kind 7 or 13.
+        """Return a member's target assignment from the value of a ``…TargetAssignmentMember`` record.
 
         Args:
             value: value of the record.

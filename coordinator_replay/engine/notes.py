@@ -1,4 +1,7 @@
-"""Notes of an operation: events whose states before and after are not known yet."""
+"""Notes: drafts of the events of an operation. ``operation_events`` makes an ``Event`` of each note.
+
+A note has everything about an event except the states of the group before and after the event.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +20,9 @@ Group = ClassicGroup | ModernGroup
 
 
 class Note(NamedTuple):
-    """A future event: the fields of ``Event`` that can differ between the events of one operation.
+    """A draft of an event: the fields of ``Event`` that can differ between the events of one operation.
 
-    The states before and after the event are added later.
+    The draft lacks the states of the group before and after the event.
     """
 
     kind: EventKind
@@ -69,14 +72,14 @@ def is_new(operation: Operation, before: Header | None, group: Group) -> bool:
 
 
 def broken(rule: str, at: int, detail: Mapping[str, Any], member: Member | None = None) -> Note:
-    """Return a note that the log has broken a rule."""
+    """Return a note of an INVARIANT_BROKEN event: the log has broken a rule."""
     return Note(EventKind.INVARIANT_BROKEN, at, member, changes={"rule": rule, **detail})
 
 
 def is_explained(operation: Operation, stamps: Sequence[int | None]) -> bool:
     """Return whether missing records can explain a contradiction between some records.
 
-    This is so if offsets are missing between the oldest of these records and the end of the operation, or if one of
+    This is so if records are missing between the oldest of these records and the end of the operation, or if one of
     these records was never seen.
 
     Args:

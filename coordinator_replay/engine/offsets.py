@@ -29,7 +29,7 @@ class StoredOffset:
 
     Attributes:
         committed_offset: the next offset to consume.
-        leader_epoch: leader epoch of the record; None if the record has none.
+        leader_epoch: leader epoch of the consumed partition, from the commit's value; None if the value has none.
         expire_timestamp_ms: explicit time of expiry (value version 1); None if the record has none.
         log_offset: log offset of the commit's record; a commit with a lower log offset is older.
         producer_id: -1 for a plain commit.
@@ -65,7 +65,7 @@ class Offsets:
 
     @property
     def unstable(self) -> frozenset[TopicPartition]:
-        """Return partitions with an open transaction.
+        """Return the partitions with a pending offset, whose transaction has not ended.
 
         OffsetFetch with ``requireStable`` returns no offset of these partitions.
         """
@@ -97,7 +97,7 @@ class Offsets:
                     self.stored[key] = offset
 
     def _end(self, producer_id: int, key: TopicPartition) -> None:
-        """Remove a producer's pending offset if there is one."""
+        """Remove a producer's pending offset of a partition if there is one."""
         pending = self.pending[producer_id]
         pending.pop(key, None)
         if not pending:
@@ -105,9 +105,9 @@ class Offsets:
 
 
 def read_commit(key: Mapping[str, Any], value: Mapping[str, Any], record: Record) -> StoredOffset:
-    """Return the offset in a commit's key and value.
+    """Return the committed offset in a commit's key and value.
 
-    None replaces a -1 that means "not set".
+    A field that is -1 in the value, which means "not set", becomes None.
     """
     leader_epoch = value.get("leaderEpoch", NO_LEADER_EPOCH)
     expire = value.get("expireTimestamp", NO_EXPIRE_TIMESTAMP)

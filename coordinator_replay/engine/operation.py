@@ -65,12 +65,14 @@ Previous = Topology | Regex | tuple[TopicMetadata, ...] | Mapping[str, Any] | No
 
 @dataclass(slots=True)
 class Header:
-    """The state of a group before an operation, without the members.
+    """The fields of a group before an operation, without its members.
 
     Attributes:
-        epoch_missing: number of missing log offsets before the record with the epoch (``Record.missing_before``); None
+        epoch: the group epoch; the generation of a classic group.
+        assignment_epoch: the target assignment epoch; None for a classic group.
+        epoch_missing: number of missing log offsets before the record with ``epoch`` (``Record.missing_before``); None
             if no such record was seen.
-        assignment_missing: the same number for the record with the target assignment epoch.
+        assignment_missing: the same number for the record with ``assignment_epoch``.
         protocol: the chosen protocol of a classic group, or the assignor of a consumer group.
     """
 
@@ -122,9 +124,9 @@ class Operation:
         missing: ``missing_before`` of the operation's last record.
         before: the group before the operation; None if the group did not exist.
         members: the members that the operation touched.
-        at: offset of the last record about each field of the group itself, e.g. ``epoch``, ``removed``.
-        changes: old values of the group's own fields, by the same field names as in ``at``.
-        damage: rules that a single record broke: name, detail, offset.
+        at: by field of the group itself, such as ``epoch`` or ``removed``, the log offset of the last record about it.
+        changes: by field of the group itself, the value before the operation.
+        damage: rules that a single record broke, each as a tuple of its name, a detail and the record's log offset.
         wrote_subscription: whether the operation wrote or removed a member's subscription, or created a member.
         wrote_target: whether the operation wrote or removed a member's target assignment.
     """

@@ -69,9 +69,9 @@ class Reconciliation:
             self.put(member)
 
     def target_of(self, member_id: str) -> Target | None:
-        """Return a member's target assignment.
+        """Return a member's target assignment; None if it has none.
 
-        The member need not exist.
+        A member may have a target assignment although no other record of the member was seen.
         """
         member = self.members.get(member_id)
         return self.early_targets.get(member_id) if member is None else member.target
@@ -89,14 +89,14 @@ class Reconciliation:
         return bool(self.early_targets) or any(member.target is not None for member in self.members.values())
 
     def bump_epoch(self, record: Record, operation: Operation, epoch: int, metadata_hash: int) -> None:
-        """Set the group epoch and the metadata hash from a record of kind 3, 11 or 17."""
+        """Set the group epoch and the metadata hash from a ``…GroupMetadata`` record (kind 3, 11 or 17)."""
         self.epoch = epoch
         self.metadata_hash = metadata_hash
         self.epoch_missing = record.missing_before
         operation.at["epoch"] = record.offset
 
     def install(self, record: Record, operation: Operation) -> None:
-        """Set the target assignment epoch from a record of kind 6, 12 or 20.
+        """Set the target assignment epoch from a ``…TargetAssignmentMetadata`` record (kind 6, 12 or 20).
 
         A tombstone sets it to -1.
         """
@@ -159,9 +159,12 @@ class Reconciliation:
         self.put(member)
 
     def update_target(self, record: Record, operation: Operation, target: Target | None) -> None:
-        """Set or remove a member's target assignment.
+        """Set or remove a member's target assignment, even if no other record of the member was seen.
 
-        The member need not exist.
+        Args:
+            record: the record with the target assignment, or its tombstone.
+            operation: the operation of the record.
+            target: the target assignment; None removes it.
         """
         member_id = record.key["memberId"]
         before = self.members.get(member_id)

@@ -93,7 +93,7 @@ class StateReplay:
         offsets: the group's committed offsets, from the commits that ``apply`` received.
         proven_from: log offset from which every key of the group is proven, or LARGEST_INT64 for never; None if
             unknown.
-        is_cleaned: whether the offsets missing after the group's last record are known to have been compacted away.
+        is_cleaned: whether the records missing after the group's last record are known to have been compacted away.
         is_contested: whether records of the group are also written to another log partition at the same time. Then no
             record proves the group's state.
         open_keys: keys with an unreadable value and no later record.
@@ -180,7 +180,7 @@ class StateReplay:
         If no operation is open, return no events.
 
         Args:
-            missing_from: the first missing offset after the operation; None if no offset is missing. If this offset
+            missing_from: the first log offset missing after the operation; None if none is missing. If this offset
                 directly follows the operation, the missing records may belong to the operation.
         """
         operation, self._operation = self._operation, None
@@ -229,7 +229,7 @@ class StateReplay:
         self._own_kind = self._missing_in_tail = None
 
     def _end_proof(self) -> None:
-        """Drop the proof that the copy gives.
+        """Drop the proof that ``proven_from`` gives.
 
         A classic group's next record still proves the group, because one record holds the whole group.
         """
@@ -237,11 +237,11 @@ class StateReplay:
         self.is_cleaned = False
 
     def _doubt_tail(self, record: Record) -> None:
-        """Drop the proof if records are missing after the second record of the group's own key (``OWN_KEYS``).
+        """Drop the proof that ``proven_from`` gives if the copy of the log partition mixes several points in time.
 
-        The part of the log that the cleaner has cleaned has one record of each key. So in a copy from one point in
-        time, the log after the second record of a key was never cleaned. If records are missing there, the copy mixes
-        several points in time.
+        This is so if records are missing after the second record of the group's own key (``OWN_KEYS``). In the cleaned
+        part of a log, each key has only one record. So in a copy from one point in time, the second record is beyond
+        the cleaned part, and no record is missing after it.
         """
         if self.proven_from is None or self.proven_from == LARGEST_INT64:
             return
@@ -253,11 +253,13 @@ class StateReplay:
             self._own_kind = record.kind
 
     def is_exact(self, missing_before: int | None = None) -> bool:
-        """Return whether the present group is proven: no missing record can change it. The open operation counts.
+        """Return whether the group with its records so far is proven: no missing record can change it.
+
+        Records of an operation that is still open count, too.
 
         Args:
-            missing_before: to ask about a time after the group's last record: the number of missing offsets before
-                that time. Records of the group may have been at these offsets. None asks about the last record.
+            missing_before: None asks about the time just after the group's last record. A number asks about a later
+                time: it is the number of log offsets missing up to then, which may have had records of the group.
         """
         if missing_before is not None and missing_before + self._lost > self._missing:
             return self._is_classic_proven(missing_before + self._lost)
@@ -291,7 +293,7 @@ class StateReplay:
 
         Args:
             partition: the log partition.
-            offset: the first offset that is missing.
+            offset: the first log offset that is missing.
             timestamp_ms: the time from which records are missing.
             group_type: the type for the event if the group does not exist.
         """
@@ -323,7 +325,7 @@ class StateReplay:
 
         Args:
             partition: the log partition.
-            offset: the first offset that is missing.
+            offset: the first log offset that is missing.
             timestamp_ms: the time from which records are missing.
             before: the state that was shown up to that time.
             group_type: the type for the event if the group does not exist.
@@ -337,7 +339,7 @@ class StateReplay:
         From here on, the group's records in another log partition count. No operation may be open.
 
         Args:
-            place: log partition, the first offset that doesn't count, and the time.
+            place: log partition, the first log offset that doesn't count, and the time.
             to_partition: the log partition that counts.
             group_type: the type for the event if the group does not exist.
 
@@ -366,7 +368,7 @@ class StateReplay:
     def find_complete(
         self, partition: int, offset: int, timestamp_ms: int | None, group_type: GroupType | None
     ) -> Event:
-        """Note an offset from which every key of the group is proven, and return the event.
+        """Note a log offset from which on every key of the group is proven, and return the event.
 
         No operation may be open.
         """
@@ -404,7 +406,7 @@ class StateReplay:
         """Return whether the group is classic, and no newer record with the group's key can be missing.
 
         Args:
-            missing_before: number of missing offsets before the time in question.
+            missing_before: number of log offsets missing up to the time in question.
         """
         return self.is_classic and not self.is_contested and (self.is_cleaned or missing_before <= self._missing)
 
@@ -419,11 +421,11 @@ class StateReplay:
         return self._is_classic_proven(operation.missing)
 
     def _is_complete(self, offset: int, missing_before: int) -> bool:
-        """Return whether every key of the group is proven just before an offset.
+        """Return whether every key of the group is proven just before a log offset.
 
         Args:
             offset: the log offset.
-            missing_before: number of missing offsets below it.
+            missing_before: number of missing log offsets below it.
         """
         if self.open_keys:
             return False

@@ -1,8 +1,9 @@
 """Rules that every log keeps. A rule is broken if records of a group contradict each other.
 
-The rules are checked after every operation, because they need not hold between the records of an operation. A broken
-rule becomes an INVARIANT_BROKEN event. But if offsets are missing after the oldest of the contradicting records,
-missing records may explain the contradiction. Then there is no event, and the operation is marked as not exact.
+The rules are checked after every operation of the coordinator, because they need not hold between the records of an
+operation. A broken rule becomes an INVARIANT_BROKEN event. But if records are missing after the oldest of the
+contradicting records, the missing records may explain the contradiction. Then there is no event, and the operation is
+marked as not exact.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +36,7 @@ RULES: Mapping[str, str] = {
 
 
 def check_generation(group: ClassicGroup, at: int, notes: list[Note]) -> None:
-    """Add a note for each partition that a generation assigns to two members.
+    """Add a note of a broken rule for each partition that a generation assigns to two members.
 
     This can happen, because the broker does not check the leader's assignment.
     """

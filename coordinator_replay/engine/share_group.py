@@ -34,7 +34,7 @@ class ShareGroup(ReconcilingGroup):
     protocol_type = "share"
 
     def read_subscription(self, value: Mapping[str, Any]) -> Subscription:
-        """Return the subscription in a value of kind 10."""
+        """Return the subscription in the value of a ``ShareGroupMemberMetadata`` record (kind 10)."""
         return Subscription(
             None,
             value.get("rackId"),
@@ -44,7 +44,10 @@ class ShareGroup(ReconcilingGroup):
         )
 
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
-        """Return the current assignment in a value of kind 14. The value's state is always 0, so it is not read."""
+        """Return the current assignment in the value of a ``ShareGroupCurrentMemberAssignment`` record (kind 14).
+
+        The value's state is always 0, so it is not read.
+        """
         return Current(
             value.get("memberEpoch", 0),
             value.get("previousMemberEpoch", 0),

@@ -73,13 +73,16 @@ class StreamsGroup(ReconcilingGroup):
         return self.topology is not None and self.topology.epoch == self.validated_topology_epoch
 
     def replay_metadata(self, record: Record, operation: Operation) -> None:
-        """Replay kind 17: group epoch, metadata hash, and the topology epoch that was validated."""
+        """Replay a ``StreamsGroupMetadata`` record (kind 17).
+
+        It has the group epoch, the metadata hash, and the topology epoch that was validated.
+        """
         value = record.value or {}
         self.validated_topology_epoch = value.get("validatedTopologyEpoch", NOT_VALIDATED)
         super().replay_metadata(record, operation)
 
     def read_subscription(self, value: Mapping[str, Any]) -> Subscription:
-        """Return the subscription in a value of kind 19."""
+        """Return the subscription in the value of a ``StreamsGroupMemberMetadata`` record (kind 19)."""
         endpoint = value.get("userEndpoint")
         return Subscription(
             value.get("instanceId"),
@@ -94,7 +97,7 @@ class StreamsGroup(ReconcilingGroup):
         )
 
     def read_target(self, value: Mapping[str, Any], missing: int) -> Target:
-        """Return a member's target tasks from a value of kind 21."""
+        """Return the target tasks in the value of a ``StreamsGroupTargetAssignmentMember`` record (kind 21)."""
         return Target(
             _tasks(value, "activeTasks"),
             _tasks(value, "standbyTasks"),
@@ -103,7 +106,7 @@ class StreamsGroup(ReconcilingGroup):
         )
 
     def read_current(self, value: Mapping[str, Any], missing: int) -> Current:
-        """Return a member's current tasks from a value of kind 22."""
+        """Return the current tasks in the value of a ``StreamsGroupCurrentMemberAssignment`` record (kind 22)."""
         return Current(
             value.get("memberEpoch", 0),
             value.get("previousMemberEpoch", 0),
@@ -120,7 +123,7 @@ class StreamsGroup(ReconcilingGroup):
         )
 
     def replay_topology(self, record: Record, operation: Operation) -> None:
-        """Replay kind 23: the topology.
+        """Replay a ``StreamsGroupTopology`` record (kind 23), which has the topology, or its tombstone.
 
         The tombstone of a topology comes after the group's tombstone, and then has no effect.
         """
@@ -131,9 +134,9 @@ class StreamsGroup(ReconcilingGroup):
 
 
 def read_topology(value: Mapping[str, Any]) -> Topology:
-    """Return the topology in a value of kind 23.
+    """Return the topology in the value of a ``StreamsGroupTopology`` record (kind 23).
 
-    Source topics and repartition source topics make the tasks of a subtopology.
+    Both the source topics and the repartition source topics of a subtopology count as its source topics.
     """
     return Topology(
         value.get("epoch", 0),

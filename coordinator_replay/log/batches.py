@@ -58,7 +58,7 @@ class Batches:
     def read(self, run: EntryRun) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a run: its records, and a row for each batch whose records can't be read.
 
-        Batches that were audited before are counted, but yield no rows.
+        Batches that earlier runs have read are counted, but yield no rows.
         """
         headers = run.headers
         firsts = headers[HeaderField.OFFSET]

@@ -1,6 +1,6 @@
-"""The offsets of a segment file: which offsets the file covers, and which were audited before.
+"""The log offsets of a segment file: which of them the file covers, and which of them earlier runs have read.
 
-``SegmentCoverage`` counts while the file is read. ``SkipRanges`` has the offsets that were audited before.
+``SegmentCoverage`` counts while the file is read. ``SkipRanges`` has the log offsets that earlier runs have read.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ class EpochStart(NamedTuple):
 
     Attributes:
         leader_epoch: leader epoch of the batch.
-        after: the last offset of the batch before; -1 if this batch is the first of the file.
-        first: the first offset of this batch.
+        after: the last log offset of the batch before; -1 if this batch is the first of the file.
+        first: the first log offset of this batch.
     """
 
     leader_epoch: int
@@ -37,7 +37,7 @@ class EpochStart(NamedTuple):
 
 
 class SkipRanges:
-    """Ranges of offsets that were audited before. Both ends of a range belong to it.
+    """Ranges of log offsets whose records earlier runs have read. Both ends of a range belong to it.
 
     A look-up is a binary search, so one object with many ranges can serve all files of a log partition.
     """
@@ -53,7 +53,12 @@ class SkipRanges:
         self._lasts = np.array([last for _, last in merged], np.int64)
 
     def cover(self, firsts: np.ndarray, lasts: np.ndarray) -> np.ndarray:
-        """Return, for each range from ``firsts`` to ``lasts``, whether one of the audited ranges covers all of it."""
+        """Return, for each range of log offsets, whether earlier runs have read all of it.
+
+        Args:
+            firsts: the first log offset of each range.
+            lasts: the last log offset of each range.
+        """
         if not len(self._firsts):
             return np.zeros(len(firsts), np.bool_)
         nearest = np.searchsorted(self._firsts, firsts, "right") - 1
@@ -61,7 +66,7 @@ class SkipRanges:
         return inside
 
     def have(self, offsets: np.ndarray) -> np.ndarray:
-        """Return, for each offset, whether it was audited before."""
+        """Return, for each log offset, whether earlier runs have read its record."""
         return self.cover(offsets, offsets)
 
 
@@ -70,15 +75,15 @@ NOTHING_SKIPPED = SkipRanges()
 
 @dataclass(slots=True)
 class SegmentCoverage:
-    """Counts of the offsets that a file covers, and of its records.
+    """The log offsets that a segment file covers, and counts of its records.
 
     Attributes:
-        base_offset: the offset that the file's first batch header claims; None if the file has no batches.
-        first_offset: the lowest offset that a batch header claims; None if the file has no batches.
-        last_offset: the highest offset that a batch header claims; None if the file has no batches. After
+        base_offset: the log offset that the file's first batch header claims; None if the file has no batches.
+        first_offset: the lowest log offset that a batch header claims; None if the file has no batches.
+        last_offset: the highest log offset that a batch header claims; None if the file has no batches. After
             compaction, the file may have no record at this offset: compaction does not change the claims of headers.
         records: number of records read.
-        skipped: number of records that were skipped because they were audited before. A skipped batch counts
+        skipped: number of records that were skipped because earlier runs have read them. A skipped batch counts
             with the number of records in its header.
         damaged: number of damaged ranges of bytes; each has a row of its own.
     """
@@ -105,11 +110,11 @@ class SegmentCoverage:
         return [epoch for epoch in self._epochs if epoch.leader_epoch > _NO_EPOCH]
 
     def see(self, firsts: np.ndarray, lasts: np.ndarray, positions: np.ndarray) -> None:
-        """Take note of the offsets that the headers of some entries claim.
+        """Take note of the log offsets that the headers of some entries claim.
 
         Args:
-            firsts: the first offset of each entry.
-            lasts: the last offset of each entry.
+            firsts: the first log offset of each entry.
+            lasts: the last log offset of each entry.
             positions: position of each entry in the file.
         """
         if not len(firsts):
@@ -149,11 +154,11 @@ class SegmentCoverage:
     def count(self, offsets: np.ndarray, counts: np.ndarray, skipped_before: np.ndarray) -> np.ndarray:
         """Count records, and return the ``missing_before`` of each record.
 
-        The ``missing_before`` of a record is the number of offsets below it that have no record in the file. Offsets
+        The ``missing_before`` of a record is the number of lower log offsets that have no record in the file. Offsets
         below the file's base offset don't count.
 
         Args:
-            offsets: offsets of the records.
+            offsets: log offsets of the records.
             counts: number of records in each entry (batch or message).
             skipped_before: number of records of the file that were skipped before each entry.
         """
@@ -165,7 +170,7 @@ class SegmentCoverage:
         return offsets - expected
 
     def notes(self) -> list[str]:
-        """Return notes on batches without records, and on offsets that go back."""
+        """Return notes on batches without records, and on entries with a lower log offset than the entry before."""
         notes = []
         if self._empty_at is not None:
             batches = "batch" if self._empty == 1 else "batches"

@@ -1,4 +1,4 @@
-"""The number of offsets that are missing before each file of a dump.
+"""The number of log offsets that are missing before each file of a dump.
 
 The column ``missing_before`` counts only from the first batch of its own file. If a log partition has several files,
 offsets that are missing from earlier files count as well: a missing offset may have had a record of any group.
@@ -14,7 +14,7 @@ from coordinator_replay.log.reading import read_file
 
 
 def missing_before_files(files: Sequence[DumpFile]) -> list[int]:
-    """Return how many offsets are missing before each file of a dump, counted from offset 0.
+    """Return how many log offsets are missing before each file of a dump, counted from log offset 0.
 
     To count records, this reads each file without decoding it. The last file of a log partition is read only up to its
     first records, because no file comes after it.
@@ -42,7 +42,7 @@ def missing_before_files(files: Sequence[DumpFile]) -> list[int]:
 
 
 def _base_offset(file: DumpFile) -> int | None:
-    """Return the offset of a file's first batch; None if the file has no records.
+    """Return the log offset at which a file's first batch begins; None if the file has no records.
 
     The column ``missing_before`` of the file counts from this offset.
     """

@@ -33,7 +33,7 @@ class Messages:
     def read(self, run: EntryRun) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a run: its messages, and a row for each entry that can't be read.
 
-        Entries that were audited before are counted, but yield no rows.
+        Entries that earlier runs have read are counted, but yield no rows.
         """
         part = _Part()
         for index in range(run.headers.shape[1]):

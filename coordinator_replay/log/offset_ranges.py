@@ -1,4 +1,4 @@
-"""The range of offsets that a segment file can have, known from the names of files alone.
+"""The range of log offsets that a segment file can have, known from the names of files alone.
 
 A broker names a segment by its base offset, and the next segment begins above all offsets in it. Compaction keeps this
 order.
@@ -11,16 +11,17 @@ from coordinator_replay.log.dump import PARTITION_FOLDER, SEGMENT_NAME, DumpFile
 
 
 def offset_ranges(files: Sequence[DumpFile]) -> dict[int, tuple[int, int]]:
-    """Return the largest range that each file can cover: from its base offset to the base offset of the next file.
+    """Return the range of log offsets that each segment can have, by the names of the files.
 
-    A segment has a range only if its folder belongs to a log partition, and another segment follows it in the folder.
-    If a dump lacks the next segments, a range is longer than its file, never shorter.
+    The range is from the base offset of the segment to the base offset of the next segment in the folder. If the dump
+    lacks the true next segment, the range is too long, never too short. The last segment of a folder has no range. A
+    segment whose folder does not belong to a log partition has none either.
 
     Args:
         files: the files of a dump.
 
     Returns:
-        The ranges, by index in ``files``. The end of a range is not included.
+        The first log offset of each range and the offset after its last, by the segment's index in ``files``.
     """
     folders: dict[str, list[tuple[int, int]]] = {}
     for place, file in enumerate(files):

@@ -30,7 +30,7 @@ def read_file(file: DumpFile, skip: SkipRanges = NOTHING_SKIPPED) -> Iterator[Se
 
     Args:
         file: the file; a path or a URI that pyarrow's filesystems know.
-        skip: offsets to leave out, see ``read_segment``.
+        skip: log offsets to leave out, see ``read_segment``.
 
     Raises:
         InputError: the file no longer exists.

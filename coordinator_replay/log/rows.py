@@ -27,7 +27,7 @@ class Records:
     """The records of some entries, one after the other.
 
     Attributes:
-        batch_offsets: for each record, the base offset of its batch, or the offset of its message set's first record.
+        batch_offsets: for each record, the base offset of its batch, or the first log offset of its message set.
         batch_positions: for each record, the position of its batch or message set in the file.
         counts: number of records of each entry.
     """
@@ -48,7 +48,7 @@ class Damage:
     Attributes:
         position: position in the file at which the range begins.
         size: length of the range in bytes.
-        offset: the offset that a header at the beginning claims; None if the claim is not credible.
+        offset: the log offset that a header at the range's beginning claims; None if the claim is not credible.
         head: the first bytes of the range, at most ``DAMAGE_VALUE_LIMIT``; None if they are not available.
     """
 
@@ -73,7 +73,7 @@ class SegmentRows:
         Args:
             headers: the headers of the records' entries: a row for each ``HeaderField``, and a column for each entry.
             records: the records.
-            missing_before: for each record, the number of lower offsets without a record.
+            missing_before: for each record, the number of lower log offsets without a record.
         """
         counts = records.counts
         attributes = headers[HeaderField.ATTRIBUTES]

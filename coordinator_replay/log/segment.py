@@ -36,7 +36,7 @@ class SegmentPart:
     Attributes:
         records: rows of ``LOG_RECORD``: records, and damaged ranges between them, in file order.
         notes: remarks on the whole file; only in the last part, else empty.
-        coverage: the offsets that the file covers; only in the last part, else None.
+        coverage: the log offsets that the file covers, and counts of its records; only in the last part, else None.
     """
 
     records: pa.RecordBatch
@@ -65,8 +65,9 @@ def read_segment(
         window_bytes: number of bytes of the file in memory at once, unless a batch is larger.
         max_batch_bytes: a larger batch is damage.
         max_plain_bytes: a batch that decompresses to more is damage.
-        skip: offsets that were audited before. Batches entirely inside one range are skipped without a check of their
-            checksums; the coverage counts them. Messages of magic 0 and 1 are read, and left out afterwards.
+        skip: ranges of log offsets whose records earlier runs have read. A batch that lies inside one range is skipped
+            without a check of its checksum, but the coverage counts it. Messages of magic 0 and 1 are read, and left
+            out afterwards.
 
     Yields:
         The records in parts, then one last part with notes and coverage instead of rows. Bad bytes raise no error;

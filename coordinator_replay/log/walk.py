@@ -54,7 +54,7 @@ class EntryRun:
     Attributes:
         headers: a matrix with a row for each ``HeaderField`` and a column for each entry. POSITION counts from the
             first byte of the window.
-        skipped: for each entry, whether it was audited before. The content of such entries was not read.
+        skipped: for each entry, whether earlier runs have read its records. This run does not read such entries again.
         window: the bytes in which the entries lie.
     """
 
@@ -75,7 +75,7 @@ class _Fault:
     Attributes:
         error_class: the kind of damage.
         text: a sentence about the fault.
-        offset: the offset in the entry's header; None if it can't be true.
+        offset: the log offset in the entry's header; None if it can't be true.
         size: the size in the entry's header; None if it can't be true.
     """
 
@@ -96,7 +96,7 @@ class Walk:
     Args:
         window: the window over the file.
         max_batch_bytes: a larger entry is damage, and is not loaded into the window.
-        skip: offsets audited before.
+        skip: log offsets whose records earlier runs have read.
     """
 
     def __init__(self, window: FileWindow, *, max_batch_bytes: int, skip: SkipRanges) -> None:
@@ -136,7 +136,7 @@ class Walk:
         """Return the intact entries up to the first damaged entry, and the fault of that entry.
 
         The first result is None if the first entry is damaged. The second is None if no entry is damaged. The checksums
-        of entries that were audited before are not checked, except for the last entry.
+        of entries that earlier runs have read are not checked, except for the last entry.
         """
         count = headers.shape[1]
         skipped = self._covered(headers)
@@ -164,9 +164,9 @@ class Walk:
         )
 
     def _covered(self, headers: np.ndarray) -> np.ndarray:
-        """Return, for each entry, whether it was audited before.
+        """Return, for each entry, whether earlier runs have read its records.
 
-        Messages never count as audited: the header of a wrapper does not have the offset of the first message in it.
+        Messages never count as read: the header of a wrapper does not have the offset of the first message in it.
         """
         firsts = headers[HeaderField.OFFSET]
         deltas = headers[HeaderField.LAST_OFFSET_DELTA]
@@ -218,8 +218,8 @@ class Walk:
     def _find_footing(self, at: int, fault: _Fault) -> Generator[Damage | str, None, int | None]:
         """Look for the next entry after a faulty entry.
 
-        Yield the damaged range or a note. Return the position of the next entry in the window, or None if there is
-        none.
+        Yield the damaged range of bytes or a note. Return the position of the next entry in the window; None if there
+        is no next entry.
         """
         window = self._window
         near = fault.size if fault.size is not None and fault.size <= self._max_batch_bytes else 0
@@ -250,11 +250,11 @@ class Walk:
         return footing
 
     def _believable(self, offset: int | None, footing: int | None) -> int | None:
-        """Return the offset that a damaged entry claims; None if it does not fit between the offsets around it.
+        """Return the log offset that a damaged entry claims; None if it does not lie between its neighbours' offsets.
 
         Args:
-            offset: the claimed offset; None if there is none.
-            footing: position in the window of the next entry; None if there is none.
+            offset: the claimed log offset; None if there is none.
+            footing: position of the next entry in the window; None if there is no next entry.
         """
         if offset is None or offset <= self._last_offset:
             return None
@@ -266,16 +266,16 @@ class Walk:
         return offset
 
     def _believe(self, offset: int) -> None:
-        """Remember the last offset of the intact entries.
+        """Remember the log offset of the last intact entry so far.
 
         Ignore an offset that is 2**31 or more above the remembered offset. No checksum covers the offset of an entry,
-        so the offset may be damaged even if the entry is intact.
+        so the offset may be damaged even if the checksum of the entry is correct.
         """
         if self._last_offset < 0 or offset - self._last_offset < _LARGEST_STEP:
             self._last_offset = offset
 
     def _claimed_offset(self, at: int) -> int:
-        """Return the offset that the header of a damaged entry claims; -1 if it contradicts the offsets before it."""
+        """Return the log offset that a damaged entry claims; -1 if it contradicts the offsets of the entries before."""
         view = self._window.view[at : at + 8]
         offset = int.from_bytes(view, "big")
         largest = OFFSET_LIMIT if self._last_offset < 0 else _LARGEST_STEP
@@ -286,7 +286,7 @@ class Walk:
 
         Args:
             damaged_to: position in the file at which the damaged entry claims to end.
-            damaged_offset: the offset that the damaged entry claims.
+            damaged_offset: the log offset that the damaged entry claims.
             at: position in the window to look at.
             size: the size that the header at this position claims.
         """
@@ -399,8 +399,11 @@ class _Search:
         self._landing = None if self._landing is None else self._landing - at
 
     def _lands(self, at: int) -> bool:
-        """Return whether the bytes at ``at`` may be a header, or are zeros.
+        """Return whether the next entry may begin where the damaged entry claims to end.
 
-        At this position in the window, the damaged entry claims to end.
+        It may if the bytes there look like a header, or are zeros.
+
+        Args:
+            at: position in the window at which the damaged entry claims to end.
         """
         return not self._window.data[at : at + BATCH_OVERHEAD].any() or is_plausible(self._window.view, at)

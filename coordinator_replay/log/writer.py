@@ -28,7 +28,7 @@ def write_records(
     """Return the bytes of one batch. A batch with a producer is transactional.
 
     Args:
-        records: the records, in order of their offsets.
+        records: the records, in order of their log offsets.
         producer_id: the producer in whose transaction the batch is; -1 for none.
         producer_epoch: the epoch of this producer; -1 for none.
         control: ``Attribute.CONTROL`` for a batch with a control record, else 0.
@@ -59,7 +59,7 @@ def batch_bytes(base_offset: int, leader_epoch: int, fields: tuple[int, ...], bo
     """Return a batch of records.
 
     Args:
-        base_offset: the offset of the batch's first record.
+        base_offset: the log offset of the batch's first record.
         leader_epoch: the epoch of the leader that wrote the batch.
         fields: attributes, last offset delta, base and largest timestamp, producer id and epoch, base sequence, and
             number of records.
