@@ -116,12 +116,13 @@ class OverAllGroups(TablesAndTimes):
         """Return the answer of an SQL statement over all tables, or of a saved query.
 
         Args:
-            statement: the SQL, in DuckDB's dialect. It may have ``$names``; ``$cluster`` is this warehouse's cluster.
-                ``SHOW TABLES`` and ``DESCRIBE`` show names, types and comments.
+            statement: the SQL, in DuckDB's dialect. It may have parameters, such as ``$topic``. The parameter
+                ``$cluster`` always has the name of this warehouse's cluster. ``SHOW TABLES`` and
+                ``DESCRIBE`` show names, types and comments.
             query: the name of a saved query, in place of a statement.
             allow_files: let the statement read and write other files, attach databases and load extensions.
             timeout: the longest time that the statement may take, such as ``30s``; None for no limit.
-            parameters: values for the statement's ``$names``, or for the parameters of the saved query.
+            parameters: values for the parameters of the statement, or of the saved query, by name.
 
         Raises:
             UsageError: statement and query are both given or both missing, ``allow_files`` is given with a query,

@@ -117,7 +117,7 @@ class Pages:
 
 
 class Trace:
-    """The lives of groups as a trace that Perfetto and chrome://tracing open.
+    """What happened to groups, as a trace that Perfetto and chrome://tracing open.
 
     Attributes:
         groups: names of the groups.

@@ -36,7 +36,7 @@ class PicturesAndMetrics(TablesAndTimes):
         known: Mapping[str, str | int] | None = None,
         marks: Sequence[tuple[Time, str]] = (),
     ) -> Page:
-        """Return the life of a group, or of all groups, as one page that needs no network.
+        """Return one page about what happened to a group, or to all groups. The page needs no network.
 
         A notebook shows the page in place. ``Page.save`` writes the page, or the figures of the page as a picture.
 
@@ -125,7 +125,7 @@ class PicturesAndMetrics(TablesAndTimes):
         return tuple(questions.Mark(moment, text) for at, text in marks if (moment := self._times.at(at)) is not None)
 
     def trace(self, group: str | None = None, *, start: Time | None = None, end: Time | None = None) -> Trace:
-        """Return the life of a group, or of the groups with most events, as a trace for Perfetto.
+        """Return what happened to a group, or to the groups with most events, as a trace for Perfetto.
 
         Args:
             group: the group; None for the groups with most events, at most MOST_TRACED_GROUPS.

@@ -408,7 +408,7 @@ _Parts = tuple[list[_Fitted], list[_Fitted], list[_Fitted]]
 
 
 def _split(fitted: Sequence[_Fitted], width: int, without_room: Sequence[_Fitted]) -> _Parts:
-    """Return the columns above the rows, in the table and below the rows.
+    """Choose which columns go above the rows, which stay in the table, and which go below the rows.
 
     Args:
         fitted: all columns.
@@ -430,7 +430,10 @@ def _split(fitted: Sequence[_Fitted], width: int, without_room: Sequence[_Fitted
 
 
 def _fit(fitted: Sequence[_Fitted], width: int) -> _Parts:
-    """Return the columns above the rows, in the table and below the rows. Set the widths of those in the table."""
+    """Choose which columns go above the rows, which stay in the table, and which go below the rows.
+
+    Set the widths of the columns that stay in the table.
+    """
     without_room: list[_Fitted] = []
     below_width = max(width - len(_BELOW), 1)
     while True:
@@ -556,7 +559,7 @@ def _laid_out(fitted: Sequence[_Fitted], date: str, width: int | None) -> TextTa
 
 
 def _quoted(text: str) -> str:
-    """Return a text with several words in quotes, so that a reader can tell it from the heading before it."""
+    """Put a text of several words in quotes, so that a reader can tell it from the heading before it."""
     return f'"{text}"' if " " in text else text
 
 

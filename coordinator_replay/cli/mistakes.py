@@ -167,7 +167,7 @@ def _are_arguments(ctx: click.Context, words: Sequence[str]) -> bool:
 
 
 def _options_of(command: click.Command, is_wanted: Callable[[object], bool]) -> set[str]:
-    """Return the names of a command's options whose types are wanted."""
+    """Return the names of those options of a command for whose types ``is_wanted`` is true."""
     return {name for param in command.params if is_wanted(param.type) for name in param.opts}
 
 

@@ -94,7 +94,7 @@ class Dump:
         notes: sentences about files that were skipped or read in a special way.
         indexed: for each folder of a log partition, the base offsets in the names of its indexes and snapshots.
         companions: URIs of the files that describe a log: ``partition.metadata`` and ``leader-epoch-checkpoint``.
-        search: the arguments with which the dump was found; None if it was not found in files.
+        search: the arguments of ``find_dump`` that found the dump; None if the dump was made in another way.
         stamps: the size and time of each file to read, by URI.
     """
 

@@ -22,7 +22,7 @@ def unchanged(dump: Dump) -> Iterator[None]:
     """Check at the end of a ``with`` block that no file of the dump has changed since it was listed.
 
     If the block raises an error and the dump has changed, the error about the dump replaces the error of the block. A
-    dump that was not found in files is not checked.
+    dump that was not found by ``find_dump`` is not checked.
 
     Raises:
         InputError: a file was deleted, added, or written to.
