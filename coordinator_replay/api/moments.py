@@ -59,10 +59,10 @@ class Moments:
         return self._of_run(moment) or questions.Side(self._tables, self.at(moment))
 
     def last_side(self, moment: Time | None) -> Side:
-        """Return the second side of a comparison: the cluster at a later point in time, or at the end of an audit.
+        """Return the second side of a comparison: the cluster at a point in time.
 
-        If ``moment`` is the run id of an audit, see ``side``. If it is the end of the log (``now``), the last record
-        of the log counts, too.
+        See ``side`` for the run id of an audit. For the end of the log (``now``), all records count, including the
+        last.
         """
         return self._of_run(moment) or questions.Side(self._tables, self.up_to(moment))
 
@@ -79,9 +79,9 @@ class Moments:
         return self.up_to(self.with_whole_day(moment))
 
     def up_to(self, moment: Time | None) -> datetime | None:
-        """Convert a point in time up to which records count to a datetime in UTC.
+        """Convert a point in time to a datetime in UTC.
 
-        The end of the log (``now``) becomes None, which means no bound. So the last record counts, too.
+        The end of the log (``now``) becomes None, which means no bound. So all records count, including the last.
         """
         parsed = self._tables.read_time(moment) if isinstance(moment, str) else moment
         return None if isinstance(parsed, LogTime) and parsed.is_log_end else self.at(parsed)

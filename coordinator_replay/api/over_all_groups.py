@@ -30,7 +30,7 @@ class OverAllGroups(TablesAndTimes):
     ) -> Answer[TopicConsumer]:
         """Return every group, client and host that read a topic.
 
-        A row says how the log shows this, when it was, and which partitions were read.
+        A row says how the log shows that they read the topic, when they read it, and which partitions.
 
         Args:
             topic: the topic's name or id.
@@ -46,7 +46,7 @@ class OverAllGroups(TablesAndTimes):
     def impact(self, *, start: Time | None = None, end: Time | None = None) -> Impacted:
         """Return the costs of a time range over all groups.
 
-        The costs are rebalances, partitions without an owner, and pauses of commits.
+        The costs are rebalances, partitions without an owner, and commit pauses.
 
         Args:
             start: start of the time range, included; None begins at the start of the log.

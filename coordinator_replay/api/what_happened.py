@@ -229,7 +229,7 @@ class WhatHappened(TablesAndTimes):
             group: only findings about this group.
             start: only findings last seen at this time or later.
             end: only findings first seen before this time.
-            is_new: only findings first stored by the last audit that read new records, or by a later audit.
+            is_new: only new findings: no audit before the last one with new records had stored them.
             since: only findings first stored by an audit that began at this time or later.
             who: conditions on groups: on their names, and on their clients, hosts and topics from ``start`` to ``end``.
                 Findings that are not about a group are left out if any condition but ``excluded`` is given.

@@ -81,15 +81,15 @@ class UtcOffset:
 def utc_offsets(lines: Iterable[RecordedLine]) -> list[UtcOffset] | None:
     """Return the differences of a file's times from UTC.
 
-    A file has one difference, or two if daylight saving began or ended in it. Between the last line with the first
-    difference and the first line with the second, lines may have either. So these lines get none.
+    A file has one difference, or two if daylight saving began or ended in it. Lines between the last line with the
+    first difference and the first line with the second may have either. So these lines get no difference.
 
     Args:
         lines: lines of the file, in order. Lines without records are ignored.
 
     Returns:
-        One or two differences. None in three cases: no line has a record; half of the lines with records, or more, have
-        no possible difference; or the remaining lines need more than two differences.
+        One or two differences. None in three cases: no line has a record; at least half of the lines with records have
+        no possible difference; or the other lines need more than two differences.
     """
     shown = [(line.place, line.offsets()) for line in lines if line.recorded_ms]
     fitting = [(place, offsets) for place, offsets in shown if offsets]

@@ -92,7 +92,7 @@ _ABSENT = ("null", "None", "")
 def read_event(line: LogLine) -> BrokerEvent | None:
     """Return the event of a line about groups or a partition of ``__consumer_offsets``.
 
-    Return None for lines of classes other than the coordinator's, and for lines that match no wording.
+    Return None for lines that the coordinator did not write, and for lines that match no wording.
     """
     if line.fields is not None:
         return _managed(line.fields, line.message[:_MOST_MATCHED])

@@ -1,8 +1,8 @@
-"""A classic group, built from records of kind 2.
+"""A classic group, built from ``GroupMetadata`` records (kind 2).
 
-Mirrors ``classic.ClassicGroup`` (``GroupMetadata`` in older brokers) as far as the log shows the group. The log has
-only the outcome of each rebalance. Each value replaces the whole group. A group without members is then Empty, a group
-with members Stable. No record shows PreparingRebalance, CompletingRebalance or Dead.
+Mirrors Kafka's class ``classic.ClassicGroup`` (class ``GroupMetadata`` in older brokers) as far as the log shows the
+group. The log has only the outcome of each rebalance. Each value replaces the whole group. A group without members is
+then Empty, a group with members Stable. No record shows PreparingRebalance, CompletingRebalance or Dead.
 """
 
 from collections.abc import Mapping, MutableMapping, Sequence
@@ -37,7 +37,7 @@ class ClassicGroup:
         protocol: the chosen protocol; None if no protocol is chosen yet.
         members: members by id. ``subscription.protocols`` has only the chosen protocol, because Kafka writes no other.
         is_simple: whether the group has committed offsets but never had a ``GroupMetadata`` record.
-        missing: number of missing log offsets before the record with this value (``Record.missing_before``).
+        missing: number of missing log offsets before the group's last record (``Record.missing_before``).
     """
 
     group_type = GroupType.CLASSIC
@@ -74,7 +74,7 @@ class ClassicGroup:
 
 
 def load(group_id: str, record: Record) -> tuple[ClassicGroup, list[tuple[str, dict[str, Any]]]]:
-    """Return the group in a kind-2 value, and the rules that the value breaks.
+    """Return the group in the value of a ``GroupMetadata`` record (kind 2), and the rules that the value breaks.
 
     Returns:
         The group, and for each broken rule its name and a detail.

@@ -1,8 +1,8 @@
 """A consumer group of KIP-848, built from records of the kinds 3, 4, 5, 6, 7, 8 and 16.
 
 Mirrors ``modern.consumer.ConsumerGroup``. No record has the state of the group. The state follows from epochs and
-members: it is the first state of ``STATES`` whose condition is true. The state of a member is in its record of kind 8,
-as a number of ``MEMBER_STATES``.
+members: it is the first state of ``STATES`` whose condition is true. The state of a member is in its
+``ConsumerGroupCurrentMemberAssignment`` record (kind 8), as a number of ``MEMBER_STATES``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,8 +63,8 @@ class ConsumerGroup(ReconcilingGroup):
 
     Attributes:
         regexes: by regular expression, the topics to which the expression was resolved.
-        topic_metadata: the topics in the last record of kind 4; None if there is no such record, or if it is a
-            tombstone.
+        topic_metadata: the topics in the last ``ConsumerGroupPartitionMetadata`` record (kind 4); None if there is no
+            such record, or if it is a tombstone.
         assignors: for each assignor, the number of members that ask for it.
     """
 

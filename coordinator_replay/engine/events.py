@@ -20,7 +20,7 @@ class EventKind(StrEnum):
     Attributes:
         GROUP_CREATED: the group's first record; no record is missing before it.
         GROUP_DISCOVERED: the first record seen of a group whose beginning is not in the log.
-        GROUP_REBORN: the epoch fell, and records are missing in between: the group was deleted and created again.
+        GROUP_REBORN: the epoch fell, and records are missing in between, so the group was deleted and created again.
         GROUP_CONVERTED: the group and its members changed their type.
         GROUP_EMPTIED: the last member was removed.
         GROUP_DELETED: the group's tombstone.
@@ -39,7 +39,7 @@ class EventKind(StrEnum):
         TOPIC_METADATA_CHANGED: a record shows that the topics which the group reads have changed.
         SHARE_STATE_CHANGED: partitions of a share group began or ended their initialisation, or were deleted.
         EPOCH_CHANGED: the group epoch changed in a group without members.
-        REBALANCE_STARTED: a new group epoch: members must get a new target.
+        REBALANCE_STARTED: the group got a new group epoch, so members must get a new target.
         TARGET_ASSIGNED: new targets were computed.
         MEMBER_RECONCILING: a member's assignment changed, but the member is not yet at its target.
         MEMBER_RECONCILED: a member reached its target.

@@ -2,9 +2,10 @@
 
 A member has three immutable parts, for which the log has separate records: the subscription (kinds 5, 10, 19), the
 current assignment (8, 14, 22) and the target assignment (7, 13, 21). The parts of a classic member all come from the
-one kind-2 record. Because the parts are immutable, comparing two parts shows every change, and an event can keep
-the member as it was, without a copy. The parts are named tuples and not frozen dataclasses: building a dataclass takes
-seven times as long (measured: 3.0 against 0.4 microseconds for 15 fields), and each record builds several parts.
+one ``GroupMetadata`` record of its group (kind 2). Because the parts are immutable, comparing two parts shows every
+change, and an event can keep the member as it was, without a copy. The parts are named tuples and not frozen
+dataclasses: building a dataclass takes seven times as long (measured: 3.0 against 0.4 microseconds for 15 fields), and
+each record builds several parts.
 """
 
 from collections.abc import Iterable, Mapping

@@ -154,9 +154,10 @@ def _events(
 
 
 def _carrier(notes: list[Note], state: GroupState | None, final: GroupState) -> int | None:
-    """Return the index of the note whose event changes the group's state. The other events leave the state as it is.
+    """Return the index of the note (the draft of an event) that carries the change of the group's state.
 
-    Return None if no note after the group's beginning changes the state.
+    The events of the other notes leave the state as it is. Return None if no note after the group's beginning changes
+    the state.
 
     Args:
         notes: the notes of the operation.

@@ -5,9 +5,9 @@ unknown keys do nothing. A record of an unknown group or member creates the grou
 skipped, as in the broker's own loader.
 
 Missing records are marked; their content is never guessed. A group is proven while no missing record can change it.
-This holds from the offset ``proven_from`` on, because the log then has the last record of each of the group's keys. The
-caller sets this offset, because only the caller sees the whole log partition. If the caller sets no offset, a group is
-proven as long as no earlier offset is missing.
+This holds from the log offset ``proven_from`` on, because from there on the log has the last record of each of the
+group's keys. The caller sets ``proven_from``, because only the caller sees the whole log partition. If the caller does
+not set it, a group is proven as long as no earlier record of the log partition is missing.
 
 A classic group is also proven from its first record on, if the missing records were compacted away (``is_cleaned``).
 One key holds the whole group, and the cleaner removes a record only for a later record of its key
@@ -437,7 +437,7 @@ class StateReplay:
 
     @classmethod
     def restore(cls, snapshot: Mapping[str, Any]) -> "StateReplay":
-        """Continue from a snapshot.
+        """Return a replay that continues from a snapshot.
 
         Raises:
             SnapshotError: this release does not know the snapshot's version, or the value is not a snapshot.

@@ -123,7 +123,7 @@ class StreamsGroup(ReconcilingGroup):
         )
 
     def replay_topology(self, record: Record, operation: Operation) -> None:
-        """Replay a ``StreamsGroupTopology`` record (kind 23), which has the topology, or its tombstone.
+        """Replay a ``StreamsGroupTopology`` record (kind 23), or its tombstone. The record has the topology.
 
         The tombstone of a topology comes after the group's tombstone, and then has no effect.
         """

@@ -127,7 +127,8 @@ def scan(
             exceed. 5: 1 if the records must end where the batch ends. 6: base offset. 7: base timestamp. 8: 1 if
             records have their own timestamps. 9: position in the file. The scan overwrites row 0 with the position at
             which it stopped (-1 for a malformed batch), and row 2 with the number of records read.
-        numbers: int64 matrix to fill: offset and timestamp of each record, base offset and position of its batch.
+        numbers: int64 matrix to fill, with one column for each record, and these rows. 0: log offset. 1: timestamp.
+            2: base offset of its batch. 3: position of its batch.
         keys: uint8 array to fill with the keys, one after the other.
         key_ends: int32 array to fill with the end of each key in ``keys``, after an initial 0.
         values: like ``keys``.

@@ -123,7 +123,8 @@ def _integers(type_: str) -> _Read:
 def _lengths(plain: str, flexible: bool) -> tuple[_Read, int]:
     """Return a function that reads a length or count, and the number to subtract from its result.
 
-    If the difference is below 0, the field is null.
+    If the difference is below 0, the field is null. For example, the flexible encoding writes a length of 5 as 6, and
+    null as 0: subtract 1.
 
     Args:
         plain: type of the length in the plain encoding, such as ``int16``.
