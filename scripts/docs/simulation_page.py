@@ -30,7 +30,7 @@ coordinator-replay simulate incident.jsonl --out simulated
 coordinator-replay audit simulated/segments --topics simulated/topics.csv --warehouse build/simulated
 ```
 
-`examples/scripts/` has ten short scripts, each explained. The Python class for this is
+`examples/scripts/` has ten short scripts, each explained. The simulated coordinator is the Python class
 `coordinator_replay.simulation.coordinator.Coordinator`. Its methods `handle(request, at_ms)` and `advance(to_ms)`
 return the batches that were written and the responses that were sent.
 `coordinator_replay.simulation.door.simulate(lines, print)` runs a whole script.
@@ -82,7 +82,7 @@ SCRIPTS = {
     "config": '`{"config": {...}}`: settings, named as in a broker\'s configuration. Only the first line may have '
     "them.",
     "topics": '`{"topics": [{"name", "id", "partitions", "racks"?}]}`: all topics that exist from now on. The '
-    "coordinator compares them with the topics before, and so sees which topics were created, got partitions, or "
+    "coordinator compares them with the earlier topics, and so sees which topics were created, got partitions, or "
     "were deleted. `racks` are the racks of each partition's replicas.",
     "groupConfig": '`{"groupConfig": {...}, "group": g}`: all settings of one group. They replace the earlier settings '
     "of the group.",
@@ -110,7 +110,7 @@ The draft of KIP-848 lets a member compute the assignment. No release of Kafka h
 from the text of KIP-848, and could test it only against this text. We also chose the numbers and names of its messages.
 
 With `{CLIENT_ASSIGNORS}=true`, members may name assignors of their own (`clientAssignors` in ConsumerGroupHeartbeat).
-If all members have an assignor in common, the coordinator asks one of them to compute the assignment
+If all members have an assignor in common, the coordinator asks one member to compute the assignment
 (`shouldComputeAssignment`). The member gets its input with the request PrepareAssignment, and sends the result with
 InstallAssignment. The coordinator checks the result (INVALID_ASSIGNMENT). A valid result becomes the target assignment
 at the group epoch that it was computed for.
@@ -126,7 +126,8 @@ exceptions. An audit of a real broker's log has the same exceptions:
   group in its last record. They do not show the group before its first record.
 - The leader of a classic group sends the assignment as bytes. The tables show it as partitions only if it is a
   ConsumerProtocolAssignment and the group's protocol type is `consumer`.
-- After a topic is deleted, the coordinator no longer describes its partitions as assigned. The tables still show them.
+- If a topic is deleted, the coordinator leaves out its partitions when it describes an assignment. The tables still
+  show these partitions as assigned.
 - In two cases, the tables do not show the assignor that a consumer group uses. If no member names an assignor, the
   coordinator uses the first of `group.consumer.assignors`. If two assignors are named by the same number of members,
   the coordinator breaks the tie by the order of a hash table.
@@ -145,8 +146,9 @@ The simulation does not have:
 - Share and streams groups.
 - The broker around the coordinator: authorization, quotas and throttling, the network and its delays, and the
   check that the topic of an OffsetCommit exists.
-- Topic ids. If a request names topics, a broker adds their ids before the coordinator gets the request. The coordinator
-  accepts a commit with an older member epoch only with the id: give `topicId` beside `name` in such an OffsetCommit.
+- The lookup of topic ids. If a request names topics, a broker adds their ids before the coordinator gets the request.
+  Here, the script gives the ids where they matter: the coordinator accepts an OffsetCommit with an older member epoch
+  only with the id of the topic. Give `topicId` beside `name` in such a request.
 - Writes that fail, and records that are too large. A record counts as committed when it is written.
 - `group.coordinator.append.linger.ms`: each operation writes a batch of its own. The records and their order are the
   same as on a broker.
@@ -156,11 +158,11 @@ The simulation does not have:
 
 The simulation may differ from a broker in these details:
 
-- Timers that set themselves again with a delay of 0. Here they fire after a millisecond. An example is a join phase
-  with a rebalance timeout of 0: while only static members are left and none has joined, the phase goes on.
+- Timers that set themselves again with a delay of 0. Here they fire after a millisecond. For example, the timer of a
+  join phase does this if the rebalance timeout is 0, only static members are left, and none of them has joined.
 - Timers that end in the same millisecond. Here they fire in the order in which they were set.
-- Ties that Java breaks by the order of a hash table. The simulation reproduces this order, with one exception: Java
-  turns a bin into a tree if it has nine keys or more and the table has 64 places or more.
+- Ties that Java breaks by the order of a hash table. The simulation reproduces this order, except if a bin of the table
+  has nine keys or more, and the table has 64 places or more: Java turns such a bin into a tree.
 - The date. The time begins at 2001-09-09T01:46:40Z in every script.
 """
 

@@ -83,7 +83,7 @@ their records were kept. From the recording of each group, the recordings of the
 predictions are compared with the broker's records. A prediction is *within the bounds* if it differs from the record
 by no more than this:
 
-- rebalances: 1, or 10 % if this is more than 1
+- rebalances: 1, or 10 % of the recorded number if this is more than 1
 - partitions reassigned: 20 %
 - time without owner: 30 %
 
@@ -117,10 +117,11 @@ _WHY_PREDICTIONS_MISS = """\
 With nothing given, a range covers all intervals from the shortest one to Kafka's default, because the record does not
 show the true interval.
 
-The misses come from **the start** of the recordings. The third client of shop-v-dynamic and shop-v-static sent its
-first request 0.7 and 0.8 s after the second client. This caused one more generation. The third client of the other four
-groups came within 0.3 s. So these two kinds of recordings differ by one rebalance and three partitions, and no
-recording of one kind shows the start of the other kind. Ranges cover only arrivals up to a second later than recorded.
+The misses come from **the start** of the recordings. In two groups, the third client sent its first request late: 0.7 s
+after the second client in shop-v-dynamic, and 0.8 s in shop-v-static. This caused one more generation. In the other
+four groups, the third client came within 0.3 s. So these two kinds of recordings differ by one rebalance and three
+partitions, and no recording of one kind shows the start of the other kind. Ranges cover only arrivals up to a second
+later than recorded.
 """
 
 
@@ -131,8 +132,8 @@ A range reaches from the lowest to the highest value of all variants. It is then
 details:
 
 - Times: both ends move outwards by three tenths of the likeliest value.
-- Counts: both ends move outwards by 15 % of the distance between them. A range also reaches at least this far from the
-  likeliest value, in percent of this value:
+- Counts: both ends move outwards by 15 % of the distance between them. Each end also keeps at least the following
+  distance from the likeliest value. Percentages are shares of the likeliest value:
 
 | count | at least, below | at least, above |
 |---|---|---|
@@ -141,8 +142,9 @@ details:
 | partitions reassigned | 20 % | 25 % |
 | members interrupted | 25 % | 25 % |
 
-If join phases waited for static members, the last column grows by 1.5 percentage points for each 10 % of the time range
-that was spent waiting. These shares were measured with the *looked at* lives, and tested with the *only judged* lives.
+If join phases waited for static members, the percentages in the last column grow. They grow by 1.5 percentage points
+for each 10 % of the time range that was spent waiting. All these shares were measured with the *looked at* lives, and
+tested with the *only judged* lives.
 """
 
 

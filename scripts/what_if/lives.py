@@ -148,8 +148,8 @@ each of the other five, with intervals given.
 - A prediction is *refused* if the simulation with the recorded settings does not reproduce the record. It is also
   refused if the variant with most rebalances has at least twice as many as the variant with fewest. The other columns
   don't count refused predictions.
-- If a Java consumer is restarted while it is still closing, it starts again when it has closed. In lives with a seed up
-  to 145, it started again at once.
+- If a Java consumer is restarted while it is still closing, the new consumer starts only when the old one is closed. In
+  lives with a seed up to 145, it started at once.
 
 A cell has the number of ranges that contain the recorded value, and the width of the ranges.
 """
@@ -161,14 +161,15 @@ The program that records lives (`scripts/lab`) calls a recording *bad* if client
 recording is also bad if a group had no member yet when the first client ended or paused. The following is about the
 *only judged* lives.
 
-- In the recordings of lives 180, 186 and 189, clients acted late. These lives are left out.
+- In the recordings of lives 180, 186 and 189, clients acted more than a second late. These lives are left out.
 - When lives 190 to 203 were recorded for the first time, the machine was busy, and six recordings were bad.
     - Clients acted up to 1.9 s late in 191, 193, 198 and 201. These recordings were left out before anybody saw their
       results. We predicted them later: 97 of 114 ranges of rebalances contained the recorded number.
     - Java's clients of 192 and 199 joined 13 to 19 s after their start, and the first client was closed after 14 s.
       Clients of the other lives joined after at most 7 s. At that time, the lab did not check this, so both recordings
       counted as good and were predicted: 12 of 26 and 14 of 29 ranges of rebalances contained the recorded number.
-      With these two recordings, 423 of 474 ranges of rebalances (89%) of the *only judged* lives did.
+      With these two recordings, 423 of 474 ranges of rebalances (89%) of the *only judged* lives contained the
+      recorded number.
 - The six lives were recorded again from the same seeds on a quieter machine, until the lab called a recording good.
   This took one attempt for 192, 193 and 201, three for 191, and four for 199. For 198, clients acted late in three more
   attempts, so 198 is left out.
@@ -200,7 +201,7 @@ def lives_summary(judged: Sequence[JudgedLife]) -> Iterable[str]:
         names = ", ".join(life.name for life in chosen)
         yield f"| {label}: {names} | {' | '.join(cells)} | {refused} of {asked} |"
     yield ""
-    yield f"Ranges of rebalances whose width is at most 1, or a quarter of the value: {', '.join(narrow)}."
+    yield f"Ranges of rebalances that are at most 1 wide, or at most a quarter of the value: {', '.join(narrow)}."
     yield f"Values without a range that agree with the record: {', '.join(single)}."
     yield ""
     yield from _REPEATED.splitlines()
