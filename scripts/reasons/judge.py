@@ -129,7 +129,7 @@ def document(verdicts: Sequence[Verdict], with_log: Sequence[Verdict], simulated
         "",
         "This page shows how often the causes of rebalances are right. `scripts/judge-reasons` writes it, and a test",
         "checks it. The recorded samples (`tests/data`) include the logs of their brokers, and a journal of what was",
-        "done to the clients. The first numbers are for an audit that reads neither logs nor journal. The section",
+        "done to the clients. The numbers at the top are for an audit that reads neither logs nor journal. The section",
         "[With the brokers' logs](#with-the-brokers-logs) is about an audit that reads the logs (`--broker-log`).",
         "",
         f"- rebalances that the brokers logged and the audit found: {_share(len(both), logged)}",
@@ -162,7 +162,9 @@ def _by_confidence(both: Sequence[Verdict]) -> list[str]:
     lines = []
     for confidence in Confidence:
         rated = [one for one in both if one.row is not None and one.row["confidence"] == confidence]
-        lines.append(f"- `{confidence}`: {_share(sum(one.is_exact for one in rated), len(rated))} are the logged cause")
+        lines.append(
+            f"- `{confidence}`: {_share(sum(one.is_exact for one in rated), len(rated))} have the logged cause"
+        )
     return lines
 
 

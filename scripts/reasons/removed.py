@@ -118,7 +118,11 @@ def removed_table(name: str, judged: Sequence[Removal]) -> list[str]:
     )
     stated = sum(len(removal.row["ended_facts"]) for removal in judged)
     lines.append(f"- facts of the evidence: {stated}; not true: {sum(len(removal.false) for removal in judged)}")
-    lines += ["", "| removed by | said | confidence | right | truth named | offsets |", "|---|---|---|---|---|---|"]
+    lines += [
+        "",
+        "| removed by | the row's cause | confidence | right | truth named | offsets |",
+        "|---|---|---|---|---|---|",
+    ]
     for (trigger, said, confidence, is_right, is_among), count in sorted(counts.items()):
         cells = (trigger, said, confidence, *("yes" if fact else "no" for fact in (is_right, is_among)), count)
         lines.append(f"| {' | '.join(map(str, cells))} |")
@@ -142,9 +146,9 @@ HEAD = "## Removed offsets, compared with the simulated coordinator"
 PAGE = f"""{HEAD}
 
 The simulated coordinator also knows which request, timer or deleted topic removed each offset. The lives come from the
-same mixes, and nobody looked at them while the rules were changed. At the end of each life, all consumers crash, and
-time passes until their offsets have expired. The audit gets the value of offsets.retention.minutes, the records and a
-list of topics, and nothing else.
+same mixes. While we changed rules, we did not look at these lives. At the end of each life, all consumers crash, and
+time passes until their offsets have expired. The audit is given the records, a list of topics, and the value of
+offsets.retention.minutes.
 """
 PAGE_LIVES = range(1_000_000, 1_000_008)
 

@@ -23,66 +23,67 @@ PAGE = f"""## Compared with the simulated coordinator
 The simulated coordinator knows which request or timer started each rebalance (`simulate --truth`).
 `scripts/world/` makes random *lives* of groups on this coordinator: sequences of events such as joins, crashes and
 commits. There are two *mixes*, which decide how often each kind of event happens. In *uniform*, all kinds are equally
-frequent. In *fleet*, they are as frequent as we guess for production. Both mixes were fixed before anybody looked at a
-rule. Nobody looked at the lives of this page while the rules were changed. For each mix, the page judges whole lives
+frequent. In *fleet*, they are as frequent as we guess for production. We fixed both mixes before we looked at a rule.
+While we changed rules, we did not look at the lives of this page. For each mix, whole lives are judged
 until there are {PAGE_REBALANCES} rebalances or more.
 `scripts/judge-reasons --lives N` judges N rebalances.
 
-In a few lives, the broker has a fault of an earlier release: KAFKA-8653, KAFKA-9801 or KAFKA-13636. Tests run lives
-without such a fault on Kafka's own coordinator, too. At each step, both coordinators give the same answers, write the
-same records, and log the same reasons of rebalances.
+In a few lives, the broker has a fault of an earlier release: KAFKA-8653, KAFKA-9801 or KAFKA-13636. Tests also run the
+lives without such a fault on Kafka's own coordinator. At each step, both coordinators send the same responses, write
+the same records, and log the same reasons for rebalances.
 
-The true cause of a rebalance is the first request or timer that started its join phase or epoch. A row is right if it
-has the true cause or an equivalent cause. For example, a client leaves, and this begins a rebalance. The client is back
-before the rebalance ends. Then MEMBER_RESTART is right, too. A row with UNKNOWN claims nothing, so it is neither right
-nor wrong. *The truth is named*: the true cause is the cause of the row or one of its alternatives. A fact of the
-evidence is not true if another request, client or timer did what the fact says.
+The true cause of a rebalance is the first request or timer that started its join phase or epoch. A row is *right* if it
+has the true cause or an equivalent cause. For example, a client leaves, this begins a rebalance, and the client is back
+before the rebalance ends. The true cause is then MEMBER_LEAVE, and MEMBER_RESTART is right, too. A row with UNKNOWN
+claims nothing, so it is neither right nor wrong. *The truth is named* if the true cause is the row's cause or one of
+its alternatives. A fact of the evidence is *not true* if another request, client or timer did what the fact says.
 
-The last column of a mix's last table is about changed mixes. In a changed mix, one true cause is three times as
-frequent or three times as rare: each of its rebalances counts three times, or a third. The column has the lowest share
+The last table of a mix has a column about changed mixes. In a changed mix, one true cause is three times as frequent
+or three times as rare: each rebalance with this cause counts three times, or a third. The column has the lowest share
 of right rows in any changed mix.
 """
 
 LONG_RUN = """### Many more lives
 
-On 27 November 2026, 100,039 rebalances of *uniform* (seeds 7,000,000 to 7,007,206) and 100,025 of *fleet* (seeds
-7,500,000 to 7,506,512) were judged. Nobody had looked at these lives before. The results, first for *uniform*, then for
-*fleet*:
+On 27 November 2026, we judged 100,039 rebalances of *uniform* (seeds 7,000,000 to 7,007,206) and 100,025 of *fleet*
+(seeds 7,500,000 to 7,506,512). Nobody had looked at these lives before. Where a line has two numbers, the first is
+about *uniform* and the second about *fleet*:
 
 - `certain`: all 24,957 rows and all 21,156 rows are right.
 - `likely`: 97.5 % and 99.5 % of the rows are right. Among causes with 200 `likely` rows or more, SESSION_TIMEOUT of
   classic groups has the lowest share of right rows: 88.5 % and 98.0 %. If one true cause is three times as frequent or
-  as rare, this share is 73.4 % and 94.3 %, and still the lowest. The rows of a cause can be divided further, by the
-  kinds of facts in their evidence. Among such parts of *fleet* with 200 rows or more, the lowest share is 97.5 %. It is
+  as rare, this share is 73.4 % and 94.3 %, and still the lowest. We also divided the `likely` rows of each cause by the
+  kinds of facts in their evidence. Among the parts with 200 rows or more, in *fleet*, the lowest share is 97.5 %. It is
   92.9 % if one true cause is three times as frequent or as rare.
 - The true cause is the cause of the row or one of its alternatives, except for two rows of *uniform* (seeds 7,002,356
   and 7,002,756). The rules were changed after the run, and now name the true cause of both rows.
-- All 622,864 facts of both mixes together are true. The judge counted one fact as untrue (seed 7,000,389), but was
-  wrong.
-- UNKNOWN: 26.6 % and 4.0 % of the rows. On 8,023 rebalances of other lives, the rules of the first release say UNKNOWN
-  as often as today's rules.
+- All facts are true: 622,864 in both mixes together. The script that judges counted one fact as untrue (seed
+  7,000,389), but the script was wrong.
+- UNKNOWN: 26.6 % and 4.0 % of the rows. We also judged 8,023 rebalances of other lives by the rules of the first
+  release. They gave UNKNOWN as often as today's rules.
 - Alternatives of a row, on average: 1.11 and 1.74.
 
 A row misses a goal if it is `certain` and wrong, if it does not name the true cause, or if one of its facts is not
-true. In an earlier run of 74,000 rebalances of *uniform* (from seed 4,000,000), the judge reported that five rows
-missed a goal, three of them as `certain` and wrong. The judge itself was wrong about three of the five rows. The rules
-were changed for the other two.
+true. In an earlier run of 74,000 rebalances of *uniform* (from seed 4,000,000), the script reported that five rows
+missed a goal. Three of the five were reported as `certain` and wrong. About three of the five rows, the script itself
+was wrong. For the other two, we changed the rules.
 
-The judge also compared 100,348 removed offsets: 55,304 of *uniform* (from seeds 9,200,000 and 10,000,000) and 45,044
-of *fleet* (from seeds 9,000,000 and 10,500,000). The audits got the value of offsets.retention.minutes.
+We also judged 100,348 removed offsets: 55,304 of *uniform* (from seeds 9,200,000 and 10,000,000) and 45,044 of *fleet*
+(from seeds 9,000,000 and 10,500,000). The audits were given the value of offsets.retention.minutes.
 
 - `certain`: all 8,416 rows and all 1,285 rows are right.
 - The true cause is the cause of the row or one of its alternatives, except for one row of *uniform* (seed 9,202,295).
-  The rules were changed after this row, and now name its true cause. The 60,299 offsets from seeds 10,000,000 and
+  The rules were changed because of this row, and now name its true cause. The 60,299 offsets from seeds 10,000,000 and
   10,500,000 were judged after that change.
-- For another 20,270 removed offsets, the audits did not get the retention (10,205 of *uniform*, from seed 11,000,000,
-  and 10,065 of *fleet*, from seed 11,500,000). All 1,862 `certain` rows are right, and the true cause is always named.
-- After these runs, the rules were changed: more causes are now `likely` if the log lacks records or does not have the
-  end of a rebalance. With the changed rules, another 20,258 offsets were judged (12,257 of *uniform*, from seed
-  12,000,000, and 8,001 of *fleet*, from seed 12,500,000). All 2,242 `certain` rows are right, and the true cause is
+- In another run of 20,270 removed offsets, the audits were not given the retention (10,205 of *uniform*, from seed
+  11,000,000, and 10,065 of *fleet*, from seed 11,500,000). All 1,862 `certain` rows are right, and the true cause is
   always named.
+- After these runs, the rules were changed: more causes are now only `likely`, because records are missing or a
+  rebalance has no end in the log. With the changed rules, another 20,258 offsets were judged (12,257 of *uniform*, from
+  seed 12,000,000, and 8,001 of *fleet*, from seed 12,500,000). All 2,242 `certain` rows are right, and the true cause
+  is always named.
 
-In an earlier run of 23,837 other offsets, twelve missed a goal. The rules were changed after that run.
+In an earlier run of 23,837 other offsets, twelve rows missed a goal. The rules were changed after that run.
 """
 
 
@@ -99,7 +100,7 @@ def table(name: str, tally: Tally) -> list[str]:
     return [
         *lines,
         f"- UNKNOWN: {_share(unknown, tally.total)}",
-        f"- alternatives on average: {tally.alternatives / max(1, tally.total):.2f}",
+        f"- alternatives of a row, on average: {tally.alternatives / max(1, tally.total):.2f}",
         f"- facts of the evidence: {tally.facts}; not true: {tally.false}",
         f"- calibration: {', '.join(calibration)}",
         "",
@@ -129,7 +130,10 @@ def _by_cause(tally: Tally) -> list[str]:
 
 
 def _wrong(tally: Tally) -> list[str]:
-    lines = ["| wrong | protocol | said | truth | rebalances |", "|---|---|---|---|---|"]
+    lines = [
+        "| confidence of wrong rows | protocol | the row's cause | true cause | rebalances |",
+        "|---|---|---|---|---|",
+    ]
     for (confidence, group_type, cause, truth), count in tally.wrong.most_common():
         lines.append(f"| {confidence} | {group_type} | {cause} | {truth} | {count} |")
     return lines
@@ -137,7 +141,10 @@ def _wrong(tally: Tally) -> list[str]:
 
 def by_rule(tally: Tally) -> list[str]:
     """Return a table of ``likely`` causes, by cause and protocol and by kinds of facts in the evidence, as lines."""
-    lines = [f"| likely | protocol | facts of the evidence | right | {_OFTEN} |", "|---|---|---|---|---|"]
+    lines = [
+        f"| cause of `likely` rows | protocol | facts of the evidence | right | {_OFTEN} |",
+        "|---|---|---|---|---|",
+    ]
     likely = [rated for rated in tally.rows if rated.confidence is Confidence.LIKELY]
     for cause, group_type in sorted({(rated.cause, rated.group_type) for rated in likely}):
         cells = _rated(tally, cause=cause, group_type=group_type, confidence=Confidence.LIKELY)
