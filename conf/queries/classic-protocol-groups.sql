@@ -20,14 +20,16 @@ protocols AS (
       AND (group_id, log_partition) NOT IN (SELECT (group_id, log_partition) FROM group_moves WHERE cluster = $cluster)
     GROUP BY group_id
 ),
--- Consumer groups of which some member's newest record is that of a classic member.
+-- Consumer groups with a member whose newest record is that of a classic member.
 in_migration AS (
     SELECT group_id FROM (
-        SELECT group_id, arg_max(coalesce(value_json, '{}'), log_offset) AS newest FROM group_records
+        SELECT group_id, member_id, arg_max(coalesce(value_json, '{}'), log_offset) AS newest FROM group_records
         WHERE cluster = $cluster AND kind = 'ConsumerGroupMemberMetadata'
           AND (group_id, log_partition) NOT IN (SELECT (group_id, log_partition) FROM group_moves WHERE cluster = $cluster)
         GROUP BY group_id, member_id
-    ) WHERE json_extract_string(newest, '$.classicMemberMetadata') IS NOT NULL
+    ) JOIN member_timeline USING (group_id, member_id)
+    -- The tombstone of a member that left can be missing.
+    WHERE cluster = $cluster AND to_offset IS NULL AND json_extract_string(newest, '$.classicMemberMetadata') IS NOT NULL
 )
 SELECT group_id, CASE WHEN group_type = 'consumer' THEN 'has classic members' WHEN conversions > 0 THEN 'converted back'
                       WHEN group_id IN (SELECT group_id FROM incomplete_groups WHERE cluster = $cluster) THEN 'no conversion on record'

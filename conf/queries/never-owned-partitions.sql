@@ -1,11 +1,12 @@
--- Partitions without an owner in a group that consumes their topic: without an owner at the end of the log, never owned, or without an owner on record. The number of partitions of a topic comes from the cluster metadata (audit --cluster-metadata). The column never_owned counts the partitions of the topic without an owner on record. If is_at_least is true, there may be more.
+-- Partitions without an owner in a group that consumes their topic: without an owner at the end of the log, never owned, or without an owner on record. The number of partitions of a topic comes from the cluster metadata (audit --cluster-metadata). The column never_owned counts the partitions of the topic without an owner on record. If is_at_least is true, there may be more. If is_exact is true, the row is proven.
 -- param group text: only this group
 -- then sql --query slow-topic-changes shows how long groups took to notice new partitions.
 WITH proven AS (
     -- Before the group's first record, or in a gap, a partition may have had an owner.
     SELECT group_id, bool_and(coalesce(is_exact AND is_state_exact, false) AND event != 'RECORDS_MISSING')
                      AND arg_min(event, seq) = 'GROUP_CREATED' AS is_whole,
-           coalesce(arg_max(is_state_exact AND event != 'RECORDS_MISSING', seq), false) AS is_now
+           coalesce(arg_max(is_state_exact AND event != 'RECORDS_MISSING', seq), false) AS is_now,
+           max_by(log_timestamp, seq) FILTER (NOT coalesce(is_exact AND is_state_exact, false) OR event = 'RECORDS_MISSING') AS open_at
     FROM group_timeline WHERE cluster = $cluster GROUP BY group_id
 ),
 alive AS (
@@ -45,7 +46,9 @@ expected AS (
 SELECT group_id, topic, expected.partition,
        CASE WHEN is_owned IS NULL AND is_whole THEN 'never owned'
             WHEN is_owned IS NULL OR NOT is_now THEN 'no owner on record' ELSE 'not owned now' END AS what,
-       last_owned_at, partitions - seen_below AS never_owned, is_at_least
+       last_owned_at, partitions - seen_below AS never_owned, is_at_least,
+       -- Up to open_at, another member may have owned the partition after the last owner on record.
+       CASE WHEN is_owned IS NULL THEN is_whole ELSE is_now AND coalesce(last_owned_at > open_at, open_at IS NULL) END AS is_exact
 FROM expected JOIN proven USING (group_id) JOIN counted USING (group_id, topic) LEFT JOIN owned USING (group_id, topic, partition)
 WHERE NOT coalesce(is_owned, false) AND ($group IS NULL OR group_id = $group)
 ORDER BY what, group_id, topic, expected.partition

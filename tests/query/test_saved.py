@@ -381,7 +381,7 @@ def test_partitions_never_owned_are_counted_beyond_those_that_are_listed(tmp_pat
     assert [row[:2] for row in rows_of_one] == [("z-small", "small never owned, partitions: 2")]
     names, rows_of_one = run_saved_query(tables, "never-owned-partitions", {"group": "z-small"})
     assert [dict(zip(names, row, strict=True))["partition"] for row in rows_of_one] == [1, 2]
-    assert {row[5:] for row in rows_of_one} == {(2, False)}
+    assert {row[5:] for row in rows_of_one} == {(2, False, True)}
 
 
 @pytest.mark.parametrize(
@@ -405,8 +405,24 @@ def test_a_partition_was_never_owned_only_if_all_owners_are_on_record(
     tables = Tables(str(write_small_warehouse(tmp_path, **rows, topics=[topic("bills", 3)])))
     found = [one for one in answers(tables, "never-owned-partitions") if one["group_id"] == "g"]
     assert {(one["partition"], one["what"]) for one in found} == {(2, what), (1, now)}
+    assert all(one["is_exact"] is (one["what"] != "no owner on record") for one in found)
     changes = [one["topic_change"] for one in answers(tables, "slow-topic-changes") if one["group_id"] == "g"]
     assert changes == (["bills never owned, partitions: 1"] if what == "never owned" else [])
+
+
+@pytest.mark.parametrize(("released", "is_exact"), [("02:03", False), ("02:05", True)])
+def test_a_partition_may_have_had_a_later_owner_among_missing_records(tmp_path: Path, released: str, is_exact: bool):
+    rows = consuming("g", "bills", 0)
+    owner = rows["partition_ownership"][0]
+    rows["partition_ownership"].append(owner | {"partition": 1, "owned_to": at(released), "to_offset": 200})
+    rows["group_timeline"] = [
+        event("g", 0, "02:02", "GROUP_CREATED", ">Stable", member_count=1, epoch=1),
+        event("g", 1, "02:04", "RECORDS_COMPLETE", "Stable>Stable", member_count=1, epoch=1, is_exact=False),
+        event("g", 2, "02:06", "MEMBER_JOINED", "Stable>Stable", member_count=1, epoch=2),
+    ]
+    tables = Tables(str(write_small_warehouse(tmp_path, **rows, topics=[topic("bills", 2)])))
+    (found,) = [one for one in answers(tables, "never-owned-partitions") if one["group_id"] == "g"]
+    assert (found["partition"], found["what"], found["is_exact"]) == (1, "not owned now", is_exact)
 
 
 def test_flapping_groups_say_how_long_it_took_who_came_and_went_and_what_failed(tmp_path: Path):
@@ -576,6 +592,10 @@ def test_a_consumer_group_with_a_classic_member_is_listed(tmp_path: Path):
     assert listed["payments"] == "has classic members"
     upgraded = {"member_id": "m-2", "log_offset": 202, "value_json": '{"classicMemberMetadata":null}'}
     write_rows(folder, "group_records", [{**joined, **upgraded, "log_timestamp": at("02:16")}])
+    assert "payments" not in {one["group_id"] for one in answers(Tables(str(folder)), "classic-protocol-groups")}
+    # The cleaner may have removed both the record and the tombstone of a member that left.
+    left = {"member_id": "m-gone", "log_offset": 203, "value_json": '{"classicMemberMetadata":{}}'}
+    write_rows(folder, "group_records", [{**joined, **left, "log_timestamp": at("02:16")}])
     assert "payments" not in {one["group_id"] for one in answers(Tables(str(folder)), "classic-protocol-groups")}
 
 
