@@ -516,8 +516,11 @@ def group_at(warehouse: Tables, group: str, at: datetime | None = None) -> Group
     first, last = warehouse.rows(_SEEN, group=group)[0]
     deletions = [deleted_group.deletion for deleted_group in deleted_groups(warehouse, at, group=group)]
     when = "at the end of the log" if at is None else f"at {moment_text(at)}"
-    until = "up to the end of the log" if at is not None and _is_there(warehouse, group) else f"to {moment_text(last)}"
-    seen = f": it is on record from {moment_text(first)} {until}" if first and last else ""
+    seen = ""
+    if first and last:
+        is_there = at is not None and _is_there(warehouse, group)
+        until = "up to the end of the log" if is_there else f"to {moment_text(last)}"
+        seen = f": it is on record from {moment_text(first)} {until}"
     end = f", and was {deletions[0]}" if deletions else ""
     note = missing_groups_note(warehouse, at, log_partitions_of(warehouse, group))
     raise UsageError(f"group {group!r} does not exist {when}{seen}{end}{'' if note is None else f'. {note}'}")

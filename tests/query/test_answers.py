@@ -63,6 +63,14 @@ def test_deleted_group_is_gone_from_the_moment_of_its_deletion(warehouse: Tables
         group_at(warehouse, "legacy", at("02:06"))
 
 
+def test_a_group_of_which_only_missing_records_are_known_is_said_not_to_exist(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    complete = event("gone", 0, "02:05", "RECORDS_COMPLETE", "Unknown>Dead", is_exact=False)
+    write_rows(folder, "group_timeline", [complete])
+    with pytest.raises(UsageError, match=r"group 'gone' does not exist at 2026-11-20T02:06:00.000Z, and was deleted"):
+        group_at(Tables(str(folder)), "gone", at("02:06"))
+
+
 def test_groups_that_only_hold_offsets_stored_or_pending_are_empty_classic_groups(warehouse: Tables):
     for name, since in (("simple", "02:03"), ("txn-only", "02:18")):
         assert name not in {group.group_id for group in groups_at(warehouse, at(since) - timedelta(seconds=1))}
