@@ -128,7 +128,7 @@ def happened_rows(
         evidence: rows of ``group_evidence``, from which the ends of rebalances come.
         group_sums: sums of the commits of this run, by group; None if the run has no commits.
         totals: rows of ``commit_totals``.
-        current: offsets that are current at the end of the log.
+        current: the groups that have offsets at the end of the log, in any number of rows.
 
     Returns:
         Rows with the columns of HAPPENED.

@@ -243,7 +243,11 @@ class Evaluation:
         )
         # Only the metrics need the tombstones: the rules see expired offsets.
         happened = happened_rows(
-            sources.pop(REMOVED), sources[EVIDENCE], sources.get(GROUP_SUMS), sources[TOTALS], sources[OFFSETS]
+            sources.pop(REMOVED),
+            sources[EVIDENCE],
+            sources.get(GROUP_SUMS),
+            sources[TOTALS],
+            self._with_offsets(sources),
         )
         for steps in minute_steps(sources[EVIDENCE], happened).to_batches():
             self.writer.stage(STEP_ROWS, steps)
@@ -332,6 +336,13 @@ class Evaluation:
             EXPIRED: pa.concat_tables([rows_of(expected.to_batches(), _schema(EXPIRED)), self._table(EXPIRED)]),
             REMOVED: rows_of(removed, _schema(REMOVED)),
         }
+
+    def _with_offsets(self, sources: dict[str, pa.Table]) -> pa.Table:
+        """Return the groups that have current offsets or pending commits at the end of the log."""
+        names = ["group_id"]
+        waiting = read_paths(self.files.uris(PENDING), names, pc.field("to_offset").is_null())
+        groups = sources[OFFSETS].select(names)
+        return pa.concat_tables([groups, rows_of(waiting, groups.schema)])
 
     def _table(self, name: str) -> pa.Table:
         return rows_of(read_paths(self.files.uris(name), _READ[name]), _schema(name))
