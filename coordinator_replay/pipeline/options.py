@@ -11,7 +11,7 @@ from coordinator_replay.analysis.findings.thresholds import DEFAULTS, Thresholds
 from coordinator_replay.log.dump_format import Format
 from coordinator_replay.pipeline.ledger import Run
 
-OFFSETS_VERSION = 11
+OFFSETS_VERSION = 12
 """Version of the rules by which offsets are derived; offsets of another version are derived again."""
 
 

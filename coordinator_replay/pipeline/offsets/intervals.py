@@ -179,10 +179,8 @@ def _end_of_waiting(events: Any, other: Any, stored: Any, row: Any) -> Any:
     if kind == OffsetEvent.TOMBSTONE:
         return End.TOMBSTONE
     if kind == OffsetEvent.LOST:
-        if events[EventField.LOST_AT, other] > events[EventField.AT_OFFSET, row]:
-            return NOWHERE
-        # A newer dump lacks the commit but has the current offset, which is older. So the commit never came into force.
-        return End.ABORT if stored != NOWHERE else End.LOST
+        # The transaction ended among the missing records. Nothing shows when, and whether it was committed.
+        return End.LOST if events[EventField.LOST_AT, other] <= events[EventField.AT_OFFSET, row] else NOWHERE
     if kind == OffsetEvent.PLAIN or kind == OffsetEvent.OPEN_OFFSET:
         return NOWHERE
     if events[EventField.PRODUCER, other] != events[EventField.PRODUCER, row]:

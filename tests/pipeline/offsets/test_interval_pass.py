@@ -203,6 +203,22 @@ def test_a_transaction_that_ends_behind_a_gap_is_not_proven():
     assert [row["is_exact"] for row in rows] == [False, False]
 
 
+@pytest.mark.parametrize("has_current", [True, False])
+def test_a_commit_that_waited_and_that_a_newer_dump_lacks_waited_up_to_the_missing_records(has_current):
+    """Its transaction ended somewhere in the missing records: when and how is not on record."""
+    current = [event(OffsetEvent.PLAIN, KEY, 2, producer_id=-1)] if has_current else []
+    rows = staged(
+        [
+            *current,
+            event(OffsetEvent.OPENED, KEY, 3, producer_id=5, lost_at=6),
+            event(OffsetEvent.LOST, KEY, 6, name="RECORDS_MISSING"),
+        ]
+    )
+    ended = {row["from_offset"]: (row["ended_by"], row["to_offset"]) for row in rows if row["kind"] == Staged.PENDING}
+    assert ended == {3: ("RECORDS_MISSING", 6)}
+    assert [row["to_offset"] for row in rows if row["kind"] != Staged.PENDING] == [None] * has_current
+
+
 def test_topics_that_a_member_subscribes_to_are_spared():
     commits = [event(OffsetEvent.PLAIN, ("g", topic, 0, 3), 4 + i, producer_id=-1) for i, topic in enumerate("tuv")]
     rows = staged([*CONTEXT[2:3], *commits])
