@@ -79,12 +79,12 @@ def _is_folder(out: str, path: Path, *, is_fleet: bool) -> bool:
 def why(common: Common, **asked: Any) -> None:
     """Explain each rebalance of GROUP, or of all groups: its cause, how sure the cause is, and the evidence for it.
 
-    With --at, it explains only the rebalance of GROUP in progress at that time, or else the last one before. A classic
-    rebalance that may have begun by then is explained as well: its join phase leaves no record. With --at and no GROUP,
-    it explains all rebalances in progress. If there are more than five rebalances, a summary comes first. A terminal
-    shows what fits: it explains one rebalance (the latest, or one whose evidence names a known fault of Kafka), and
-    only names the others. --wide explains all. With --output json and csv, the output is the same as from the command
-    rebalances.
+    With --at, it explains only the rebalance of GROUP in progress at that time, or else the last one before. No record
+    shows when a classic rebalance begins. So if the next rebalance may have begun by that time, the command explains
+    that rebalance, too. With --at and no GROUP, it explains all rebalances in progress. If there are more than five
+    rebalances, a summary comes first. If not all explanations fit on a terminal, the command explains only one
+    rebalance: the latest, or one whose evidence names a known fault of Kafka. It names the others. --wide explains all.
+    With --output json and csv, the output is the same as from the command rebalances.
     """
     reasons = open_warehouse(common).why(**asked)
     if common.output != "table":
