@@ -122,10 +122,11 @@ class MemberReplay:
     def interrupt(self, confirmed: "MemberReplay", at_ms: int | None, offset: int) -> Iterator[Row]:
         """End and yield all membership intervals at the first missing record.
 
-        Begin new intervals for the confirmed members.
+        Then begin a new interval for each member in ``confirmed``.
 
         Args:
-            confirmed: the members whose membership is confirmed by records that a newer dump still has.
+            confirmed: a replay of the group's records that a newer dump still has. Its members are the only ones that
+                records confirm.
             at_ms: the time from which records are missing.
             offset: the first missing log offset.
         """

@@ -93,7 +93,7 @@ class Unowned(NamedTuple):
     over: tuple[Interval, ...] = ()
 
     def missed_until(self, at_ms: int | None) -> "Unowned":
-        """Return a copy of this object that says that members no longer miss the partition from ``at_ms`` on."""
+        """Return a changed copy of this object, in which members miss the partition only until ``at_ms``."""
         if self.since_ms is None:
             return self
         if at_ms is None or at_ms <= self.since_ms:
@@ -307,10 +307,11 @@ class OwnershipReplay:
     ) -> Iterator[Row]:
         """End and yield all ownership intervals at the first missing record.
 
-        Begin new intervals for the confirmed owners.
+        Then begin a new interval for each owner in ``confirmed``.
 
         Args:
-            confirmed: the owners that are confirmed by records that a newer dump still has.
+            confirmed: a replay of the group's records that a newer dump still has. Its owners are the only ones that
+                records confirm.
             at_ms: the time from which records are missing.
             offset: the first missing log offset.
             released_by: why the intervals end.

@@ -145,7 +145,7 @@ class Compared(Answer["Change"]):
 
         Args:
             beside: the folder for which the page is made. The page links to the pages of groups that ``write_pages``
-                has written into this folder. None makes no links.
+                has written into this folder. None to make no links.
         """
         groups = {change.group_id for change in self if change.group_id is not None}
         shown = self[:_MOST_CHANGES]

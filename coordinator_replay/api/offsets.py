@@ -90,8 +90,8 @@ class Offsets(TablesAndTimes):
             group: id of the group.
             topic: name of the topic.
             partition: only this partition; None for all partitions of the topic.
-            start: leave out offsets that were no longer in force at this time; None leaves out none.
-            end: leave out offsets that were committed at this time or later; None leaves out none.
+            start: leave out offsets that were no longer in force at this time; None for no lower bound.
+            end: leave out offsets that were committed at this time or later; None for no upper bound.
         """
         since, until = self._times.at(start), self._times.end(end)
         return self._rows(questions.offset_history(self._tables, group, topic, partition, since, until))

@@ -34,9 +34,9 @@ class OverAllGroups(TablesAndTimes):
 
         Args:
             topic: the topic's name or id.
-            start: leave out members that had left by this time, and commits before it; None leaves out none.
-            end: leave out members that joined at this time or later, and commits from this time on; None leaves out
-                none.
+            start: leave out members that had left by this time, and commits before it; None for no lower bound.
+            end: leave out members that joined at this time or later, and commits from this time on; None for no
+                upper bound.
             who: conditions on names of groups, clients and hosts.
         """
         return self._rows(
@@ -49,8 +49,8 @@ class OverAllGroups(TablesAndTimes):
         The costs are rebalances, partitions without an owner, and commit pauses.
 
         Args:
-            start: start of the time range, included; None begins at the start of the log.
-            end: end of the time range, excluded; None ends after the last record of the log.
+            start: start of the time range, included; None to begin at the start of the log.
+            end: end of the time range, excluded; None to end after the last record of the log.
         """
         answer = questions.impact(self._tables, self._times.at(start), self._times.end(end))
         return Impacted(answer.content, answer.notes, answer.basis)
@@ -64,8 +64,8 @@ class OverAllGroups(TablesAndTimes):
 
         Args:
             group: only rollouts of this group; None for all groups.
-            start: leave out rollouts that ended before this time; None leaves out none.
-            end: leave out rollouts that began at this time or later; None leaves out none.
+            start: leave out rollouts that ended before this time; None for no lower bound.
+            end: leave out rollouts that began at this time or later; None for no upper bound.
         """
         return self._rows(questions.rollouts(self._tables, group, self._times.at(start), self._times.end(end)))
 

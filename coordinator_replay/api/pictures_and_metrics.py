@@ -42,8 +42,8 @@ class PicturesAndMetrics(TablesAndTimes):
 
         Args:
             group: the group; None for an overview of all groups.
-            start: start of the time range, included; None begins at the start of the log.
-            end: end of the time range, excluded; None ends after the last record of the log.
+            start: start of the time range, included; None to begin at the start of the log.
+            end: end of the time range, excluded; None to end after the last record of the log.
             what_if: settings to try, one mapping for each alternative, see ``what_if``. The page shows the group's
                 recorded life and each alternative on one time axis.
             known: settings of the recorded life that are not in the log; only with ``what_if``.
@@ -108,8 +108,8 @@ class PicturesAndMetrics(TablesAndTimes):
 
         Args:
             folder: target folder; it is made if it does not exist.
-            start: start of the time range, included; None begins at the start of the log.
-            end: end of the time range, excluded; None ends after the last record of the log.
+            start: start of the time range, included; None to begin at the start of the log.
+            end: end of the time range, excluded; None to end after the last record of the log.
             marks: times to mark in all figures, each with a text.
 
         Raises:
@@ -129,8 +129,8 @@ class PicturesAndMetrics(TablesAndTimes):
 
         Args:
             group: the group; None for the groups with most events, at most MOST_TRACED_GROUPS.
-            start: start of the time range, included; None begins at the start of the log.
-            end: end of the time range, excluded; None ends after the last record of the log.
+            start: start of the time range, included; None to begin at the start of the log.
+            end: end of the time range, excluded; None to end after the last record of the log.
         """
         since, until = self._times.at(start), self._times.end(end)
         names = questions.lively_groups(self._tables, since, until) if group is None else [group]

@@ -33,8 +33,8 @@ class Simulation(TablesAndTimes):
             group: a classic or consumer group.
             alternatives: settings to try, under Kafka's names; one mapping for each alternative. If there is no
                 mapping, ``without_restarts`` and ``members`` make a single alternative.
-            start: start of the time range, included; None begins at the group's first record.
-            end: end of the time range, excluded; None ends after the group's last record.
+            start: start of the time range, included; None to begin at the group's first record.
+            end: end of the time range, excluded; None to end after the group's last record.
             without_restarts: simulate every alternative without restarts: a client that left and came back stays in the
                 group.
             members: the number of clients in every alternative; None for the number on record.
@@ -70,8 +70,8 @@ class Simulation(TablesAndTimes):
 
         Args:
             alternative: settings to try, under Kafka's names.
-            start: start of the time range, included; None begins at each group's first record.
-            end: end of the time range, excluded; None ends after the last record of the log.
+            start: start of the time range, included; None to begin at each group's first record.
+            end: end of the time range, excluded; None to end after the last record of the log.
             without_restarts: simulate without restarts: a client that left and came back stays in the group.
             members: the number of clients in every group; None for the number on record.
             known: settings of the recorded lives that are not in the log.

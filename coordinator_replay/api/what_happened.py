@@ -83,8 +83,8 @@ class WhatHappened(TablesAndTimes):
 
         Args:
             group: id of the group.
-            start: start of the time range, included; None begins at the start of the log.
-            end: end of the time range, excluded; None ends after the last record of the log.
+            start: start of the time range, included; None to begin at the start of the log.
+            end: end of the time range, excluded; None to end after the last record of the log.
         """
         return self._rows(questions.timeline(self._tables, group, self._times.at(start), self._times.end(end)))
 
@@ -93,8 +93,8 @@ class WhatHappened(TablesAndTimes):
 
         Args:
             group: id of the group.
-            start: leave out intervals that had ended by this time; None leaves out none.
-            end: leave out intervals that begin at this time or later; None leaves out none.
+            start: leave out intervals that had ended by this time; None for no lower bound.
+            end: leave out intervals that begin at this time or later; None for no upper bound.
         """
         return self._rows(questions.members(self._tables, group, self._times.at(start), self._times.end(end)))
 
@@ -112,11 +112,11 @@ class WhatHappened(TablesAndTimes):
 
         Args:
             group: only rebalances of this group; None for all groups.
-            start: leave out rebalances that were over before this time; None leaves out none.
-            end: leave out rebalances that began at this time or later; None leaves out none.
+            start: leave out rebalances that were over before this time; None for no lower bound.
+            end: leave out rebalances that began at this time or later; None for no upper bound.
             causes: only rebalances with one of these causes, as cause or as alternative (``matched_by`` says which of
                 the two); empty for all rebalances.
-            last: number of rebalances to return, the latest ones; None returns all.
+            last: number of rebalances to return, the latest ones; None to return all.
             who: conditions on groups: on their names, and on their clients, hosts and topics from ``start`` to ``end``.
         """
         since, until = self._times.at(start), self._times.end(end)
@@ -140,11 +140,11 @@ class WhatHappened(TablesAndTimes):
             at: only the rebalances in progress at this time. If none was in progress, the last rebalance before this
                 time. The next rebalance is returned, too, if it may have begun by this time: the beginning of a classic
                 rebalance leaves no record.
-            start: leave out rebalances that were over before this time; None leaves out none.
-            end: leave out rebalances that began at this time or later; None leaves out none.
+            start: leave out rebalances that were over before this time; None for no lower bound.
+            end: leave out rebalances that began at this time or later; None for no upper bound.
             causes: only rebalances with one of these causes, as cause or as alternative (``matched_by`` says which of
                 the two); empty for all rebalances.
-            last: number of rebalances to return, the latest ones; None returns all.
+            last: number of rebalances to return, the latest ones; None to return all.
             who: conditions on groups: on their names, and on their clients, hosts and topics at ``at``, or from
                 ``start`` to ``end``.
 
@@ -182,7 +182,7 @@ class WhatHappened(TablesAndTimes):
             at: the point in time; the end of the log if None.
             start: start of a time range, in place of a point in time. Every ownership that touches the range is
                 returned.
-            end: end of this time range, excluded; None ends after the last record of the log.
+            end: end of this time range, excluded; None to end after the last record of the log.
 
         Raises:
             UsageError: both a point in time and a time range are given.

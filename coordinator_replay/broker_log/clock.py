@@ -58,10 +58,10 @@ class RecordedLine:
 
 @dataclass(frozen=True, slots=True)
 class UtcOffset:
-    """Lines of a file with the same difference from UTC.
+    """The UTC offset of a range of lines in a file.
 
     Attributes:
-        first, last: numbers of the first and the last of these lines; None means no bound.
+        first, last: numbers of the first and the last line of the range; None for no bound.
         offset_ms: local time minus UTC.
     """
 
@@ -70,7 +70,7 @@ class UtcOffset:
     offset_ms: int
 
     def has(self, place: int) -> bool:
-        """Return whether a line has this difference from UTC.
+        """Return whether a line lies in the range, so that this UTC offset applies to it.
 
         Args:
             place: number of the line in the file.

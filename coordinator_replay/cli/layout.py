@@ -488,7 +488,7 @@ def lay_out(
     Args:
         columns: columns of the table, each with a heading.
         rows: a cell for each column.
-        width: number of cells in a line of the terminal; None shows everything in full.
+        width: number of cells in a line of the terminal; None to show everything in full.
         numbers: for each column, whether its values are aligned to the right.
         nothing: the sign for null.
         has_styles: whether words have colours.

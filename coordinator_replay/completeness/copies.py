@@ -110,7 +110,7 @@ class Copy:
 
 
 def copy_of(run_id: str, bounds: CopyBounds, offsets: CopyOffsets) -> Copy:
-    """Return a copy, given the log offsets of its records.
+    """Make the ``Copy`` of a log partition from the log offsets of the copy's records.
 
     Offsets below ``bounds.covered_from`` are left out. If a record lies at or after ``bounds.end``, the end is raised.
 

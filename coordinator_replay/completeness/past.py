@@ -4,8 +4,9 @@ A missing offset may have held a record of any key. So it is not enough that the
 offsets are missing, two facts together prove that a key did not exist at a time:
 
 - The time lies in a complete range, and no gap comes before this range.
-- The cleaner can't have removed an earlier record of the key because of a later record. This holds if the key's next
-  record is at or after the range's ``exact_from_offset``, or if the key has no next record.
+- The cleaner can't have removed an earlier record of the key. The cleaner removes a record only if it finds a later
+  record of the same key, and it has not worked at or after the range's ``exact_from_offset``. So this fact holds if the
+  key's next record is at or after this offset, or if the key has no next record.
 
 ``LogPartition.proves_absence`` checks both.
 """
@@ -84,7 +85,7 @@ class LogPartition:
         the key.
 
         Returns:
-            The log offset; None if there is no proof, because a key's records may have been removed.
+            The log offset; None if there is no such log offset. Then records of any key may have been removed.
         """
         if self.is_whole:
             return 0

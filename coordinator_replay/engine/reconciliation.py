@@ -164,7 +164,7 @@ class Reconciliation:
         Args:
             record: the record with the target assignment, or its tombstone.
             operation: the operation of the record.
-            target: the target assignment; None removes it.
+            target: the target assignment; None to remove it.
         """
         member_id = record.key["memberId"]
         before = self.members.get(member_id)

@@ -258,8 +258,8 @@ class StateReplay:
         Records of an operation that is still open count, too.
 
         Args:
-            missing_before: None asks about the time just after the group's last record. A number asks about a later
-                time: it is the number of log offsets missing up to then, which may have had records of the group.
+            missing_before: None for the time just after the group's last record. For a later time, the number of log
+                offsets missing up to then, which may have had records of the group.
         """
         if missing_before is not None and missing_before + self._lost > self._missing:
             return self._is_classic_proven(missing_before + self._lost)

@@ -48,7 +48,7 @@ class ExportOptions:
         bootstrap_servers: addresses of the cluster.
         out: folder or URI of the dump, which all exports of one cluster share.
         client: settings of Kafka's clients by Kafka's names, such as ``security.protocol``.
-        partitions: partition count of the topic; None asks the cluster.
+        partitions: partition count of the topic; None to ask the cluster.
         min_partitions: smallest number of tasks that read; None for one task for each log partition.
         again: whether to read the whole topic. This changes nothing for the next export, which continues where the last
             export without ``again`` ended.

@@ -65,7 +65,7 @@ class DumpSearch(NamedTuple):
 
     Attributes:
         inputs: files, folders, globs or URIs.
-        form: the form that the user named; None recognises the form from the files.
+        form: the form that the user named; None to recognise the form from the files.
         include_deleted: whether ``.log.deleted`` files count.
     """
 
@@ -94,7 +94,7 @@ class Dump:
         notes: sentences about files that were skipped or read in a special way.
         indexed: for each folder of a log partition, the base offsets in the names of its indexes and snapshots.
         companions: URIs of the files that describe a log: ``partition.metadata`` and ``leader-epoch-checkpoint``.
-        search: the arguments of ``find_dump`` that found the dump; None if the dump was made in another way.
+        search: the arguments with which ``find_dump`` found the dump; None if ``find_dump`` did not find it.
         stamps: the size and time of each file to read, by URI.
     """
 
@@ -398,7 +398,7 @@ def find_dump(inputs: Sequence[str], *, form: Format | None = None, include_dele
 
     Args:
         inputs: files, folders, globs or URIs.
-        form: the form that the user named; None recognises the form from the files.
+        form: the form that the user named; None to recognise the form from the files.
         include_deleted: read ``.log.deleted`` files too, for records that compaction has dropped.
 
     Raises:

@@ -14,7 +14,10 @@ from coordinator_replay.log.reading import read_file
 
 
 def missing_before_files(files: Sequence[DumpFile]) -> list[int]:
-    """Return how many log offsets are missing before each file of a dump, counted from log offset 0.
+    """Return, for each file of a dump, how many log offsets are missing before the file.
+
+    These are the log offsets from 0 up to the file's first batch at which no earlier file of the log partition has a
+    record.
 
     To count records, this reads each file without decoding it. The last file of a log partition is read only up to its
     first records, because no file comes after it.

@@ -319,7 +319,7 @@ def pauses(rows: pa.RecordBatch, pause_ms: int, end: datetime | None = None) -> 
     Args:
         rows: rows of ``offset_history``.
         pause_ms: the shortest pause, in milliseconds.
-        end: the end of the log; None leaves out offsets that are still in force at the end.
+        end: the end of the log; None to leave out offsets that are still in force at the end.
     """
     begin, ended = (rows.column(name).cast(TIMESTAMP) for name in ("valid_from", "valid_to"))
     if end is not None:

@@ -17,7 +17,7 @@ from coordinator_replay.analysis.findings.evidence_rows import FailedStep
 from coordinator_replay.errors import CoordinatorReplayError
 
 _UNGUARDED = (CoordinatorReplayError, OSError, MemoryError)
-"""Exceptions that are raised on purpose, or not because of the group."""
+"""Exceptions that are raised on purpose, or that have another cause than the group's records."""
 
 _LONGEST = 300
 _PACKAGE = Path(__file__).parents[1]

@@ -21,10 +21,10 @@ class ExpiryOptions:
 
     Attributes:
         as_of: the time at which expiry is evaluated; None for the end of the log.
-        retention_ms: offsets.retention.minutes of the brokers, in milliseconds. None infers the retention, or takes
+        retention_ms: offsets.retention.minutes of the brokers, in milliseconds. None to infer the retention, or to use
             Kafka's default if it can't be inferred.
         horizon_ms: the audit looks for offsets that expire within this duration after ``as_of``.
-        history_every_ms: keep only the last commit of each interval of this length; None keeps all commits.
+        history_every_ms: keep only the last commit of each interval of this length; None to keep all commits.
     """
 
     as_of: datetime | None = None

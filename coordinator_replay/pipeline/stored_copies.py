@@ -23,7 +23,7 @@ _SCHEMA = table(COPIES).arrow_schema(["run_id", *_BOUNDS, *_RANGES]).remove_meta
 
 
 def copy_rows(copy: Copy) -> pa.RecordBatch:
-    """Return a copy as rows of ``log_copies``, without the cluster."""
+    """Convert a copy of a log partition to rows of ``log_copies``. The rows lack the column ``cluster``."""
     about = dict(zip(_BOUNDS, astuple(copy.bounds), strict=False)) | {"run_id": copy.run_id}
     ranges = pa.record_batch([copy.starts, copy.stops, copy.gap_before], _RANGES)
     return conform(ranges, _SCHEMA, **about)

@@ -1,16 +1,18 @@
-"""Conversion of shares and results of stages to JSON and back, by their type hints.
+"""Conversion of the shares and results of stages to JSON and back.
 
-Texts, numbers and booleans stay as they are. Other types become:
+The type hints of a stage's function decide the form of the JSON. Texts, numbers and booleans stay as they are. Values
+of other types are written in these forms:
 
 - a ``StrEnum``: its text
-- a time: its microseconds since 1970
+- a time: the number of microseconds since 1970
 - a dataclass or NamedTuple: an object
 - a tuple or another collection: a list
-- a mapping: a list of entries
-- a mapping to ``Any``, such as the bounds of columns: an object. A time in the mapping is an object with microseconds.
+- a mapping: a list of pairs, each with a key and a value
+- a mapping whose values have the type hint ``Any``, such as the bounds of columns: an object. A time in such a mapping
+  is written as ``{"us": microseconds}``.
 
-JSON is used instead of a Spark struct, because a grouped map passes pandas frames. Below the first level, pandas turns
-integers next to a null into floats, which loses digits of offsets.
+Structs of Spark can't be used instead of JSON. Spark passes rows to a grouped map as DataFrames of pandas. If an
+integer field inside a struct has a null, pandas turns its integers into floats, and large offsets lose digits.
 """
 
 import types

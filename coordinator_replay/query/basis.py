@@ -52,7 +52,7 @@ class Basis:
         """Return the basis as text in one line.
 
         Args:
-            now: the time at which the log's age is computed; None leaves out the age.
+            now: the time at which the log's age is computed; None to leave out the age.
         """
         begin = "" if self.log_begin is None else f" from {shown_second(self.log_begin)}"
         end = "log without times" if self.log_end is None else f"log{begin} up to {shown_second(self.log_end)}"

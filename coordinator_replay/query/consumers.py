@@ -174,8 +174,9 @@ def consumers_of(
     Args:
         warehouse: the tables to read.
         topic: the topic's name or id.
-        start: leave out members that had left by this time, and commits before it; None leaves out none.
-        end: leave out members that joined at this time or later, and commits from this time on; None leaves out none.
+        start: leave out members that had left by this time, and commits before it; None for no lower bound.
+        end: leave out members that joined at this time or later, and commits from this time on; None for no upper
+            bound.
 
     Raises:
         UsageError: no record names the topic, or the tables have no record of that time range.

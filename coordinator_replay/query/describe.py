@@ -239,7 +239,7 @@ def coordinator_of(warehouse: Tables, log_partition: int | None, at: datetime | 
     """Return the broker that led a log partition at a point in time.
 
     Return None if the broker is not on record, or if the log partition had no leader. Also return None if the next
-    election has no exact time, because it may have taken place before the point in time.
+    election has no exact time: it may have taken place before the point in time.
     """
     if log_partition is None or not warehouse.has_rows("coordinator_changes"):
         return None

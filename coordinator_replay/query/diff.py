@@ -303,7 +303,7 @@ def _proves_absence(side: Side, *, is_same: bool) -> Callable[[Group], bool]:
     """Return a function that takes a group of the other side, and returns whether this side proves its absence.
 
     Args:
-        side: a side of the comparison. Its list of groups lacks the groups that the function takes.
+        side: a side of the comparison. Its list of groups lacks the groups that the returned function takes.
         is_same: whether both sides are of one cluster.
     """
     # The list of groups includes all that may have existed. So if the cluster shows the group at another time, a list

@@ -186,8 +186,8 @@ def fleet_of(warehouse: Tables, start: datetime | None = None, end: datetime | N
 
     Args:
         warehouse: the tables to read.
-        start: start of the time range, included; None begins at the first record that was read.
-        end: end of the time range, excluded; None ends after the last record of the log.
+        start: start of the time range, included; None to begin at the first record that was read.
+        end: end of the time range, excluded; None to end after the last record of the log.
 
     Raises:
         UsageError: the tables don't know the cluster, or have no record of that time range.

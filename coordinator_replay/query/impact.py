@@ -323,8 +323,8 @@ def impact_of(warehouse: Tables, start: datetime | None = None, end: datetime | 
 
     Args:
         warehouse: the tables to read.
-        start: start of the time range, included; None begins at the start of the log.
-        end: end of the time range, excluded; None ends after the last record of the log.
+        start: start of the time range, included; None to begin at the start of the log.
+        end: end of the time range, excluded; None to end after the last record of the log.
 
     Raises:
         UsageError: the tables have no record of that time range.
@@ -365,8 +365,8 @@ def traits_of(
     Args:
         warehouse: the tables to read.
         names: the groups concerned.
-        start: start of the time range, included; None begins at the start of the log.
-        end: end of the time range, excluded; None ends after the last record of the log.
+        start: start of the time range, included; None to begin at the start of the log.
+        end: end of the time range, excluded; None to end after the last record of the log.
     """
     if len(names) < 2:
         return ()

@@ -90,8 +90,8 @@ def offset_changes(
         group: id of the group.
         topic: name of the topic.
         partitions: only these partitions; empty for all partitions of the topic.
-        start: leave out offsets that were no longer in force at this time; None leaves out none.
-        end: leave out offsets that were committed at this time or later; None leaves out none.
+        start: leave out offsets that were no longer in force at this time; None for no lower bound.
+        end: leave out offsets that were committed at this time or later; None for no upper bound.
 
     Raises:
         UsageError: the tables don't know the group or the time range, or the group never committed an offset of the

@@ -307,8 +307,8 @@ def owners_between(
         group: id of the group.
         topic: the topic's name or id.
         partition: number of the partition.
-        start: leave out ownerships that were over by this time; None leaves out none.
-        end: leave out ownerships that began at this time or later; None leaves out none.
+        start: leave out ownerships that were over by this time; None for no lower bound.
+        end: leave out ownerships that began at this time or later; None for no upper bound.
 
     Raises:
         UsageError: see ``owners_at``; or the tables have no record of that time range.

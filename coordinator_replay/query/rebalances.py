@@ -206,8 +206,8 @@ def rebalances_of(
     Args:
         warehouse: the tables to read.
         group: only rebalances of this group; None for all groups.
-        start: leave out rebalances that were over before this time; None leaves out none.
-        end: leave out rebalances that began at this time or later; None leaves out none.
+        start: leave out rebalances that were over before this time; None for no lower bound.
+        end: leave out rebalances that began at this time or later; None for no upper bound.
         causes: only rebalances with one of these causes, as cause or as alternative; empty for all rebalances. Names
             are in upper or lower case.
 

@@ -32,8 +32,8 @@ def resubscription_note(
     Args:
         warehouse: the tables to read.
         group: id of the group.
-        start: start of the time range, included; None begins at the first record.
-        end: end of the time range, excluded; None ends after the last record.
+        start: start of the time range, included; None to begin at the first record.
+        end: end of the time range, excluded; None to end after the last record.
     """
     found = warehouse.rows(_UNANSWERED, group=group, start=start, end=end)
     if not found:

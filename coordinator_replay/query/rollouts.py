@@ -89,8 +89,8 @@ def rollouts_of(
 
     Args:
         warehouse: the tables to read.
-        start: leave out rollouts that ended before this time; None leaves out none.
-        end: leave out rollouts that began at this time or later; None leaves out none.
+        start: leave out rollouts that ended before this time; None for no lower bound.
+        end: leave out rollouts that began at this time or later; None for no upper bound.
         group: only rollouts of this group; None for all groups.
     """
     query = saved_query(QUERY)

@@ -57,7 +57,10 @@ def named_files(connection: duckdb.DuckDBPyConnection) -> Iterator[Callable[[Ite
 
 
 def shut(connection: duckdb.DuckDBPyConnection) -> None:
-    """Let an engine access nothing but its own named files from now on. This can't be undone."""
+    """Shut an engine off from this machine and the network. This can't be undone.
+
+    From now on, the engine can open only scratch files and the files that have a name from ``named_files``.
+    """
     from coordinator_replay.store.statement_files import SCRATCH, TABLES
 
     connection.execute(_SHUT.format(scratch=SCRATCH, tables=TABLES))

@@ -104,7 +104,7 @@ def run_sql(
             rights.
         timeout: the longest time that the statement may take; None for no limit.
         bounds: values that the wanted rows have, by column, such as the id of a group. Files that can't have such rows
-            need not be read. None reads all files.
+            need not be read. None to read all files.
 
     Returns:
         Names of the columns, and the rows; no columns if the statement returns nothing.

@@ -138,8 +138,8 @@ def timeline_of(
     Args:
         warehouse: the tables to read.
         group: id of the group.
-        start: start of the time range, included; None begins at the first record.
-        end: end of the time range, excluded; None ends after the last record.
+        start: start of the time range, included; None to begin at the first record.
+        end: end of the time range, excluded; None to end after the last record.
 
     Raises:
         UsageError: the tables don't know the group, or have no record of that time range.
@@ -315,8 +315,8 @@ def member_intervals_of(
     Args:
         warehouse: the tables to read.
         group: id of the group.
-        start: start of the time range, included; None begins at the first record.
-        end: end of the time range, excluded; None ends after the last record.
+        start: start of the time range, included; None to begin at the first record.
+        end: end of the time range, excluded; None to end after the last record.
 
     Raises:
         UsageError: the tables don't know the group, or have no record of that time range.

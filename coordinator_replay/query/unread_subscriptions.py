@@ -54,7 +54,7 @@ def unread_in(description: Description) -> list[Unread]:
 
 
 def unexpiring_note(unread: Iterable[Unread]) -> str | None:
-    """Return a note on groups whose offsets do not expire because a subscription can't be read.
+    """Return a note on groups with a subscription that can't be read. No offset of such a group expires.
 
     Return None if there is no such group.
     """

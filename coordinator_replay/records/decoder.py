@@ -230,10 +230,10 @@ class _OneByOne:
 
 
 def _decode(key: bytes | None, value: bytes | None) -> tuple[RecordDefinition, dict[str, Any]]:
-    """Return the definition of a record's kind, and the record as a row.
+    """Decode a record. Return the definition of the record's kind, and the record's columns as a row.
 
-    A decoded record takes many times the memory of its bytes. It is freed when this function returns, so there is
-    never more than one decoded record.
+    The object ``DecodedRecord`` takes many times the memory of the record's bytes. The row does not keep this object.
+    So there is never more than one such object in memory.
     """
     record = decode_record(key, value)
     kind = kinds_by_name()[record.kind]

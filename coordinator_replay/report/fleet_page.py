@@ -284,8 +284,8 @@ class FleetPage:
 
     Args:
         warehouse: the tables to read.
-        start: start of the time range, included; None begins at the first record that was read.
-        end: end of the time range, excluded; None ends after the last record that was read.
+        start: start of the time range, included; None to begin at the first record that was read.
+        end: end of the time range, excluded; None to end after the last record that was read.
         marks: times to mark.
 
     Raises:
@@ -471,8 +471,8 @@ def fleet_page(
 
     Args:
         warehouse: the tables to read.
-        start: start of the time range, included; None begins at the first record that was read.
-        end: end of the time range, excluded; None ends after the last record that was read.
+        start: start of the time range, included; None to begin at the first record that was read.
+        end: end of the time range, excluded; None to end after the last record that was read.
         marks: times to mark.
 
     Raises:

@@ -238,8 +238,8 @@ def group_page(
     Args:
         warehouse: the tables to read.
         group: id of the group.
-        start: start of the time range, included; None begins at the group's first record.
-        end: end of the time range, excluded; None ends after the last record that was read.
+        start: start of the time range, included; None to begin at the group's first record.
+        end: end of the time range, excluded; None to end after the last record that was read.
         marks: times to mark.
 
     Raises:

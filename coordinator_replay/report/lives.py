@@ -46,7 +46,8 @@ class Limits:
     """Limits of a life's marks, beyond which a page in a browser becomes slow.
 
     Attributes:
-        intervals: largest number of intervals of members, and also of intervals of owners; the latest are kept.
+        intervals: largest number of intervals of members. The same number is the limit for intervals of owners. The
+            latest intervals of each kind are kept.
         points: largest number of points of committed offsets, shared by all partitions of the group.
     """
 
@@ -112,8 +113,8 @@ def spans_of(
     Args:
         warehouse: the tables to read.
         group: the group; None for every group that existed in the range.
-        start: start of the time range, included; None begins at the group's first record.
-        end: end of the time range, excluded; None ends after the last record of the log.
+        start: start of the time range, included; None to begin at the group's first record.
+        end: end of the time range, excluded; None to end after the last record of the log.
 
     Raises:
         UsageError: the tables don't know the group, or have no record of that range.
@@ -148,8 +149,8 @@ def life_of(
     Args:
         warehouse: the tables to read.
         group: id of the group.
-        start: start of the time range, included; None begins at the group's first record.
-        end: end of the time range, excluded; None ends after the last record of the log.
+        start: start of the time range, included; None to begin at the group's first record.
+        end: end of the time range, excluded; None to end after the last record of the log.
         detail: parts of the life to read.
         limits: largest numbers of marks to keep of the life.
 

@@ -98,8 +98,8 @@ def write_site(
     Args:
         warehouse: the tables to read.
         folder: target folder; made if it does not exist. Pages that an earlier report left there are replaced.
-        start: start of the time range, included; None begins at the first record that was read.
-        end: end of the time range, excluded; None ends after the last record that was read.
+        start: start of the time range, included; None to begin at the first record that was read.
+        end: end of the time range, excluded; None to end after the last record that was read.
         marks: times to mark.
 
     Returns:

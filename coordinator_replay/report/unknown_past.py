@@ -26,7 +26,7 @@ def unknown_past(
     """Return the time ranges before a group's first record in which the group may have existed, with state Unknown.
 
     Return an empty list if the log proves that the group did not exist. Also return an empty list if the start of a
-    state on record is not known, because this state then covers the earlier time.
+    state on record is not known: this state then covers the earlier time.
 
     Args:
         warehouse: the tables to read.

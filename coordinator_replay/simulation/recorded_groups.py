@@ -122,7 +122,7 @@ def what_if_all(
     Args:
         warehouse: the tables to read.
         alternative: settings to try.
-        start: start of the time range, included; None begins at each group's first record.
+        start: start of the time range, included; None to begin at each group's first record.
         end: end of the time range, excluded. None for the end of the log, or ten minutes after the group's last record
             if that is earlier.
         known: settings that the recorded lives had and the log does not show.
@@ -286,7 +286,7 @@ def what_if(
         warehouse: the tables to read.
         group: id of the group.
         alternatives: settings to try.
-        start: start of the time range, included; None begins at the group's first record.
+        start: start of the time range, included; None to begin at the group's first record.
         end: end of the time range, excluded. None for the end of the log, or ten minutes after the group's last record
             if that is earlier.
         known: settings that the recorded life had and the log does not show.

@@ -231,7 +231,7 @@ def replay_in_pandas(
         replay_input(log).groupBy("group_id").applyInPandas(replay_in_pandas("rebalances"), replay_schema("rebalances"))
 
     Args:
-        name: the table whose rows the function returns; one of TABLES.
+        name: the table whose rows the returned function makes; one of TABLES.
         cluster: the cluster's name in the results.
         topic_names: topic name by id.
     """

@@ -240,7 +240,7 @@ def one_at_a_time(
         command: name of the command, shown to other runs that have to wait.
         wait: how long to wait for a run that is at work.
         say: called with a sentence that names the run that this run waits for.
-        guard: the guard; None chooses the guard by the store of the warehouse.
+        guard: the guard; None to choose the guard by the store of the warehouse.
 
     Raises:
         LockedError: another run still works on the warehouse after ``wait``, or took it over because this run seemed

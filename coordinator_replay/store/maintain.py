@@ -43,7 +43,7 @@ class Upkeep:
 
     Attributes:
         vacuum_after: remove files that left their table longer ago than this.
-        keep: purge history that ended longer ago than this; None keeps all.
+        keep: purge history that ended longer ago than this; None to keep all.
         force: allow ``vacuum_after`` below SAFE_RETENTION.
     """
 

@@ -95,7 +95,11 @@ class QuietTime(TypedDict):
 
 
 class Silence(QuietTime):
-    """A time without a record of any kind, with the usual time between two commits before it."""
+    """A quiet time with a pause in commits, so that the group wrote no record of any kind for a while.
+
+    Attributes:
+        usual_ms: mean time between two of the group's commits before the pause.
+    """
 
     usual_ms: int
 
@@ -380,9 +384,10 @@ class UncommittedTime(TypedDict):
 
 
 class ObservationRow(TypedDict):
-    """An observation of a rule as a row of ``findings`` with more columns: ``Evidence.OBSERVATION``.
+    """An observation of a rule: ``Evidence.OBSERVATION``.
 
-    ``observation.Observation`` describes ``needed_ms``, ``goes_on_ms`` and ``joins_ms``.
+    ``observation.Observation`` describes ``needed_ms``, ``goes_on_ms`` and ``joins_ms``. All other fields except
+    ``is_open`` are columns of ``findings``.
 
     Attributes:
         is_open: whether the observation still holds at the group's last record.

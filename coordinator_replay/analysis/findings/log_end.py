@@ -4,9 +4,9 @@
 class LogEnd:
     """The end of the log, for the rules of findings. It also tells when the findings may change.
 
-    If a group has no new records, its findings change only because the log ends later. So the rules ask this object
-    about the end of the log. For each answer, this object computes how late the log must end to change the answer. It
-    keeps the earliest of these times.
+    The findings of a group without new records can change for one reason only: the log ends later. So the rules ask
+    this object about the end of the log. For each answer, this object computes how late the log must end to change the
+    answer. It keeps the earliest of these times.
 
     Attributes:
         changes_at_ms: if the log ends at this time or later, the findings may be different. None if no later end of the

@@ -93,7 +93,7 @@ def offset_due(context: GroupContext) -> Iterator[Observation]:
 
 
 def offset_expiring(context: GroupContext) -> Iterator[Observation]:
-    """Yield offsets that expire soon, or were about to expire at an earlier time."""
+    """Yield offsets that will expire soon. Also yield offsets that were close to expiry in an earlier period."""
     yield from _expiries(context, "EXPIRING", "to expire at")
 
 

@@ -157,7 +157,7 @@ class Timeouts(NamedTuple):
     Attributes:
         session_ms: session timeout in the member's record; None if the record has none.
         has_rebalance: whether a rebalance timeout can remove the member.
-        rebalance_ms: rebalance timeout as in the records, which may be -1; None if records have none.
+        rebalance_ms: rebalance timeout as it is on record, so it may be -1; None if it is not on record.
         is_largest: whether ``rebalance_ms`` is the largest of all members of a classic group.
     """
 
@@ -173,7 +173,7 @@ class Fact(NamedTuple):
     Attributes:
         kind: kind of the fact, which determines the meaning of the other fields.
         members: ids of the members that the fact is about.
-        client: the client of the only or first of these members.
+        client: the client of the first of these members.
         others: ids of other members that the fact names, such as earlier ids of ``members``.
         place: the record that shows the fact.
         since: an earlier record, from which ``elapsed_ms`` counts.

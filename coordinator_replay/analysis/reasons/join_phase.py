@@ -40,7 +40,7 @@ def could_expire(situation: Situation, member: Member) -> bool:
 
 
 def _has_synced(situation: Situation, member: Member, waited_ms: int) -> bool:
-    """Return whether the timer of the sync phase can't have removed a static member, because the removal came too late.
+    """Return whether a static member was removed so late that the timer of the sync phase can't be the cause.
 
     This timer expires at most one timeout after the join phase ended. It removes the member and begins another join
     phase, which lasts at most one timeout, too. Only then is the removal written. No other timer of a phase removes a
@@ -144,10 +144,10 @@ def did_others_wait(situation: Situation, others: Sign | None) -> bool | None:
 
 
 def rebalance_timeout_ms(situation: Situation, member: Member) -> int | None:
-    """Return the rebalance timeout that applies to a member, as in the records, where it may be -1.
+    """Return the rebalance timeout that applies to a member.
 
-    For a classic group, return the largest rebalance timeout of all members. Return None if the timeout is not on
-    record.
+    In a classic group, this is the largest rebalance timeout of all members. The timeout is returned as it is on
+    record, so it may be -1. Return None if it is not on record.
     """
     is_classic = situation.group_type is GroupType.CLASSIC
     return _largest_on_record(situation) if is_classic else member.subscription_or_empty.rebalance_timeout_ms
@@ -155,9 +155,9 @@ def rebalance_timeout_ms(situation: Situation, member: Member) -> int | None:
 
 @lru_cache(maxsize=1)
 def _largest_on_record(situation: Situation) -> int | None:
-    """Return the largest rebalance timeout in records, which may be -1.
+    """Return the largest rebalance timeout of all members as it is on record, so it may be -1.
 
-    Return None if a record lacks the field.
+    Return None if the timeout of a member is not on record.
     """
     timeouts = [member.subscription_or_empty.rebalance_timeout_ms for member in _members(situation)]
     known = [timeout for timeout in timeouts if timeout is not None]

@@ -94,7 +94,7 @@ def partitions_since(
 
     Args:
         changes: changes of the topic, oldest first.
-        until_ms: later changes don't count; None counts all.
+        until_ms: later changes don't count; None to count all.
 
     >>> orders = [DatedTopicChange(5, "created", 3), DatedTopicChange(9, "partitions_added", 5)]
     >>> [(change.at_ms, list(numbers)) for change, numbers in partitions_since(orders, None)]

@@ -7,7 +7,7 @@ The findings of a group are unchanged if all of this is true:
   with files of other buckets.
 - This run has added up no commit of the group.
 - The evidence about the group, apart from sums of commits, is what it was when the group was last evaluated.
-- The log ends later now than in the last run, but no rule gives another finding because of this, see ``LogEnd``.
+- The log ends later now than in the last run, but this changes no finding of the group (see ``LogEnd``).
 
 ``commit_totals`` has the conditions of the last run, and a row about each evaluated group.
 """

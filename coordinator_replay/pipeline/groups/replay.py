@@ -297,7 +297,7 @@ def replay_groups(
         context: the context of the replay.
         snapshots: snapshots from which groups continue, including groups without new records. A group without a
             snapshot begins at its first record.
-        signs: the members' last commits before their departures, as signs of life; None replays without them.
+        signs: the members' last commits before their departures, as signs of life; None to replay without them.
         proofs: proofs about groups with missing records.
         moves: moves of groups to other log partitions. If a group has left a log partition, ``rows`` must not have the
             records that this log partition got afterwards.

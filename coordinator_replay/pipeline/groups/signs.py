@@ -72,7 +72,8 @@ def find_departures(connection: DuckDBPyConnection) -> datetime | None:
     """Make the table ``departures`` from the ``records`` that may show the departure of a member.
 
     Returns:
-        A time. A commit before it is no sign of life, because no departure follows soon. None if there is no departure.
+        The time from which commits can be signs of life. No departure follows soon after an earlier commit. None if
+        there is no departure.
     """
     connection.execute(_DEPARTURES)
     [(first,)] = connection.execute("SELECT min(at_ms) FROM departures").fetchall()
@@ -104,10 +105,13 @@ class LastCommits:
                 yield (group_id, log_partition, departed_at), (topic, partition, at_ms, log_partition, offset)
 
     def before(self, record: RecordKey) -> Iterator[LastCommit] | None:
-        """Return the last commits before a record, ordered by topic and partition; None if there are no commits.
+        """Return the last commit of each partition before a record, ordered by topic and partition.
+
+        Return None if there is no commit.
 
         Args:
-            record: the record. Calls must pass the records in the order of ``records_in_order``, each record once.
+            record: a record that may show the departure of a member. Calls must pass these records in the order of
+                ``records_in_order``, each record once.
         """
         while self._next is not None and self._next[0] < record:
             self._next = next(self._by_record, None)

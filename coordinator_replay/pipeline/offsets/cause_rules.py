@@ -153,14 +153,16 @@ END"""
 
 
 def _with_doubts(evidence: str, retention: str) -> str:
-    """Return SQL for evidence of one cause, followed by evidence that supports other causes.
+    """Return SQL for the evidence of one cause, followed by evidence for other possible causes.
 
-    If retention may be the cause, evidence for retention follows. If the group's tombstone may be missing, a sentence
-    about this follows, because the group may have been deleted.
+    Evidence for two other causes may follow:
+
+    - Retention, if retention may have removed the offset.
+    - The deletion of the group, if the group's tombstone may be missing.
 
     Args:
         evidence: SQL for the evidence of the cause.
-        retention: SQL for the evidence that is added if the retention in use is not known.
+        retention: SQL for the evidence for retention if the retention in use is not known.
     """
     past = evidence_sql([_ALL_PAST])
     doubt = f"CASE WHEN NOT is_sure THEN {retention} WHEN all_old THEN {past} ELSE {_FAULT_EVIDENCE} END"

@@ -104,8 +104,8 @@ class CausesShare:
         commits: files of ``offset_commits``; none if ``lines`` is empty.
         group_records: files of ``group_records``; none if ``lines`` is empty.
         deletions: topics and times of their deletion in milliseconds, if the dump holds the cluster's metadata.
-        retention_ms: offsets.retention.minutes as the user gave it, in milliseconds. None infers the retention, or
-            takes Kafka's default if it can't be inferred.
+        retention_ms: offsets.retention.minutes as the user gave it, in milliseconds. None to infer the retention, or to
+            use Kafka's default if it can't be inferred.
         end: the latest timestamp of a record of the log.
         as_of: the time at which expiry is evaluated; None for the end of the log.
         place: the folders for the rows that are written.

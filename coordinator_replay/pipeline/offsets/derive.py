@@ -154,7 +154,7 @@ class Derivation:
     Attributes:
         sources: the files with the bucket's facts about offsets.
         before: the log offset at which the log ends for this derivation, by log partition. Records from this log offset
-            on, and other log partitions, are left out. None takes all records.
+            on, and other log partitions, are left out. None to take all records.
         proofs: proofs about log partitions with missing records.
         lives: ids of topics, for commits without an id.
         moves: moves of groups to other log partitions.

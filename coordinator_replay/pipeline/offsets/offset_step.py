@@ -64,7 +64,7 @@ class OffsetContext:
         sums: the time range of the commits that this run adds up, and the thresholds of hot minutes and pauses. None if
             no record has a time.
         as_of: the time at which expiry is evaluated; None for the end of the log.
-        history_every_ms: keep only the last commit of each interval of this length; None keeps all commits.
+        history_every_ms: keep only the last commit of each interval of this length; None to keep all commits.
         topic_lives: the times at which topics were created and deleted, from the cluster's metadata.
     """
 
@@ -297,7 +297,7 @@ class OffsetStep:
         """Return the commits that this run adds up: commits of this run, and all commits at or after a time.
 
         Args:
-            since: the time. Sums of earlier runs are final only before it. None returns all commits.
+            since: the time. Sums of earlier runs are final only before it. None to return all commits.
         """
         where = None
         if since is not None:

@@ -237,8 +237,8 @@ def offset_history(
         group: id of the group.
         topic: name of the topic, or a topic with partitions (``orders-4``, ``orders:0,1``).
         partition: only this partition; None for all partitions that ``topic`` names.
-        start: leave out offsets that were no longer in force at this time; None leaves out none.
-        end: leave out offsets that were committed at this time or later; None leaves out none.
+        start: leave out offsets that were no longer in force at this time; None for no lower bound.
+        end: leave out offsets that were committed at this time or later; None for no upper bound.
     """
     partitions: Sequence[int] = () if partition is None else (partition,)
     if partition is None:

@@ -33,10 +33,10 @@ def rebalances(
     Args:
         warehouse: the tables to read.
         group: only rebalances of this group; None for all groups.
-        start: leave out rebalances that were over before this time; None leaves out none.
-        end: leave out rebalances that began at this time or later; None leaves out none.
+        start: leave out rebalances that were over before this time; None for no lower bound.
+        end: leave out rebalances that began at this time or later; None for no upper bound.
         causes: only rebalances whose cause or alternatives include one of these causes; empty for all rebalances.
-        last: number of rebalances to return, the latest ones; None returns all.
+        last: number of rebalances to return, the latest ones; None to return all.
         who: conditions on groups.
     """
     found = _in_range(warehouse, group, start, end, causes, last, who)

@@ -18,8 +18,8 @@ def rollouts(warehouse: Tables, group: str | None, start: datetime | None, end: 
     Args:
         warehouse: the tables to read.
         group: only rollouts of this group; None for all groups.
-        start: leave out rollouts that ended before this time; None leaves out none.
-        end: leave out rollouts that began at this time or later; None leaves out none.
+        start: leave out rollouts that ended before this time; None for no lower bound.
+        end: leave out rollouts that began at this time or later; None for no upper bound.
     """
     found = rollouts_of(warehouse, start, end, group)
     counted = COUNTED if found else None

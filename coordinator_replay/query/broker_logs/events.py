@@ -166,7 +166,7 @@ def last_departures_note(warehouse: Tables, group: str, at: datetime | None) -> 
     Args:
         warehouse: the tables to read.
         group: id of the group.
-        at: leave out members that were removed after this time; None leaves out none.
+        at: leave out members that were removed after this time; None for no upper bound.
     """
     earlier = [departure for departure in departures(warehouse, group) if at is None or departure.removed_at <= at]
     last = [removed for removed in earlier if removed.removed_at == earlier[-1].removed_at]

@@ -104,7 +104,7 @@ class HashOrder(_Order[K, V]):
 
     @classmethod
     def copy_of(cls, hash_of: Callable[[K], int], items: Iterable[tuple[K, V]]) -> "HashOrder[K, V]":
-        """Return a copy of a table, in the order of Java's ``new HashMap<>(other)``.
+        """Copy a hash table, as ``new HashMap<>(other)`` does in Java. The copy has the order of Java's copy.
 
         Args:
             hash_of: function that returns the hash of a key.

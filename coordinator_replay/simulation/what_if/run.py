@@ -355,7 +355,7 @@ class Fleet:
             self._heartbeats.after(consumer, self.now_ms, self._agenda.next_event_ms)
 
     def _stir(self) -> None:
-        """Wake all consumers: for a while they skip no heartbeat."""
+        """Let no consumer skip a heartbeat for a while. Call this when something happens in the group."""
         self._heartbeats.stir(self.now_ms)
 
 

@@ -198,7 +198,13 @@ class Heartbeats:
         self._put(_Beat(consumer, base_ms, interval_ms, max(base_ms + beats * interval_ms, now_ms)))
 
     def stir(self, now_ms: int) -> None:
-        """Wake consumers that skip heartbeats: each sends a heartbeat at its next usual time."""
+        """Let no consumer skip a heartbeat for ``restless_ms``.
+
+        A consumer that skips heartbeats now sends its next heartbeat already at the end of the present interval.
+
+        Args:
+            now_ms: the present time.
+        """
         was_restless = self.restless_until_ms > now_ms
         self.restless_until_ms = now_ms + self.restless_ms
         if was_restless:

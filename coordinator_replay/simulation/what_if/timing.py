@@ -96,7 +96,9 @@ WAKE_MS = 1_000
 
 
 def drawn_timing(draw: Random, settings: Settings, clients: Sequence[ClientLife]) -> Timing:
-    """Draw a timing at random: times of heartbeats, arrivals, departures and revocations, and joins of librdkafka.
+    """Return a timing with random values.
+
+    ``wake_ms`` is 0 if no client of librdkafka can have to wait before it joins again.
 
     Args:
         draw: source of random numbers.

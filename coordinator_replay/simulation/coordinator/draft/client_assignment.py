@@ -225,16 +225,16 @@ def _can_be_read(name: str, assignors: Mapping[str, Assignors], members: Collect
 def follow_up(
     shard: Shard, group_id: str, member: Member, offered: Offer, response: dict[str, Any]
 ) -> Callable[[], None]:
-    """Return a function to call after the records of a heartbeat are written.
+    """Return the function ``finish``, to be called after the records of a heartbeat are written.
 
-    The function stores the members' assignors. If a new assignment is due, it also asks a member to compute it.
+    ``finish`` stores the members' assignors. If a new assignment is due, ``finish`` also asks a member to compute it.
 
     Args:
         shard: the coordinator's state.
         group_id: the member's group.
         member: the member after the heartbeat.
         offered: the assignors that members offer after the heartbeat.
-        response: the response to the heartbeat; the function adds the draft's fields.
+        response: the response to the heartbeat. ``finish`` adds the fields that only the draft of KIP-848 has.
     """
 
     def finish() -> None:

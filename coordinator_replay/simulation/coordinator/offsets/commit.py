@@ -139,7 +139,7 @@ def _named(shard: Shard, topic: Mapping[str, Any], version: int) -> tuple[str, s
 
 
 def _check_commit(shard: Shard, request: Request, epoch: int, *, is_transactional: bool) -> Check | None:
-    """Check a commit against its group, and return a function that checks each partition.
+    """Check a commit against its group. Return the ``Check`` to call for each partition of the commit.
 
     Return None if partitions need no check. If the group does not exist and the commit has no generation or epoch,
     create a classic group in memory. In a classic group that is Stable or PreparingRebalance, a commit outside a
@@ -187,10 +187,11 @@ def _check_classic(
 
 
 def _check_consumer(group: ConsumerGroup, member_id: str, epoch: int, *, speaks_epochs: bool) -> Check | None:
-    """Check a commit against its consumer group, and return a function that checks each partition.
+    """Check a commit against its consumer group. Return the ``Check`` to call for each partition of the commit.
 
-    Return None if partitions need no check: the commit has the member's current epoch, or it has no epoch and the group
-    has no members. If the commit has an older epoch, the function looks at the member's assignment.
+    If the commit has an older epoch than the member, the ``Check`` accepts only partitions that the member already
+    owned at the older epoch. Return None if partitions need no check: the commit has the member's current epoch, or it
+    has no epoch and the group has no members.
 
     Args:
         group: the consumer group.

@@ -12,10 +12,10 @@ Partitions = HashOrder[int, None]
 
 
 class MemberTarget:
-    """The target assignment of a member while it is computed. It begins as the member's last target.
+    """The new target assignment of a member, while it is computed. At first it equals the member's last target.
 
     Attributes:
-        target: the member's last target, in the order of Kafka's hash tables. It never changes.
+        target: the last target, not the new one, in the order of Kafka's hash tables. It never changes.
     """
 
     __slots__ = ("_topics", "target")
@@ -55,7 +55,7 @@ class MemberTarget:
         del self._changed()[topic_id]
 
     def result(self) -> Assignment:
-        """Return the member's partitions by topic.
+        """Return the new target: the member's partitions by topic.
 
         Topics and partitions are in the order of Kafka's hash tables.
         """
