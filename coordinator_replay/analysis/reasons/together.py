@@ -31,8 +31,11 @@ def together(of_members: Iterable[Evidence]) -> list[Sentence]:
     Args:
         of_members: the evidence about each member. The first fact of each evidence names the member and its client.
     """
+    every = list(of_members)
+    if len(every) == 1:
+        return list(every[0])
     alike: dict[tuple[object, ...], list[Evidence]] = {}
-    for evidence in of_members:
+    for evidence in every:
         shape = tuple(tuple(map(_shape, sentence)) for sentence in evidence)
         alike.setdefault((*_client(evidence[0][0]), shape), []).append(evidence)
     groups = list(alike.values())
