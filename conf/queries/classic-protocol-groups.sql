@@ -43,7 +43,10 @@ SELECT group_id, CASE WHEN group_type = 'consumer' THEN 'has classic members' WH
        is_exact AND (SELECT bool_and(is_exact) FROM last)
        AND NOT EXISTS (FROM log_partitions WHERE cluster = $cluster AND len(gaps) > 0)
        -- A later conversion may be among records that are missing.
-       AND (group_type = 'consumer' OR conversions = 0 OR group_id NOT IN (SELECT group_id FROM incomplete_groups WHERE cluster = $cluster)) AS is_exact
+       AND ((group_type = 'classic' AND conversions = 0) OR NOT EXISTS (
+           FROM incomplete_groups AS incomplete
+           WHERE incomplete.cluster = $cluster AND incomplete.group_id = last.group_id AND coalesce(converted_at <= incomplete.until, true)
+       )) AS is_exact
 FROM last LEFT JOIN clients USING (group_id) LEFT JOIN protocols USING (group_id)
 WHERE (group_type = 'classic' OR group_id IN (SELECT group_id FROM in_migration)) AND NOT is_deleted AND member_count > 0
 ORDER BY what, group_id

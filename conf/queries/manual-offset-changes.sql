@@ -31,6 +31,11 @@ written AS (
     WHERE cluster = $cluster AND ($group IS NULL OR history.group_id = $group)
       AND (group_state = 'Empty' AND owner_member_id IS NULL OR group_state NOT IN ('Empty', 'Dead', 'Unknown') AND committed_offset < previous_offset)
 ),
+hidden AS (
+    -- Commits that may have moved an offset back: the offset that they replaced may be missing.
+    SELECT DISTINCT group_id, topic, valid_from FROM offset_history
+    WHERE cluster = $cluster AND is_begin_open AND previous_offset IS NULL AND group_state NOT IN ('Empty', 'Dead')
+),
 explained AS (
     SELECT *, CASE
         WHEN is_of_members THEN 'moved back; the group had members'
@@ -46,7 +51,7 @@ SELECT explained.group_id, topic, count(*) AS partition_count, valid_from AS at,
        explained.committer || CASE WHEN is_of_members AND owner_member_id IS NOT NULL THEN '; owner of the partition: ' || owner_member_id
                                    ELSE '' END AS committer,
        min(committed_offset) AS lowest, max(committed_offset) AS highest, max(previous_offset::HUGEINT - committed_offset) AS furthest_back,
-       min(metadata) AS metadata, bool_or(incomplete.group_id IS NOT NULL) AS is_at_least,
+       min(metadata) AS metadata, bool_or(incomplete.group_id IS NOT NULL OR (explained.group_id, topic, valid_from) IN (SELECT (group_id, topic, valid_from) FROM hidden)) AS is_at_least,
        CASE WHEN count(*) = 1 THEN min(partition) END AS partition,
        CASE WHEN count(*) = 1 THEN min(previous_offset) END AS replaced_offset,
        CASE WHEN min(leader_epoch) = max(leader_epoch) THEN min(leader_epoch) END AS leader_epoch

@@ -6,7 +6,8 @@ WITH proven AS (
     SELECT group_id, bool_and(coalesce(is_exact AND is_state_exact, false) AND event != 'RECORDS_MISSING')
                      AND arg_min(event, seq) = 'GROUP_CREATED' AS is_whole,
            coalesce(arg_max(is_state_exact AND event != 'RECORDS_MISSING', seq), false) AS is_now,
-           max_by(log_timestamp, seq) FILTER (NOT coalesce(is_exact AND is_state_exact, false) OR event = 'RECORDS_MISSING') AS open_at
+           count(DISTINCT log_partition) > 1 AS has_moved,
+           max(log_offset) FILTER (NOT coalesce(is_exact AND is_state_exact, false) OR event = 'RECORDS_MISSING') AS open_offset
     FROM group_timeline WHERE cluster = $cluster GROUP BY group_id
 ),
 alive AS (
@@ -27,7 +28,7 @@ known AS (
     FROM topics WHERE cluster = $cluster GROUP BY topic
 ),
 owned AS (
-    SELECT group_id, topic, partition, bool_or(to_offset IS NULL) AS is_owned, max(owned_to) AS last_owned_at
+    SELECT group_id, topic, partition, bool_or(to_offset IS NULL) AS is_owned, max(owned_to) AS last_owned_at, max(to_offset) AS last_to_offset
     FROM partition_ownership WHERE cluster = $cluster GROUP BY ALL
 ),
 counted AS (
@@ -47,8 +48,9 @@ SELECT group_id, topic, expected.partition,
        CASE WHEN is_owned IS NULL AND is_whole THEN 'never owned'
             WHEN is_owned IS NULL OR NOT is_now THEN 'no owner on record' ELSE 'not owned now' END AS what,
        last_owned_at, partitions - seen_below AS never_owned, is_at_least,
-       -- Up to open_at, another member may have owned the partition after the last owner on record.
-       CASE WHEN is_owned IS NULL THEN is_whole ELSE is_now AND coalesce(last_owned_at > open_at, open_at IS NULL) END AS is_exact
+       -- Up to open_offset, another member may have owned this partition, or another one, after the last owner on record.
+       is_whole OR (is_owned IS NOT NULL AND is_now AND partitions = seen_below AND NOT has_moved
+                    AND coalesce(last_to_offset > open_offset, open_offset IS NULL)) AS is_exact
 FROM expected JOIN proven USING (group_id) JOIN counted USING (group_id, topic) LEFT JOIN owned USING (group_id, topic, partition)
 WHERE NOT coalesce(is_owned, false) AND ($group IS NULL OR group_id = $group)
 ORDER BY what, group_id, topic, expected.partition
