@@ -82,8 +82,9 @@ def why(common: Common, **asked: Any) -> None:
     With --at, it explains only the rebalance of GROUP in progress at that time, or else the last one before. No record
     shows when a classic rebalance begins. So if the next rebalance may have begun by that time, the command explains
     that rebalance, too. With --at and no GROUP, it explains all rebalances in progress. If there are more than five
-    rebalances, a summary comes first. If not all explanations fit on a terminal, the command explains only one
-    rebalance: the latest, or one whose evidence names a known fault of Kafka. It names the others. --wide explains all.
+    rebalances, a summary comes first. If not all explanations fit on a terminal, the command explains
+    the latest rebalance and as many before it as fit, and names the others. It begins with an earlier rebalance if the
+    evidence for it names a known fault of Kafka, and with the first one if --at is given. --wide explains all.
     With --output json and csv, the output is the same as from the command rebalances.
     """
     reasons = open_warehouse(common).why(**asked)

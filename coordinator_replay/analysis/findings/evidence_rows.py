@@ -331,7 +331,8 @@ class LongTransaction(TypedDict):
 
     Attributes:
         from_offset: log offset of the transaction's first commit.
-        ended_at: time of the marker that ended the transaction; None if no marker has ended it.
+        ended_at: time of the marker that ended it. If ``ended_by`` is RECORDS_MISSING, the time until which
+            it was certainly open. None if it is open at the end of the log.
         partitions: number of partitions whose offsets the transaction committed.
         topic: the topic whose offsets the transaction committed; None for several topics.
     """

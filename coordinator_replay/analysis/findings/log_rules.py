@@ -16,6 +16,7 @@ from coordinator_replay.analysis.findings.evidence_rows import (
     UnreadableRecords,
 )
 from coordinator_replay.analysis.findings.observation import MOST_NAMED, Observation, at, lasting
+from coordinator_replay.analysis.ownership import RECORDS_MISSING
 from coordinator_replay.listing import counted, listed
 from coordinator_replay.times import elapsed_ms, time_text
 
@@ -70,6 +71,8 @@ def long_transaction(context: GroupContext) -> Iterator[Observation]:
 
 def _transaction(context: GroupContext, row: LongTransaction, until_ms: int, verb: str) -> Iterator[Observation]:
     since, producer_id = row["pending_since"], row["producer_id"]
+    is_end_open = row["ended_by"] == RECORDS_MISSING
+    least = "at least " if is_end_open else ""
     if until_ms - since < context.limits.pending_ms:
         return
     yield Observation(
@@ -77,13 +80,14 @@ def _transaction(context: GroupContext, row: LongTransaction, until_ms: int, ver
         since,
         until_ms,
         f"a transaction of producer id {producer_id}, epoch {row['producer_epoch']}, {verb} {time_text(since)}, "
-        f"for {lasting(until_ms - since)}, on {counted(row['partitions'], 'partition')}",
+        f"for {least}{lasting(until_ms - since)}, on {counted(row['partitions'], 'partition')}",
         row["log_partition"],
         row["from_offset"],
         {name: row[name] for name in ("producer_id", "producer_epoch", "ended_by")} | {"pending_ms": until_ms - since},
         goes_on_ms=None if row["ended_at"] is None else 0,
         occurrences=row["partitions"],
         topic=row["topic"],
+        is_end_open=is_end_open,
     )
 
 

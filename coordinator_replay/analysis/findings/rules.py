@@ -14,7 +14,7 @@ import orjson
 
 from coordinator_replay.schemas_folder import schemas_folder
 
-VERSION = 10
+VERSION = 11
 """Version of the rules and their words; findings of another version are made again."""
 
 

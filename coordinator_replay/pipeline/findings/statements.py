@@ -19,7 +19,13 @@ SELECT group_id, producer_id, first(producer_epoch ORDER BY from_offset) AS prod
     first(ended_by ORDER BY from_offset) AS ended_by, count(*) AS partitions,
     CASE WHEN count(DISTINCT topic) = 1 THEN min(topic) END AS topic
 FROM pending WHERE is_exact
-    AND (to_offset IS NULL OR ended_by IN ('COMMIT', 'ABORT', 'SUPERSEDED', 'TOMBSTONE'))
+    AND (to_offset IS NULL OR (valid_to IS NOT NULL
+        AND ended_by IN ('COMMIT', 'ABORT', 'SUPERSEDED', 'TOMBSTONE', 'RECORDS_MISSING')))
+    -- If another commit of the producer waits beyond the missing records, it is one of the same transaction.
+    AND (ended_by IS DISTINCT FROM 'RECORDS_MISSING' OR NOT EXISTS (
+        FROM pending AS longer WHERE longer.is_exact AND longer.group_id = pending.group_id
+            AND longer.log_partition = pending.log_partition AND longer.producer_id = pending.producer_id
+            AND longer.from_offset < pending.to_offset AND coalesce(longer.to_offset > pending.to_offset, true)))
     AND coalesce(epoch_ms(valid_to), $end) - epoch_ms(pending_since) >= $limit
 GROUP BY group_id, producer_id, to_offset
 """

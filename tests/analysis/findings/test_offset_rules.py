@@ -344,6 +344,13 @@ def test_a_transaction_that_was_open_for_long_is_told_after_its_end(ended_at: in
     assert rules(evaluate([ended], end_ms=9 * DAY_MS)) == (["long_transaction"] if is_told else [])
 
 
+@pytest.mark.parametrize(("ended_by", "is_open"), [("ABORT", False), ("RECORDS_MISSING", True)])
+def test_a_transaction_that_ended_among_missing_records_was_open_at_least_until_then(ended_by: str, is_open: bool):
+    ended = transaction(ended_at=1000 + DEFAULTS.pending_ms, ended_by=ended_by)
+    (found,) = evaluate([ended], end_ms=9 * DAY_MS)
+    assert (found["is_end_open"], "for at least" in found["message"]) == (is_open, is_open)
+
+
 # --- expiry -----------------------------------------------------------------------------------------------------------
 
 

@@ -49,3 +49,18 @@ def test_short_ones_and_those_that_are_not_proven_are_left_out() -> None:
     assert evidence(commit(0, 50, minutes=1)) == []
     assert evidence(commit(0, 50, is_exact=False)) == []
     assert evidence(commit(0, 50, minutes=None), end=BEGIN + timedelta(seconds=30)) == []
+
+
+def test_a_transaction_of_which_a_newer_dump_lacks_the_commits_was_open_up_to_the_missing_records() -> None:
+    missing = {"ended_by": "RECORDS_MISSING", "to_offset": 80}
+    (row,) = evidence(commit(0, 50, **missing))
+    assert (row["ended_by"], row["ended_at"] - row["pending_since"]) == ("RECORDS_MISSING", 300_000 - 50)
+    assert evidence(commit(0, 50, **missing, valid_to=None)) == []
+
+
+def test_a_transaction_is_one_finding_if_a_newer_dump_lacks_some_of_its_commits() -> None:
+    missing = {"ended_by": "RECORDS_MISSING", "to_offset": 80}
+    for minutes in (6, None):
+        (row,) = evidence(commit(0, 50, **missing), commit(1, 51, minutes=minutes))
+        assert (row["from_offset"], row["ended_by"]) == (51, "COMMIT" if minutes else None)
+    assert len(evidence(commit(0, 50, **missing), commit(1, 51, producer_id=8))) == 2
