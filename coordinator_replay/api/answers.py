@@ -1,6 +1,8 @@
-"""Answers with attributes besides rows and notes, such as the owners before and after a time in ``Owned``.
+"""Classes of answers that have more attributes than rows and notes.
 
-Each class imports the type of its rows only when an answer is made. So a command loads only the types that it needs.
+For example, ``Owned`` also has the last owner before a time and the first owner after it.
+
+A class imports the type of its rows only when an answer is made. So a command loads only the types that it needs.
 """
 
 from __future__ import annotations
@@ -98,8 +100,9 @@ class Owned(Answer["Ownership"]):
         after: the first ownership that began after the point in time; None if there is none, or for a time range.
         neighbours: the ownerships ``before`` and ``after`` if the partition has no owner; empty if it has one.
         is_exact: whether the log proves that the partition had these owners and no others.
-        handovers: for a time range with several owners, sentences on how long the partition had no owner between two
-            owners, and whether two owners overlapped; else None. These sentences are among the notes, too.
+        handovers: sentences on how long the partition had no owner between two owners, and whether two owners
+            overlapped. None if the question is about a point in time, if the partition had fewer than two owners, or
+            for a share group. These sentences are among the notes, too.
     """
 
     def __init__(self, owners: Owners, notes: Iterable[str | None] = (), basis: Basis | None = None) -> None:

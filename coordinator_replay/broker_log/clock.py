@@ -42,10 +42,12 @@ class RecordedLine:
     recorded_ms: Sequence[int]
 
     def offsets(self) -> frozenset[int]:
-        """Return the possible differences of the line's time from UTC, in milliseconds.
+        """Return the possible UTC offsets of the line's time, in milliseconds.
 
-        A possible difference is a whole number of quarter hours. It puts the line's time in UTC within WITHIN_MS of
-        one of the times in ``recorded_ms``.
+        A UTC offset is local time minus UTC. It is possible if two conditions are true:
+
+        - It is a whole number of quarter hours, and at most ``FARTHEST_MS`` in either direction.
+        - ``local_ms`` minus this UTC offset differs from a time in ``recorded_ms`` by at most ``WITHIN_MS``.
         """
         differences = set()
         for recorded in self.recorded_ms:

@@ -39,7 +39,7 @@ class LogLine:
         time_ms: time of the line, in milliseconds since 1970; local time counts as if it were UTC.
         has_zone: whether the zone of the line's time is known, so that ``time_ms`` is in UTC.
         message: the message, without level, logger and thread.
-        fields: the message as a JSON object, in the rebalancing logs of managed services; else None.
+        fields: the message as a JSON object; None if the line is not from the rebalancing log of a managed service.
     """
 
     time_ms: int

@@ -286,7 +286,10 @@ def _let_go(problem: BaseException | None) -> None:
 
 
 def _of_the_user(problem: BaseException) -> str | None:
-    """Return advice on a problem that no command caught, such as a missing extra or missing credentials; else None."""
+    """Return advice on a problem that no command caught, such as a missing extra or missing credentials.
+
+    Return None if there is no advice on this problem.
+    """
     if isinstance(problem, ModuleNotFoundError):
         return missing_extra(problem)
     refused = refusal(problem)

@@ -1,6 +1,6 @@
 """Types of options whose text a function parses, such as times, durations and paths.
 
-``query/times.py`` has the forms of times.
+``query/times.py`` lists the ways to write a time, such as ``-6h``.
 """
 
 import re

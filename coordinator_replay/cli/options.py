@@ -175,7 +175,10 @@ class Command(GuardedCommand):
         write_options(self.get_params(ctx), ctx, formatter)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the forms of times if the command takes any, the examples, and the exit codes."""
+        """Write the end of the command's help: how to write a time, the examples, and the exit codes.
+
+        A command without options for times has no text about times.
+        """
         kinds = {param.type for param in self.params}
         times = RANGE_RULE if END_TIME in kinds else RULE
         for is_taken, rule in (

@@ -1,4 +1,8 @@
-"""The plan of a run: the buckets that it works on, and whether each bucket continues from its tables or is rebuilt.
+"""The plan of a run: the buckets that it works on, and for each bucket the choice between two actions.
+
+CONTINUE derives rows from the new records only, starting with the states that the bucket's tables have. REBUILD derives
+all rows of the bucket again.
+
 
 The plan is complete before the work on the first bucket begins. Some reasons to rebuild a bucket can only be found in
 the bucket's tables: a stage of ``audit`` reads these tables, and ``Plan.rebuilding`` takes the reasons.
@@ -123,7 +127,7 @@ def plan_buckets(
     - the run has ``--full``, or its rules or options would derive other rows than the last run did
     - the run has ``--history-every``, so the history keeps only one commit of each interval
 
-    Otherwise a bucket continues.
+    Otherwise the run continues from the bucket's tables (CONTINUE).
 
     Args:
         reading: the result of reading the dump.

@@ -320,7 +320,13 @@ class PauseStep:
         return min((milliseconds(time) for time in first if time is not None), default=LATEST_MS)
 
     def _closed_too_early(self, begins_ms: int) -> list[TableFile]:
-        """Return files that have a closed row whose pause a commit of this run may change."""
+        """Return files with closed rows of rebalances whose pause the new commits may change.
+
+        A new commit may change the pause if its time is at most ``WITHIN_MS`` after the end of the rebalance.
+
+        Args:
+            begins_ms: the earliest time of a new record.
+        """
         since = moment_of_ms(max(0, begins_ms - WITHIN_MS))
         is_near = pc.field("completed_at") >= pa.scalar(since, TIMESTAMP)
         near = [
@@ -440,9 +446,13 @@ class PauseStep:
         return are_final
 
     def _uris(self, *tables: str) -> list[str]:
-        """Return files of some tables: those with the records from which this run derives rows.
+        """Return the files with the records from which this run derives the bucket's rows.
 
-        If the bucket continues, these are only the files that this run adds. If it is rebuilt, these are all files.
+        If the run rebuilds the bucket, return all files of the tables. Otherwise return only the files that this run
+        adds.
+
+        Args:
+            tables: names of tables of records.
         """
         if self.files.is_rebuild:
             return [uri for name in tables for uri in self.files.uris(name)]

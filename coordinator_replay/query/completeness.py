@@ -14,7 +14,7 @@ _UNDECODED = """
 
 
 def undecoded_note(warehouse: Tables, group: str | None = None) -> str | None:
-    """Return a note for an answer if records are in quarantine; else None.
+    """Return a note for an answer if records are in quarantine. Otherwise return None.
 
     A record of an unknown kind does not count, because a broker that does not know the kind also skips the record.
 

@@ -198,7 +198,9 @@ class Description:
 
 
 def inherited_note(members: Iterable[tuple[str, bool]]) -> str | None:
-    """Return a note on members whose client id and host may belong to an earlier process; else None.
+    """Return a note on members whose client id and host may belong to an earlier process.
+
+    Return None if there is no such member.
 
     Args:
         members: pairs of a member id and whether its client id and host may belong to an earlier process.
@@ -218,7 +220,7 @@ def share_note(group: str) -> str:
 
 
 def missing_records_note(group: DescribedGroup) -> str | None:
-    """Return a note on a group if the log does not prove everything that is shown about the group; else None."""
+    """Return a note if the log does not prove everything that is shown about a group. Otherwise return None."""
     if group.is_exact:
         return None
     if group.state == UNKNOWN:

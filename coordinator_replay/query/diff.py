@@ -300,10 +300,13 @@ def _groups(before: Side, after: Side, old: Iterable[Group], new: Iterable[Group
 
 
 def _proves_absence(side: Side, *, is_same: bool) -> Callable[[Group], bool]:
-    """Return a function that takes a group of the other side, and returns whether this side proves its absence.
+    """Return a function that tells whether a group certainly did not exist on a side of the comparison.
+
+    The returned function takes a group that only the list of the other side has. It returns True if the log of ``side``
+    proves that ``side`` did not have the group.
 
     Args:
-        side: a side of the comparison. Its list of groups lacks the groups that the returned function takes.
+        side: the side of the comparison whose list lacks the group.
         is_same: whether both sides are of one cluster.
     """
     # The list of groups includes all that may have existed. So if the cluster shows the group at another time, a list

@@ -98,7 +98,10 @@ def _only(audited: Collection[int]) -> str:
 
 
 def unaudited_note(warehouse: Tables) -> str | None:
-    """Return a note for answers about all groups if audits may have read only some log partitions; else None."""
+    """Return a note for answers about all groups, or None if audits have read all log partitions.
+
+    The note says which log partitions audits have not read.
+    """
     audited = warehouse.completeness.partitions
     count = partition_count(warehouse)
     if count is None:

@@ -226,7 +226,9 @@ class LastState(NamedTuple):
 
 
 def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str], *, has_logs: bool) -> str | None:
-    """Return a note if a search for a state of ``UNRECORDED_STATES`` found no group in this state; else None.
+    """Return a note if a search for a state of ``UNRECORDED_STATES`` found no group in this state.
+
+    Otherwise return None.
 
     Args:
         groups: the groups that the search found, by records or brokers' logs.
@@ -247,9 +249,10 @@ def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str], *, ha
 
 
 def in_progress_note(groups: Sequence[Group], at: datetime | None) -> str | None:
-    """Return a note that names a command, if a group is in a rebalance that has left no record yet; else None.
+    """Return a note that names the command ``describe``, if a group is in a rebalance that has left no record yet.
 
-    The command is ``describe``: it says why the group rebalances, since when, and whom the coordinator may wait for.
+    Otherwise return None. ``describe`` says why the group rebalances, since when, and for whom the coordinator may
+    wait.
     """
     preparing = [group.group_id for group in groups if group.state in UNRECORDED_STATES]
     if not preparing:

@@ -125,7 +125,9 @@ def _without(changes: Sequence[OffsetChange], partitions: Sequence[int]) -> list
 
 
 def partitions_without_note(changes: Sequence[OffsetChange], topic: str, partitions: Sequence[int]) -> str | None:
-    """Return a note if the answer has commits of some partitions of the question, but not of all; else None.
+    """Return a note if the answer has commits of some partitions of the question, but not of all.
+
+    Otherwise return None.
 
     Args:
         changes: the commits of the answer.
@@ -139,7 +141,9 @@ def partitions_without_note(changes: Sequence[OffsetChange], topic: str, partiti
 
 
 def created_again_note(changes: Sequence[OffsetChange]) -> str | None:
-    """Return a note if the topic ids in commits show that the topic was deleted and created again; else None.
+    """Return a note if the topic ids in commits show that the topic was deleted and created again.
+
+    Otherwise return None.
 
     Args:
         changes: commits of one topic, in log order.

@@ -696,9 +696,12 @@ def committed_again_note(offsets: Sequence[CommittedOffset]) -> str | None:
 
 
 def unstable_removal_note(offsets: Iterable[CommittedOffset]) -> str | None:
-    """Return a note on removed offsets of partitions with a pending transactional commit at the removal; else None.
+    """Return a note on partitions that had a pending transactional commit when their offset was removed.
 
-    The note also names partitions that may have had such a commit.
+    The note also names partitions that may have had such a commit. Return None if there are no partitions to name.
+
+    Args:
+        offsets: the removed offsets.
     """
     unstable = [(offset.topic, offset.partition) for offset in offsets if not offset.is_stable]
     if not unstable:

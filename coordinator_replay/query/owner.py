@@ -135,7 +135,7 @@ class Owners:
         is_exact: whether the log proves that the partition had these owners and no others.
         is_before_exact: if there is no owner, whether the log proves that there was none since ``before`` ended.
         is_after_exact: if there is no owner, whether the log proves that there was none until ``after`` began.
-        handovers: for a time range, the sentences of ``handovers_note``; else None.
+        handovers: for a time range, the result of ``handovers_note``; None for a point in time.
     """
 
     owners: tuple[Ownership, ...]
@@ -160,7 +160,7 @@ class Owners:
 
     @property
     def hint(self) -> str | None:
-        """Return a note if there is no owner, or if the log does not prove the owners; else None."""
+        """Return a note if there is no owner, or if the log does not prove the owners. Otherwise return None."""
         if self.owners:
             return self._doubt()
         sentences = [
@@ -179,7 +179,7 @@ class Owners:
         return " ".join(sentences)
 
     def _doubt(self) -> str | None:
-        """Return a note if there may have been other owners than the owners on record; else None."""
+        """Return a note if there may have been other owners than the owners on record. Otherwise return None."""
         sentences = (
             [] if self.is_exact else ["Records of that time are missing from the log: others may have owned it."]
         )

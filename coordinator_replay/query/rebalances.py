@@ -120,7 +120,7 @@ class Rebalance:
 
     @property
     def exactness_note(self) -> str | None:
-        """Return a note if the rebalance is not exact; else None."""
+        """Return a note if the rebalance is not exact. Otherwise return None."""
         if self.lacks_records:
             return "not exact: records are missing from the log"
         return None if self.is_exact is not False else "not exact: no record shows it yet, only the log of a broker"

@@ -145,7 +145,7 @@ class DeletedGroup:
 
     Attributes:
         deleted_at: the time at which the group was deleted; None if the log does not prove that time.
-        absent_from: if ``deleted_at`` is None, the time from which on the group certainly did not exist; else None.
+        absent_from: the time from which on the group certainly did not exist. It is None if ``deleted_at`` is not None.
         reason: why the group's last offsets were removed. EXPIRED: they expired, and the broker's cleanup also removed
             the group. GROUP_DELETED: somebody called DeleteGroups. DELETED: somebody called DeleteOffsets, and the
             group had only offsets. None if the group had no offsets: then the log does not distinguish DeleteGroups

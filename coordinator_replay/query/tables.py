@@ -320,9 +320,12 @@ class Tables:
         return by_group
 
     def answers(self, row_type: type[Row], sql: str, **parameters: object) -> list[Row]:
-        """Return the rows that answer a SELECT as instances of a dataclass, see ``rows``.
+        """Return the result of a SELECT, each row as an instance of a dataclass.
 
-        The SELECT must return the fields of the dataclass that are stored in tables, in the order of the fields.
+        Args:
+            row_type: the dataclass.
+            sql: a SELECT, as for ``rows``. Its columns must be the fields of ``select_list``, in this order.
+            parameters: values for the ``$names``, as for ``rows``.
         """
         return [row_of(row_type, row) for row in self.rows(sql, **parameters)]
 

@@ -1,6 +1,6 @@
 """Times and durations as people type them.
 
-All commands read a time in the same three forms:
+All commands accept three kinds of times:
 
 - an absolute time (ISO-8601, epoch milliseconds),
 - a time before the end of the log (``-6h``),
@@ -25,7 +25,7 @@ ABSOLUTE_RULE = (
     "2026-11-20T02:13:00Z (in UTC if no zone is given), 2026-11-20 (the start of that day) "
     "or epoch milliseconds (12 digits or more)"
 )
-"""Forms of an absolute time."""
+"""Ways to write an absolute time, for messages and help."""
 
 _FORMS = (
     '2026-11-20T02:13:00Z, 20.11.2026 02:13, "2026-11-20 02:13 Europe/Berlin" or "2026-11-20 02:13 CET", 2026-11-20 '
@@ -35,10 +35,10 @@ _FORMS = (
 )
 
 RULE = _FORMS.format(day="the start of that day")
-"""Forms of a time in commands."""
+"""Ways to write a time in commands, for messages and help."""
 
 RANGE_RULE = _FORMS.format(day="the start of that day; in --to and --until its end")
-"""Forms of a time in commands that ask about a time range."""
+"""Ways to write a time in commands that ask about a time range, for messages and help."""
 
 ADVICE = (
     "2026-11-20T02:13:00Z, -6h (before the end of the log), 08:34 (on its last day), yesterday, "
@@ -229,11 +229,11 @@ def _form_that_works(text: str) -> str | None:
 
 
 def parse_time(text: str, rule: str = ADVICE, zone: tzinfo = UTC) -> datetime | LogTime:
-    """Read a time in one of the three forms of commands.
+    """Read a time that a user typed: an absolute time, or a time relative to the end of the log.
 
     Args:
         text: the text that the user typed.
-        rule: the accepted forms, for the message.
+        rule: the ways to write a time, for the error message.
         zone: the zone of a time without a zone.
 
     >>> parse_time("2026-11-20T02:13")

@@ -6,10 +6,12 @@ from heapq import heappop, heappush
 
 @dataclass(slots=True)
 class Lanes:
-    """The rows into which items have been placed so far. Place the items in the order in which they begin.
+    """Rows of a figure, filled one item at a time: items that overlap in time go into different rows.
+
+    Call ``place`` for each item, in the order of the items' start times.
 
     Attributes:
-        count: number of rows.
+        count: number of rows that have an item.
     """
 
     count: int = 0

@@ -212,7 +212,14 @@ def _ended(rebalance: Rebalance, clock: Clock) -> str:
 
 
 def _moves_shown(moves: Sequence[Move], members: MemberIdentities) -> str:
-    """Return the partitions that changed their owner in a rebalance: the first by name, and the number of others."""
+    """Return the partitions that changed their owner in a rebalance, as text with a line for each partition.
+
+    The text has the first ``MOST_MOVES`` partitions. A last line has the number of further partitions.
+
+    Args:
+        moves: the changes of owners.
+        members: labels of the members.
+    """
     first = [
         f"{neutral(f'{topic}-{partition}')}: {'nobody' if giver is None else members.label(giver)} → "
         f"{members.label(taker)}"

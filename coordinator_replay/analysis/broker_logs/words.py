@@ -234,13 +234,14 @@ def _near(lines: Sequence[GroupLogLine], at_ms: int) -> range:
 
 
 def _back_from(lines: Sequence[GroupLogLine], end: int, row: Row, contradicting: Collection[int]) -> list[GroupLogLine]:
-    """Return the lines of a rebalance that give a reason or report a removed member, in order.
+    """Return the log lines that say why a rebalance happened, in the order of the log.
 
-    The lines lie between the end of the previous rebalance and the end of this rebalance.
+    These lines give the reason of the rebalance, or report that a member was removed. The search goes back from the end
+    of this rebalance to the end of the previous rebalance. It stops after ``MOST_LINES`` such lines.
 
     Args:
-        lines: lines about the group.
-        end: index of the line about the end of the rebalance.
+        lines: the log lines about the group.
+        end: index of the line about the end of this rebalance.
         row: row of the rebalance.
         contradicting: indices of lines that contradict the records; these lines are left out.
     """

@@ -1,9 +1,11 @@
-"""An observation: a time range in which the condition of a rule held; it may still hold at the group's last record.
+"""An observation: a time range in which the condition of a rule held.
+
+If the condition still holds at the group's last record, the observation is *open*. An open observation becomes a
+finding only if it has lasted for ``needed_ms`` at the end of the log.
 
 Observations of a group's steps are stored in the internal table ``group_evidence``. If a run evaluates a group, it
 makes the group's findings again from all these observations. Observations of a rule with the same subject become one
-row of ``findings``. An observation that still holds counts only if it has lasted for ``needed_ms`` at the end of the
-log.
+row of ``findings``.
 """
 
 import hashlib
@@ -27,7 +29,7 @@ class Observation(NamedTuple):
     Attributes:
         subject: identifies the finding among others of the rule in the group: a topic, an instance id, a position.
         first_ms: start of the observation; None if no record has it.
-        last_ms: end of the observation; None if it still holds, or if no record has the end.
+        last_ms: end of the observation; None if the observation is open, or if no record has the end.
         needed_ms: how long an open observation must have lasted at the end of the log to be a finding.
         goes_on_ms: how long the observation holds after ``last_ms`` if no later record ends it; None means for ever.
         partition: log partition of the record that shows the observation, or None.

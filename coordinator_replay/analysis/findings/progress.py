@@ -318,7 +318,11 @@ def _begins_rebalance(event: Event) -> bool:
 
 
 def _who(step: Step) -> list[str]:
-    """Return members that joined, were removed or changed, by names that stay the same after a restart."""
+    """Return the names of members that joined, were removed, were replaced or changed their subscription.
+
+    A name is the instance id of a static member, or the client id and host of a dynamic member. A member id would not
+    do, because it changes when the client restarts. At most ``MOST_NAMED`` names are returned.
+    """
     names = []
     for event in step.events:
         if event.kind not in _COMES_OR_GOES:

@@ -134,11 +134,11 @@ class GroupHistory:
         partition_counts: for each topic, the number of partitions that generations of a classic group are known to have
             assigned.
         is_new_life: whether the group was created and has not rebalanced yet.
-        conversion: the group's last conversion, until the next rebalance begins; otherwise None.
+        conversion: the group's last conversion; None if there was none, or if a rebalance has begun since then.
         converted_ms: when the group was last converted.
         twins: records of members that joined while another member had the same client id and host.
-        ready_at: log partition and log offset at which partitions of a share group became ready, until the next
-            rebalance begins; otherwise None.
+        ready_at: log partition and log offset at which partitions of a share group became ready. None if no
+            partitions became ready, or if a rebalance has begun since then.
         rebalanced_ms: time at which the last rebalance began; None if the group had no rebalance, or if the rebalance
             has no time.
         join_reason: the join reason of the last rebalance.

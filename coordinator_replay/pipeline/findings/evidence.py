@@ -196,9 +196,10 @@ class GroupEvidence:
         return totals
 
     def _past(self, active: Sequence[Range]) -> Mapping[tuple[Key, bool], Sequence[PastStall | PastExpiry]]:
-        """Return past stalls and expiries, by partition and by whether a commit ended them.
+        """Return the past stalls and past expiries of each partition, see ``PastStall`` and ``PastExpiry``.
 
-        If no commit ended a stall or expiry, later commits can still change it.
+        A key of the result has a partition, and whether a commit ended the stalls and expiries of the entry. If no
+        commit ended them, later commits can still change them.
 
         Args:
             active: the time ranges in which the group committed without a pause.
@@ -340,7 +341,7 @@ def _rewinds(totals: Totals) -> Iterator[EvidenceRow]:
 
 
 def _past(totals: Totals) -> Iterator[EvidenceRow]:
-    """Yield offsets that were about to expire and no longer are."""
+    """Yield a row for each past period in which an offset was about to expire, or was past retention."""
     for (topic, partition), sums in totals.every[PAST.name].items():
         for past in sums["past"]:
             if past["status"] not in (STALL, ABANDONED):

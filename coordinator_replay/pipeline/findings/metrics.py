@@ -158,8 +158,9 @@ class MetricsShare:
     Attributes:
         steps: files with the columns of STEPS.
         minutes: files of commits by minute, with the columns of MINUTES.
-        earlier: files of ``group_metrics``. Their counts of commits in minutes before ``since`` still count.
-        since: the first minute whose commits this run added up; None if it added up all commits.
+        earlier: files of ``group_metrics`` from the last run. For minutes before ``since``, their numbers of commits
+            are kept.
+        since: the first minute whose commits this run added up; None if this run added up all commits.
         place: the folders for the rows that are written.
     """
 

@@ -160,7 +160,7 @@ class Derivation:
         moves: moves of groups to other log partitions.
         current: offsets that are current at the beginning of the next chunk.
         waiting: commits that wait for a marker at the beginning of the next chunk.
-        context: events with states, rules and owners.
+        context: states of groups, expiry rules and owners of partitions, as events.
     """
 
     sources: Sources
@@ -281,7 +281,12 @@ class Derivation:
         return staged.set_column(place, staged.schema.field(place), is_exact)
 
     def _context_of(self, groups: pa.Array, before: int | None) -> Iterator[pa.RecordBatch]:
-        """Yield the context of some groups. If ``before`` is not None, yield only context at lower log offsets."""
+        """Yield the states, expiry rules and owners of some groups, as events.
+
+        Args:
+            groups: names of the groups.
+            before: a log offset. Events at this log offset or above it are left out. None for all events.
+        """
         for batch in self.context:
             is_wanted = are_among(batch.column("group_id"), groups)
             if before is not None:

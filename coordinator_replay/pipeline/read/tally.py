@@ -151,7 +151,12 @@ class Tally:
             self._name_by_records(rows)
 
     def count(self, key: CountKey, count: Count) -> None:
-        """Add records of a key to the counts."""
+        """Add a count to the count that this tally has for a key.
+
+        Args:
+            key: the key of both counts.
+            count: the count to add. It is not changed.
+        """
         if key in self.counts:
             self.counts[key].add(count)
         else:

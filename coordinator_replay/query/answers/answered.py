@@ -52,7 +52,7 @@ def nothing_note(warehouse: Tables, what: str, rows: Sequence[object], group: st
 
 
 def on_record(warehouse: Tables, group: str | None = None) -> str:
-    """Return " on record" if records may be missing or could not be decoded; else an empty text.
+    """Return " on record" if records may be missing or could not be decoded. Otherwise return an empty text.
 
     Args:
         warehouse: the tables to read.

@@ -82,7 +82,9 @@ def expired(
 
 
 def _what(wanted: Sequence[str]) -> str:
-    """Return what the note calls an offset of the answer, such as ``EXPIRED or DUE offset``.
+    """Return the words for an offset of the answer in the note that the answer is empty.
+
+    An example is "EXPIRED or DUE offset".
 
     Args:
         wanted: the statuses that the user asked for; empty for all statuses.

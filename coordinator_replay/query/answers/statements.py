@@ -60,7 +60,7 @@ def _basis_of_statement(warehouse: Tables, statement: str) -> Basis | None:
 
 
 def _every_cluster_note(warehouse: Tables, statement: str) -> str | None:
-    """Return a note if a statement reads the rows of all clusters, perhaps by mistake; else None."""
+    """Return a note if a statement reads the rows of all clusters, perhaps by mistake. Otherwise return None."""
     if "cluster" in words_of(statement) or not _reads_every_cluster(warehouse, statement):
         return None
     return (

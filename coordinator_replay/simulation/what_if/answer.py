@@ -83,7 +83,7 @@ def life_of(
     if not changes and not recorded.counts.keys() & topics:
         raise UsageError(f"nothing is known of the partitions that group {recorded.group_id!r} reads")
     if topics & changes.keys() - recorded.changes.keys():
-        # The record shows when members reacted to a change, not the change itself. So there is no further delay.
+        # The log shows when members reacted to a change, not the change itself. So there is no further delay.
         settings = replace(settings, metadata_ms=0)
     images = topic_images(names, recorded.counts, changes, topics, start - LEAD_MS, end)
     notes += lives.assumptions()
@@ -151,7 +151,7 @@ class WhatIf:
     Attributes:
         recorded: the costs of the recorded life.
         simulated: the costs of the simulation with the recorded settings.
-        fidelity: how well that simulation reproduces the record.
+        fidelity: how well that simulation reproduces the recorded life.
         alternatives: the costs of each alternative; empty if the fidelity is not enough.
         assumptions: assumptions about facts that the log does not show, in sentences.
         differences: sentences on how each alternative differs from the simulation with the recorded settings. If the

@@ -1,4 +1,4 @@
-"""The comparison of the record with a simulation under the recorded settings.
+"""The comparison of the recorded life with a simulation under the recorded settings.
 
 Two rebalances match if three conditions hold: the same clients joined and left, the group had the same number of
 members afterwards, and the rebalances are at most ``NEAR_MS`` apart.
@@ -104,7 +104,7 @@ seconds."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fidelity:
-    """Measures of how well a simulation with the recorded settings reproduces the record.
+    """Measures of how well a simulation with the recorded settings reproduces the recorded life.
 
     Attributes:
         recorded: number of rebalances on record.
@@ -131,7 +131,7 @@ class Fidelity:
 
     @property
     def is_enough(self) -> bool:
-        """Return whether the simulation reproduces the record well enough for predictions."""
+        """Return whether the simulation reproduces the recorded life well enough for predictions."""
         return self.share >= LOWEST
 
     def __str__(self) -> str:
@@ -164,7 +164,7 @@ def compare(recorded: Lived, simulated: Lived, recorded_ms: int | None, simulate
     )
     matched = len(pairs)
     misses = [f"Recorded only: {_sentence(row)}." for row in missed]
-    # A simulated rebalance after the time range counts only if the record has it shortly before the end of the range.
+    # A simulated rebalance after the time range counts only if the recorded life has it shortly before the range's end.
     late = {row["rebalance_id"] for row in simulated.late}
     extra = [row for row in left if row["rebalance_id"] not in late]
     misses += [f"Simulated only: {_sentence(row)}." for row in extra]

@@ -40,8 +40,8 @@ class Measures:
             cause, by the name of the cause. Empty if nothing has a range.
         is_predictable: whether the number of rebalances can be predicted: the largest number of all variants is less
             than twice the smallest. A smallest number below ``FEW`` counts as ``FEW``.
-        variants_left_out: number of variants that the record allows and that were not simulated. If it is not 0, ranges
-            may be too narrow, and a value without a range may have one.
+        variants_left_out: number of variants that are possible by the log, but were not simulated. If it is not 0,
+            ranges may be too narrow, and a value without a range may have one.
     """
 
     group_id: str = ""

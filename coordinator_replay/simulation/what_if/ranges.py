@@ -184,9 +184,9 @@ class Ranges:
     ) -> None:
         """Draw courses of the life at random.
 
-        A course is a possible life: it has a value for each fact that the record does not show. Some drawn courses are
-        simulated. If a course reproduces less of the record than the likeliest course, the likeliest course is used in
-        its place.
+        A course is a possible life: it has a value for each fact that the log does not show. Some drawn courses are
+        simulated. If a course reproduces less of the recorded life than the likeliest course, the likeliest course is
+        used in its place.
 
         Args:
             life: the likeliest course.

@@ -1,4 +1,4 @@
-"""The record of a group: its operations in order, and the settings that they show.
+"""The recorded life of a group: its operations in order, and the settings that they show.
 
 ``operations_of`` turns a group's records into operations. ``recorded_settings`` infers timeouts and intervals from the
 times of the operations, because most of these settings are not in the records.
@@ -295,7 +295,7 @@ def _usual_strategy(operations: Sequence[RecordedOperation]) -> str:
 
 
 def measured_initial_delay(operations: Sequence[RecordedOperation]) -> int | None:
-    """Return ``group.initial.rebalance.delay.ms``, as measured from the record of generation 0.
+    """Return ``group.initial.rebalance.delay.ms``, as measured from the group metadata record of generation 0.
 
     The coordinator writes this record when the first member begins to join. The join phase then lasts for one delay, or
     for two if more members joined. Return None if there is no such record.
@@ -316,7 +316,7 @@ def measured_initial_delay(operations: Sequence[RecordedOperation]) -> int | Non
 def measured_revocation(operations: Sequence[RecordedOperation]) -> int | None:
     """Return the mean time in ms that members of a consumer group took to give up partitions.
 
-    Return None if the record shows no such time.
+    Return None if the operations show no such time.
     """
     asked: dict[str | None, int] = {}
     times: list[int] = []

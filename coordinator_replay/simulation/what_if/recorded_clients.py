@@ -421,11 +421,11 @@ class ClientLives:
     def finish(self, end_ms: int) -> tuple[ClientLife, ...]:
         """End the visits that have no end yet, and return the clients.
 
-        A client that is still a member is assumed to have stayed to the end of the record. If it had left temporarily,
-        it is assumed to have departed when it left.
+        A client that is still a member is assumed to have stayed to the end of the recorded life. If it had left
+        temporarily, it is assumed to have departed when it left.
 
         Args:
-            end_ms: the end of the record.
+            end_ms: the end of the recorded life.
         """
         for client in self.clients:
             now = client.now
@@ -503,10 +503,11 @@ def _key(member: Member) -> tuple[str, ...]:
 
 
 def _may_be_back(client: ClientLife) -> bool:
-    """Return whether a client may have come back although no return is on record.
+    """Return whether a client may have started again although the log shows no return of the client.
 
-    If the coordinator refuses a client, no record shows its return. This may happen to a static member under KIP-848
-    whose session timed out, if the client uses librdkafka (``ModernConsumer.is_stuck``).
+    If the coordinator refuses the client, it writes no record. This may happen under KIP-848 if a static member of
+    librdkafka died, and started again before its session was over. The coordinator's answer is a fatal error for
+    librdkafka (``ModernConsumer.is_stuck``).
     """
     last = client.visits[-1]
     is_static = client.instance_id is not None and not last.subscriptions[-1][1].uses_classic_protocol

@@ -26,12 +26,12 @@ RESTART_MS = 300
 
 
 class Window(NamedTuple):
-    """Time range in which a client may have departed, if the record does not show when and how.
+    """Time range in which a client may have departed, if the log does not show when and how.
 
     Attributes:
         earliest_ms: the start of the range. It is right after the last sign of life, or one session timeout before the
             first moment at which the client would have been removed. The later of the two counts.
-        latest_ms: the end of the range: right before the client was back, or the end of the record.
+        latest_ms: the end of the range: right before the client was back, or the end of the recorded life.
         may_have_stayed: whether it is possible that the client did not depart at all.
         is_restart: whether the client was back right after the window. The time until its return is then drawn
             log-uniformly, so that most clients are away for seconds.
@@ -91,7 +91,7 @@ class Visit:
             and ``how`` are then assumed.
         later_ms: the longest time by which the client may have come after ``arrived_ms``. It is 0 unless the client
             came in the join phase of a classic group, which leaves no record.
-        other_ending: a second possible end of the visit; None if the record allows only one end.
+        other_ending: a second possible end of the visit; None if only one end is possible.
         arrival: possible times of the arrival, if the client replaced another client in a deployment.
         alive_ms: the time of the last rebalance in which the client took part; 0 if it took part in none.
     """
@@ -129,7 +129,7 @@ class Life:
     """Script of a group's life between two times.
 
     Attributes:
-        settings: settings of the life, as far as the record shows them.
+        settings: settings of the life, as far as the log shows them.
         clients: clients that were in the group between these times.
         topics: pairs of a time and the topics that exist from this time on. The time of the first pair is ``start_ms``.
         assumptions: assumptions about facts that the log does not show, in sentences.

@@ -85,9 +85,9 @@ class Settings:
             on record.
         rebalance_ms: ``max.poll.interval.ms``.
         metadata_ms: ``metadata.max.age.ms``: how soon a classic consumer sees that a topic changed.
-        library: ``java`` or ``librdkafka``; None if each client has its own library, as far as the record shows it.
+        library: ``java`` or ``librdkafka``; None if each client has its own library, as far as the log shows it.
         revoke_ms: how long a consumer takes to give up partitions under KIP-848. Kafka has no such setting. The time is
-            measured if the record shows it.
+            measured if the log shows it.
     """
 
     protocol: str
@@ -147,7 +147,7 @@ def changed(settings: Settings, values: Mapping[str, str]) -> Settings:
         fields[setting.field] = _value(setting, str(value).strip())
     protocol = fields.get("protocol", settings.protocol)
     if protocol != settings.protocol:
-        # Recorded intervals and timeouts belong to the protocol of the record.
+        # Recorded intervals and timeouts belong to the recorded protocol.
         for name in ("heartbeat_ms", "session_ms"):
             fields.setdefault(name, None)  # type: ignore[arg-type]
     return replace(settings, **fields)  # type: ignore[arg-type]

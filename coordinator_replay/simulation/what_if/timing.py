@@ -24,7 +24,7 @@ from coordinator_replay.simulation.what_if.script import ClientLife, Visit
 from coordinator_replay.simulation.what_if.settings import COOPERATIVE, NO_INSTANCE, PER_CLIENT, Settings
 
 SHIFT_MS = 1_000
-"""Longest time by which a client may come later, or depart earlier, than its record shows, under other settings."""
+"""Longest time by which a client may come later, or depart earlier, than the log shows, under other settings."""
 
 GOLDEN = 0.618_033_988_749_895
 """The golden ratio: its multiples, modulo one, are evenly spread, however many there are."""
@@ -98,7 +98,7 @@ WAKE_MS = 1_000
 def drawn_timing(draw: Random, settings: Settings, clients: Sequence[ClientLife]) -> Timing:
     """Return a timing with random values.
 
-    ``wake_ms`` is 0 if no client of librdkafka can have to wait before it joins again.
+    ``wake_ms`` is 0 unless there are clients of librdkafka that use cooperative-sticky on the classic protocol.
 
     Args:
         draw: source of random numbers.
@@ -156,7 +156,7 @@ def _is_fatal(settings: Settings, clients: Sequence[ClientLife]) -> bool:
 
 
 def _is_waiting(settings: Settings, clients: Sequence[ClientLife]) -> bool:
-    """Return whether librdkafka's clients may wait before they join again."""
+    """Return whether a simulation may have clients of librdkafka that wait before they join again."""
     libraries = {settings.library or client.library for client in clients}
     return settings.protocol == "classic" and settings.strategy == COOPERATIVE and LIBRDKAFKA in libraries
 
@@ -200,13 +200,14 @@ def _gathered(moments: Sequence[int]) -> Mapping[int, int]:
 def _shifted(client: ClientLife, timing: Timing, numbers: Iterator[int]) -> Iterator[Visit]:
     """Yield the visits of a client, with a later first arrival and earlier departures.
 
-    No change is longer than half of the visit. If a departure comes earlier, so does the next arrival, so the client is
-    away for as long as before.
+    No time changes by more than half of the visit. If a departure moves to an earlier time, the next arrival moves by
+    the same duration. So the client is away for as long as before.
 
     Args:
         client: the client of the visits.
         timing: timing of the simulation.
-        numbers: counter. Each arrival or departure takes its next number as the argument of ``timing.shift_ms``.
+        numbers: source of serial numbers. The first arrival and each departure take one number each, and pass it to
+            ``timing.shift_ms``.
     """
     later_ms = timing.shift_ms(next(numbers))
     for visit in client.visits:

@@ -1,4 +1,4 @@
-"""Variants of a script: a shorter time range, no restarts, other clients, or other times that the record allows.
+"""Variants of a script: a shorter time range, no restarts, other clients, or other times that are possible by the log.
 
 The log does not always show when and how a client departed. ``drawn_course`` draws such facts at random.
 
