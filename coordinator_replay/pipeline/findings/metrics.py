@@ -2,8 +2,8 @@
 
 A row is about all groups of one type and state in one minute. The events of a group count in the row of the type and
 state that the group has at the end of the minute. If the type or state of a group changes, the group moves from one
-row to another. A group that has only offsets in the log counts as an Empty classic group, from its first offset until
-its last offset is removed.
+row to another. A group that has only offsets in the log counts as an Empty classic group, from its first commit until
+its last offset is removed and no commit waits for its marker.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ METRICS = "group_metrics"
 COUNTERS = ("rebalance_count", "offset_commits", "expired_offsets", "deleted_offsets")
 
 BEGAN, ENDED = "began", "ended"
-"""Events of a group that only has offsets: its first offset is committed, its last offset is removed."""
+"""Events of a group that only has offsets: its first offset is committed, its last offset or pending commit ends."""
 
 HAPPENED = pa.schema([("group_id", pa.string()), ("at_ms", pa.int64()), ("what", pa.string())])
 """Events of groups with their times; ``what`` is one of COUNTERS, BEGAN or ENDED."""
@@ -74,12 +74,17 @@ WITH tombstones AS (
 ), commits AS (
     SELECT group_id, first_at FROM new_sums
     UNION ALL SELECT group_id, CAST(sums->>'first_at' AS BIGINT) FROM totals WHERE what = '{GROUP.name}'
-), firsts AS (SELECT group_id, min(first_at) AS first_at FROM commits GROUP BY group_id)
+), firsts AS (SELECT group_id, min(first_at) AS first_at FROM commits GROUP BY group_id), ends AS (
+    SELECT group_id, at_ms FROM tombstones
+    UNION ALL SELECT group_id, epoch_ms(valid_to) FROM pending WHERE valid_to IS NOT NULL
+), with_offsets AS (
+    SELECT group_id FROM current UNION ALL SELECT group_id FROM pending WHERE to_offset IS NULL
+)
 SELECT group_id, at_ms, CASE ended_by WHEN 'EXPIRED' THEN 'expired_offsets' ELSE 'deleted_offsets' END AS what
 FROM tombstones
 UNION ALL SELECT group_id, first_at, '{BEGAN}' FROM firsts
-UNION ALL SELECT group_id, max(at_ms), '{ENDED}' FROM tombstones SEMI JOIN firsts USING (group_id)
-    ANTI JOIN current USING (group_id) GROUP BY group_id
+UNION ALL SELECT group_id, max(at_ms), '{ENDED}' FROM ends SEMI JOIN firsts USING (group_id)
+    ANTI JOIN with_offsets USING (group_id) GROUP BY group_id
 UNION ALL SELECT group_id, CAST(detail->>'at' AS BIGINT), 'rebalance_count' FROM evidence
     WHERE tag = {int(Evidence.REBALANCE)} AND CAST(detail->>'is_over' AS BOOLEAN) AND detail->>'at' IS NOT NULL
 """  # noqa: S608 - our own names and numbers
@@ -117,9 +122,14 @@ FROM filled QUALIFY group_count > 0 OR {_ANY} ORDER BY kind, minute
 
 
 def happened_rows(
-    removed: pa.Table, evidence: pa.Table, group_sums: pa.Table | None, totals: pa.Table, current: pa.Table
+    removed: pa.Table,
+    evidence: pa.Table,
+    group_sums: pa.Table | None,
+    totals: pa.Table,
+    current: pa.Table,
+    pending: pa.Table,
 ) -> pa.Table:
-    """Return the events of all groups of a bucket: tombstones, rebalances, first commits and last removals.
+    """Return the events of all groups of a bucket: tombstones, rebalances, and the events BEGAN and ENDED.
 
     Tombstones and rebalances without a time are left out.
 
@@ -128,14 +138,15 @@ def happened_rows(
         evidence: rows of ``group_evidence``, from which the ends of rebalances come.
         group_sums: sums of the commits of this run, by group; None if the run has no commits.
         totals: rows of ``commit_totals``.
-        current: the groups that have offsets at the end of the log, in any number of rows.
+        current: offsets that are current at the end of the log.
+        pending: rows of ``pending_offsets``.
 
     Returns:
         Rows with the columns of HAPPENED.
     """
     sums = _NO_GROUP_SUMS if group_sums is None else group_sums.select(_NO_GROUP_SUMS.column_names)
-    found = select(_HAPPENED, {}, removed=removed, evidence=evidence, new_sums=sums, totals=totals, current=current)
-    return found.cast(HAPPENED)
+    tables = {"removed": removed, "evidence": evidence, "new_sums": sums, "totals": totals}
+    return select(_HAPPENED, {}, **tables, current=current, pending=pending).cast(HAPPENED)
 
 
 def minute_steps(evidence: pa.Table, happened: pa.Table) -> pa.Table:

@@ -236,7 +236,8 @@ class Evaluation:
         expected = expected_offsets(self._opened(), context.retention, context.as_of, context.horizon_ms)
         for batch in expected.to_batches():
             self.writer.add(EXPIRED, batch, is_open=True)
-        sources = self._sources(expected)
+        pending = self._rows(PENDING)
+        sources = self._sources(expected, pending)
         self.result.expired = text_counts([sources[EXPIRED]], "status")
         self.result.causes = text_counts(
             read_paths(self.files.uris("rebalances"), ["cause"], dictionaries=["cause"]), "cause"
@@ -247,7 +248,8 @@ class Evaluation:
             sources[EVIDENCE],
             sources.get(GROUP_SUMS),
             sources[TOTALS],
-            self._with_offsets(sources),
+            sources[OFFSETS],
+            pending,
         )
         for steps in minute_steps(sources[EVIDENCE], happened).to_batches():
             self.writer.stage(STEP_ROWS, steps)
@@ -308,11 +310,12 @@ class Evaluation:
         uris = [file.path for file in self.files.staged.get(OPEN_ROWS, [])]
         return pa.Table.from_batches(read_paths(uris, STAGED.names), STAGED)
 
-    def _sources(self, expected: pa.Table) -> dict[str, pa.Table]:
+    def _sources(self, expected: pa.Table, pending: pa.Table) -> dict[str, pa.Table]:
         """Return the rows from which evidence is made, by source.
 
         Args:
             expected: offsets that are past retention now or will expire within the horizon.
+            pending: rows of ``pending_offsets``.
         """
         end, limits, context = self.context.end, self.context.limits, self.context
         staged = {
@@ -332,17 +335,10 @@ class Evaluation:
             ),
             UNCOMMITTED: uncommitted_partitions(new.get(PARTITION_SUMS), totals, ownership, limits),
             OFFSETS: rows_of(opened, _schema(OFFSETS)),
-            PENDING: long_transactions(self._rows(PENDING), end, limits),
+            PENDING: long_transactions(pending, end, limits),
             EXPIRED: pa.concat_tables([rows_of(expected.to_batches(), _schema(EXPIRED)), self._table(EXPIRED)]),
             REMOVED: rows_of(removed, _schema(REMOVED)),
         }
-
-    def _with_offsets(self, sources: dict[str, pa.Table]) -> pa.Table:
-        """Return the groups that have current offsets or pending commits at the end of the log."""
-        names = ["group_id"]
-        waiting = read_paths(self.files.uris(PENDING), names, pc.field("to_offset").is_null())
-        groups = sources[OFFSETS].select(names)
-        return pa.concat_tables([groups, rows_of(waiting, groups.schema)])
 
     def _table(self, name: str) -> pa.Table:
         return rows_of(read_paths(self.files.uris(name), _READ[name]), _schema(name))
