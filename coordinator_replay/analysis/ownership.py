@@ -260,12 +260,10 @@ class OwnershipReplay:
         if group_type is GroupType.CLASSIC:
             release = Release(at_ms, rebalance_id, *self._retaken(events, changed, at_ms, last_ms))
         owned = {member_id: _owned(member) for member_id, (member, _) in changed.items()}
-        # Most records of a member leave its partitions as they are.
-        moved = {member_id for member_id, now in owned.items() if now != self.owned.get(member_id, NOTHING)}
         left = {
             member_id: lost
             for member_id in changed
-            if member_id in moved and (lost := without(self.owned.get(member_id, NOTHING), owned[member_id]))
+            if (lost := without(self.owned.get(member_id, NOTHING), owned[member_id]))
         }
         if left:
             circumstances = _circumstances(events, kinds)
@@ -275,8 +273,8 @@ class OwnershipReplay:
         if self.unrevoked_since:
             self._restart_timers(events)
         for member_id, (member, _) in changed.items():
-            if member is not None and member_id in moved:
-                taken = without(owned[member_id], self.owned.get(member_id, NOTHING))
+            taken = without(owned[member_id], self.owned.get(member_id, NOTHING))
+            if member is not None and taken:
                 yield from self._take(member, group_type, taken, release)
             self._remember(member_id, member, owned[member_id], at_ms)
         if self.gaps and (self.has_new_gaps or self.subscriptions.has_changed):

@@ -379,6 +379,9 @@ def without(assignment: Assignment, other: Assignment) -> Assignment:
     >>> without({"a": (0, 1, 2), "b": (3,)}, {"a": (1,), "b": (3,)})
     {'a': (0, 2)}
     """
+    # Most records of a member leave its partitions as they are.
+    if assignment == other:
+        return {}
     rest: dict[str, tuple[int, ...]] = {}
     for topic, partitions in assignment.items():
         removed = other.get(topic)

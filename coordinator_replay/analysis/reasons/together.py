@@ -32,6 +32,7 @@ def together(of_members: Iterable[Evidence]) -> list[Sentence]:
         of_members: the evidence about each member. The first fact of each evidence names the member and its client.
     """
     every = list(of_members)
+    # Most often one member is removed, and nothing is to be merged.
     if len(every) == 1:
         return list(every[0])
     alike: dict[tuple[object, ...], list[Evidence]] = {}

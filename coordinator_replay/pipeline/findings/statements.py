@@ -13,20 +13,22 @@ from coordinator_replay.store.duckdb_connection import select
 from coordinator_replay.times import later, milliseconds
 
 _LONG_TRANSACTIONS = """
+WITH long AS (
+    SELECT * FROM pending WHERE is_exact
+        AND (to_offset IS NULL OR (valid_to IS NOT NULL
+            AND ended_by IN ('COMMIT', 'ABORT', 'SUPERSEDED', 'TOMBSTONE', 'RECORDS_MISSING')))
+        AND coalesce(epoch_ms(valid_to), $end) - epoch_ms(pending_since) >= $limit
+)
 SELECT group_id, producer_id, first(producer_epoch ORDER BY from_offset) AS producer_epoch,
     first(log_partition ORDER BY from_offset) AS log_partition, min(from_offset) AS from_offset,
     min(epoch_ms(pending_since)) AS pending_since, first(epoch_ms(valid_to) ORDER BY from_offset) AS ended_at,
     first(ended_by ORDER BY from_offset) AS ended_by, count(*) AS partitions,
     CASE WHEN count(DISTINCT topic) = 1 THEN min(topic) END AS topic
-FROM pending WHERE is_exact
-    AND (to_offset IS NULL OR (valid_to IS NOT NULL
-        AND ended_by IN ('COMMIT', 'ABORT', 'SUPERSEDED', 'TOMBSTONE', 'RECORDS_MISSING')))
-    -- If another commit of the producer waits beyond the missing records, it is one of the same transaction.
-    AND (ended_by IS DISTINCT FROM 'RECORDS_MISSING' OR NOT EXISTS (
-        FROM pending AS longer WHERE longer.is_exact AND longer.group_id = pending.group_id
-            AND longer.log_partition = pending.log_partition AND longer.producer_id = pending.producer_id
-            AND longer.from_offset < pending.to_offset AND coalesce(longer.to_offset > pending.to_offset, true)))
-    AND coalesce(epoch_ms(valid_to), $end) - epoch_ms(pending_since) >= $limit
+-- If another commit of the producer waits beyond the missing records, it is one of the same transaction.
+FROM long WHERE ended_by IS DISTINCT FROM 'RECORDS_MISSING' OR NOT EXISTS (
+    FROM long AS longer WHERE longer.group_id = long.group_id AND longer.log_partition = long.log_partition
+        AND longer.producer_id = long.producer_id AND longer.from_offset < long.to_offset
+        AND coalesce(longer.to_offset > long.to_offset, true))
 GROUP BY group_id, producer_id, to_offset
 """
 """SQL for transactions that were open for long, by the marker that ended them, with their number of partitions."""
