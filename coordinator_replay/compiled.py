@@ -49,9 +49,9 @@ def compiled(function: F) -> F:
     """Mark a function that ordinary Python code calls with arrays, so that Numba compiles it at the first call.
 
     Numba keeps compiled code next to the source file or in the user's cache folder. If neither can be written, as on a
-    read-only install without a home, Numba fails at once. If the disk is full, the first call fails. In both cases the
-    function is compiled for this process alone. No compiled function opens files, so an ``OSError`` of a call comes
-    from the cache.
+    read-only install without a home, Numba fails at once. If the disk is full, the first call fails. The
+    function is compiled for this process alone in both cases. No compiled function opens files, so an ``OSError`` of a
+    call comes from the cache.
     """
     unkept = njit(nogil=True)(function)
     try:

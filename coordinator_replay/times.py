@@ -208,7 +208,7 @@ def duration(length_ms: int | None) -> str:
 def duration_within(least_ms: int | None, most_ms: int | None) -> str | None:
     """Return the bounds of a duration as text; None if there is no bound.
 
-    A lower bound of 0 counts as no bound. In the text, a lower bound is rounded down, and an upper bound is rounded up.
+    A lower bound of 0 counts as no bound. The text rounds a lower bound down and an upper bound up.
 
     >>> duration_within(9, 2849), duration_within(9, None), duration_within(0, 2849), duration_within(0, None)
     ('9 ms to 2.9 s', 'at least 9 ms', 'at most 2.9 s', None)

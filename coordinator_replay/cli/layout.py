@@ -460,7 +460,7 @@ def _widen(chosen: Sequence[_Fitted], width: int) -> None:
     1. Each column gets the width at which it is readable.
     2. Each column gets the width of its longest text.
 
-    In each round, columns of lower rank come first.
+    Columns of lower rank come first in each round.
     """
     for column in chosen:
         column.width = column.least

@@ -169,9 +169,9 @@ def print_reasons(reasons: "Reasons", *, is_wide: bool, is_at: bool = False) -> 
     """Print rebalances in log order, with a blank line between them.
 
     If all explanations take more than ``_MOST_LINES``, a terminal gets an excerpt. The excerpt explains the rebalance
-    that ``_telling`` chooses, and as many rebalances just before it as fit. Of each other rebalance, the excerpt has
-    only the first line. If even these lines don't fit, the remaining rebalances are counted. The first lines are above
-    the explanations; with ``is_at``, they are below.
+    that ``_telling`` chooses, and as many rebalances just before it as fit. The excerpt has only the
+    first line of each other rebalance. If even these lines don't fit, the remaining rebalances are counted. The first
+    lines are above the explanations; with ``is_at``, they are below.
 
     Args:
         reasons: the rebalances with their explanations. Its notes are printed below, so the excerpt leaves room for

@@ -1,6 +1,6 @@
 """Proofs from a compacted log: which facts are certain, although the cleaner has removed records.
 
-In this room, *offset* means a log offset.
+The word *offset* means a log offset in this room.
 
 Kafka's cleaner removes a record if a later record of its key is in the offset map (``Cleaner.shouldRetainRecord``). It
 also removes tombstones after ``delete.retention.ms``, and records of aborted transactions. It keeps the last record of

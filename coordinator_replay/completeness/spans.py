@@ -1,6 +1,6 @@
 """Spans: the parts of a log partition in which no record is missing. Only spans prove when a state began or ended.
 
-In any other part, a record may have been removed or be in no dump. So a state that seems to begin there may have begun
+A record of any other part may have been removed or be in no dump. So a state that seems to begin there may have begun
 earlier, and a state that seems to end there may have gone on.
 """
 

@@ -239,8 +239,8 @@ class StateReplay:
     def _doubt_tail(self, record: Record) -> None:
         """Drop the proof that ``proven_from`` gives if the copy of the log partition mixes several points in time.
 
-        This is so if records are missing after the second record of the group's own key (``OWN_KEYS``). In the cleaned
-        part of a log, each key has only one record. So in a copy from one point in time, the second record is beyond
+        This is so if records are missing after the second record of the group's own key (``OWN_KEYS``). Each key has
+        only one record in the cleaned part of a log. So in a copy from one point in time, the second record is beyond
         the cleaned part, and no record is missing after it.
         """
         if self.proven_from is None or self.proven_from == LARGEST_INT64:
@@ -336,7 +336,7 @@ class StateReplay:
     def move(self, place: tuple[int, int, int | None], to_partition: int, group_type: GroupType | None) -> Event | None:
         """End the group in its log partition, and return the event.
 
-        From here on, the group's records in another log partition count. No operation may be open.
+        The group's records in another log partition count from here on. No operation may be open.
 
         Args:
             place: log partition, the first log offset that doesn't count, and the time.

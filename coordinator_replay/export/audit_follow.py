@@ -73,8 +73,8 @@ class AuditFollower:
     def step(self) -> None:
         """Audit new folders, and maintain the tables if upkeep is due.
 
-        While there are new folders, postpone the upkeep, but for no longer than ``maintain_every`` seconds. Before the
-        first audit there is no upkeep.
+        While there are new folders, postpone the upkeep, but for no longer than ``maintain_every`` seconds. There is
+        no upkeep before the first audit.
         """
         if new := self.new_folders():
             self.audit([self.dump.uri_of(folder) for folder in new])

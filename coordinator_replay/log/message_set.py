@@ -47,7 +47,7 @@ def read_messages(entry: memoryview, limit_bytes: int) -> list[Message]:
     The caller must have checked the entry's checksum.
 
     Raises:
-        MessageError: the entry, or a message in it, can't be read. In both cases the whole entry is damage.
+        MessageError: the entry, or a message in it, can't be read. The whole entry is damage in both cases.
     """
     outer = _read_message(entry)
     codec = int(outer.attributes & Attribute.CODEC)

@@ -8,7 +8,7 @@ for the next entry in this order:
 2. the position at which the damaged entry claims to end, if a header is there (this next entry may be damaged too);
 3. a header whose checksum is right, anywhere after the damaged entry.
 
-In the old formats, a compressed entry is a wrapper of messages. Compression may leave these messages unchanged. Then
+A compressed entry of the old formats is a wrapper of messages. Compression may leave these messages unchanged. Then
 bytes inside a damaged wrapper look like entries, but they are none, and their offsets may have any value. So an old
 message counts as an entry only if its offset is above all offsets before it, but not far above. The damaged entry's
 offset is one of these offsets.

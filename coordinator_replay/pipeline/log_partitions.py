@@ -54,8 +54,8 @@ class _Times(NamedTuple):
 def times_around(files: BucketFiles, needed: Iterable[Needed]) -> dict[Needed, _Times]:
     """Return the times of the records before and after each log offset.
 
-    Brokers' clocks differ, so the record after a log offset can have an earlier time than a record before it. In this
-    case, ``at_us`` is the later of the two times.
+    Brokers' clocks differ, so the record after a log offset can have an earlier time than a record before it. Then
+    ``at_us`` is the later of the two times.
 
     Args:
         files: files of the bucket.

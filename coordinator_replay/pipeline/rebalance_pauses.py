@@ -154,8 +154,8 @@ class CommitPauses:
     def _are_outside(self, spans: Sequence[ExactSpan]) -> Bools:
         """Return, for each rebalance, whether offset commits around the rebalance may be missing.
 
-        They may be missing if no span contains the whole rebalance. In a log partition without spans, no commit is
-        missing.
+        They may be missing if no span contains the whole rebalance. No commit is missing in a log partition without
+        spans.
         """
         partitions = numbers_of(self.rows.column("log_partition").combine_chunks(), -1)[self.order]
         is_outside = np.isin(partitions, [span.log_partition for span in spans])

@@ -115,7 +115,7 @@ def _named(node: exp.Anonymous) -> exp.Expr:
 def _part(node: exp.Expr) -> exp.Expr:
     """Replace a slice of a list, such as ``names[2:4]``, by Spark's function ``slice``, such as ``slice(names, 2, 3)``.
 
-    In DuckDB, the numbers are the first and the last position. In Spark, they are the first position and the length.
+    The numbers are the first and the last position in DuckDB, and the first position and the length in Spark.
     """
     (bounds,) = node.expressions
     if not isinstance(bounds, exp.Slice):

@@ -233,7 +233,7 @@ def trace_events(life: GroupLife, zone: tzinfo = UTC) -> Iterator[Event]:
 
 
 def write_trace(lives: Sequence[GroupLife], path: Path, basis: str | None = None, zone: tzinfo = UTC) -> int:
-    """Write the events of groups as one trace. In the trace, each group is shown as two processes.
+    """Write the events of groups as one trace. The trace shows each group as two processes.
 
     Args:
         lives: the lives of the groups.

@@ -150,7 +150,7 @@ def _bound(value: Any, *, is_upper: bool) -> Any:
 def _above(text: str) -> str:
     """Return a text's upper bound for the statistics in Delta's log, in the form of Delta's own writer.
 
-    A long text is cut. In place of the rest, it gets a character that sorts after all others.
+    A long text is cut. A character that sorts after all others replaces the rest.
     """
     end = _LONGEST_TEXT
     while text[end : end + 1] == _LAST_CHARACTER:

@@ -117,7 +117,7 @@ def rows_of(
 ) -> dict[str, list[dict[str, Any]]]:
     """Return the rows that an audit would make from these records, by table.
 
-    Of each row, only the last version is returned.
+    Only the last version of each row is returned.
     """
     # Details of events, which are JSON, are not needed here.
     replay = GroupReplay("what-if", group_id, names, changes, encode=lambda _: "")

@@ -117,7 +117,7 @@ def subscribed_names(group: ConsumerGroup, subscription: Subscription) -> frozen
 def preferred_assignor(group: ConsumerGroup, old: Member, new: Member, default: str) -> str:
     """Return the assignor that most members ask for, this request included (``computePreferredServerAssignor``).
 
-    In a tie, the first in the order of Kafka's hash table wins. If this request gives a name its only vote, the name
+    The first in the order of Kafka's hash table wins a tie. If this request gives a name its only vote, the name
     comes first in its bin of the table. Without any vote, return ``default``.
     """
     votes: HashOrder[str, int] = HashOrder.copy_of(string_hash, assignor_votes(group).items())
@@ -143,7 +143,7 @@ def assignor_votes(group: ConsumerGroup) -> TimelineOrder[str, int]:
 def most_wanted_assignor(group: ConsumerGroup, default: str) -> str:
     """Return the assignor that most members ask for; ``default`` if no member asks for one.
 
-    In a tie, the first in the order of Kafka's hash table wins.
+    The first in the order of Kafka's hash table wins a tie.
     """
     votes = assignor_votes(group)
     return max(votes, key=lambda name: votes[name], default=default)

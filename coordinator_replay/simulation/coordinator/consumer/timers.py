@@ -161,7 +161,7 @@ def cancel_timers(shard: Shard, group_id: str, member_id: str) -> None:
 def load(shard: Shard) -> None:
     """Let regexes be resolved again after the log partition got a new leader.
 
-    To a new leader, all topics count as new.
+    All topics count as new to a new leader.
     """
     shard.topics.version_with_new = shard.topics.version
 

@@ -185,7 +185,7 @@ def common_assignor(assignors: Mapping[str, Assignors], members: Collection[str]
 
     An assignor counts only if all members have it, and if each member can read the metadata of all members.
 
-    In a tie, return the first name in the alphabet. Return None if there is no such assignor.
+    If there is a tie, return the first name in the alphabet. Return None if there is no such assignor.
     """
     shared: set[str] | None = None
     for member_id in members:
