@@ -34,9 +34,15 @@ COMMIT = (
 """Columns of ``offset_commits`` that are read."""
 
 _COMMITS = table("offset_commits").arrow_schema(COMMIT)
+_TEXTS = ("group_id", "topic")
+_DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 EVENTS = pa.schema(
     [
-        *(field for field in _COMMITS if field.name != "is_tombstone"),
+        *(
+            field.with_type(_DICTIONARY) if field.name in _TEXTS else field
+            for field in _COMMITS
+            if field.name != "is_tombstone"
+        ),
         ("kind", pa.int8()),
         ("at_offset", pa.int64()),
         ("at_timestamp", TIMESTAMP),
@@ -50,7 +56,7 @@ EVENTS = pa.schema(
         ("is_begin_open", pa.bool_()),
     ]
 )
-"""Columns of events. A row is one ``OffsetEvent``:
+"""Columns of events, with groups and topics as dictionaries. A row is one ``OffsetEvent``:
 
 - ``at_offset`` and ``at_timestamp``: where the event takes effect. A transactional commit takes effect at its marker.
   As long as the commit waits, the columns have the values of the first commit of the key in its transaction.
@@ -68,16 +74,10 @@ UNKNOWN_STATE = "Unknown"
 RECORDS_MISSING, GROUP_MOVED = "RECORDS_MISSING", "GROUP_MOVED"
 """Reasons why an interval ends without a record that replaces or removes its offset."""
 
-_TEXTS = ("group_id", "topic")
-_DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _SORT = ("first", "second")
-UNSORTED = pa.schema(
-    [
-        *(pa.field(field.name, _DICTIONARY if field.name in _TEXTS else field.type) for field in EVENTS),
-        *((name, pa.int64()) for name in _SORT),
-    ]
-)
-"""EVENTS with groups and topics as dictionaries, and two columns by which events of a key are sorted."""
+_KEY_AND_ORDER = (*_TEXTS, "partition", "log_partition", "kind", *_SORT)
+UNSORTED = pa.schema([*EVENTS, *((name, pa.int64()) for name in _SORT)])
+"""EVENTS and two columns by which events of a key are sorted."""
 
 QUARANTINED = ("kind", "key_json", "log_partition", "log_offset", "log_timestamp", "producer_id", "producer_epoch")
 """Columns of ``quarantine`` that are read."""
@@ -424,10 +424,13 @@ def in_order(batches: Sequence[pa.RecordBatch]) -> Batches:
     """
     if not batches:
         return
-    events = pa.Table.from_batches(batches, UNSORTED).unify_dictionaries().combine_chunks()
-    order = _order(events)
+    events = pa.Table.from_batches(batches, UNSORTED).unify_dictionaries()
+    order = _order(events.select(_KEY_AND_ORDER).combine_chunks())
+    # To take rows of a column without values costs as much as of another one.
+    empty = [name for name in EVENTS.names if events.column(name).null_count == events.num_rows]
+    events = events.select([name for name in EVENTS.names if name not in empty]).combine_chunks()
     for at in range(0, len(order), BATCH_ROWS):
-        [rows] = events.take(pa.array(order[at : at + BATCH_ROWS])).combine_chunks().to_batches()
+        [rows] = events.take(pa.array(order[at : at + BATCH_ROWS])).to_batches()
         yield conform(rows, EVENTS)
 
 
