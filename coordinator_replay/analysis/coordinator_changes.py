@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from coordinator_replay.analysis.broker_logs.words import SLACK_MS
+from coordinator_replay.analysis.broker_logs.lines import SLACK_MS
 
 CLUSTER_METADATA, BROKER_LOG, RECORDS = "cluster_metadata", "broker_log", "records"
 """Sources of a change; the leader is taken from the first source that has it."""

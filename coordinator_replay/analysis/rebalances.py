@@ -32,6 +32,7 @@ from typing import Any
 from coordinator_replay.analysis.members import MemberReplay
 from coordinator_replay.analysis.ownership import Handover, OwnershipReplay, join_done
 from coordinator_replay.analysis.reasons.arrivals import has_twin, returns
+from coordinator_replay.analysis.reasons.explanation import Reason
 from coordinator_replay.analysis.reasons.facts import FACTS, fact_rows
 from coordinator_replay.analysis.reasons.hindsight import (
     HINDSIGHT_MS,
@@ -56,7 +57,6 @@ from coordinator_replay.analysis.reasons.table import (
     with_unseen_beginnings,
 )
 from coordinator_replay.analysis.reasons.topic_changes import NO_CHANGES, TopicChanges
-from coordinator_replay.analysis.reasons.vocabulary import Reason
 from coordinator_replay.analysis.rows import RecordTopics, Row, Scope
 from coordinator_replay.engine.events import Event, EventKind
 from coordinator_replay.engine.model import GroupType

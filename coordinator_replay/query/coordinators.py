@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from coordinator_replay.analysis.broker_logs.words import broker_name
+from coordinator_replay.analysis.broker_logs.lines import broker_name
 from coordinator_replay.analysis.coordinator_changes import BROKER_LOG, NO_LEADER
 from coordinator_replay.answer_columns import column, select_list
 from coordinator_replay.listing import listed

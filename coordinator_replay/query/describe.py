@@ -214,11 +214,6 @@ def inherited_note(members: Iterable[tuple[str, bool]]) -> str | None:
     )
 
 
-def share_note(group: str) -> str:
-    """Return a clause that says where Kafka stores the offsets of a share group."""
-    return f"{group!r} is a share group: its offsets are in __share_group_state, which is not in this log"
-
-
 def missing_records_note(group: DescribedGroup) -> str | None:
     """Return a note if the log does not prove everything that is shown about a group. Otherwise return None."""
     if group.is_exact:

@@ -532,3 +532,8 @@ def group_at(warehouse: Tables, group: str, at: datetime | None = None) -> Group
 def _is_there(warehouse: Tables, group: str) -> bool:
     """Return whether a group exists at the end of the log, or may exist."""
     return bool(_read_groups(warehouse, None, group, only_own=True) or groups_at(warehouse, group=group))
+
+
+def share_note(group: str) -> str:
+    """Return a clause that says where Kafka stores the offsets of a share group."""
+    return f"{group!r} is a share group: its offsets are in __share_group_state, which is not in this log"

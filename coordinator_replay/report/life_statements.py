@@ -5,7 +5,7 @@ before ``$end``; null means no bound. A row without a time ended before the grou
 time. Such a row can't be drawn, so it is left out.
 """
 
-from coordinator_replay.analysis.broker_logs.words import BEGIN, LOADED
+from coordinator_replay.analysis.broker_logs.lines import BEGIN, LOADED
 from coordinator_replay.query.broker_logs.join_phases import LOGGED_STATES
 from coordinator_replay.query.group_moves import COUNTS, in_log_order
 from coordinator_replay.query.group_rows import GROUP_ROWS

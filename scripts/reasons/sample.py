@@ -9,7 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from coordinator_replay.analysis.broker_logs.words import EVENTS, GroupLogLine, with_broker_log
+from coordinator_replay.analysis.broker_logs.lines import GroupLogLine
+from coordinator_replay.analysis.broker_logs.words import EVENTS, with_broker_log
 from coordinator_replay.analysis.group_life import GroupReplay
 from coordinator_replay.analysis.reasons.signs import DEPARTURES, SIGNS_WITHIN_MS
 from coordinator_replay.analysis.reasons.topic_changes import TopicChanges

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from coordinator_replay.analysis.broker_logs.words import SLACK_MS, GroupLogLine, line_sentence
+from coordinator_replay.analysis.broker_logs.lines import SLACK_MS, GroupLogLine
+from coordinator_replay.analysis.broker_logs.words import line_sentence
 
 
 class Removal(StrEnum):

@@ -11,16 +11,8 @@ No record confirms these lines, so no cause is certain and no row is exact.
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from coordinator_replay.analysis.broker_logs.words import (
-    MOST_LINES,
-    SLACK_MS,
-    GroupLogLine,
-    cause_of,
-    line_fact,
-    line_sentence,
-    reasons_of,
-    rejoin_cause,
-)
+from coordinator_replay.analysis.broker_logs.lines import SLACK_MS, GroupLogLine, cause_of, rejoin_cause
+from coordinator_replay.analysis.broker_logs.words import MOST_LINES, line_fact, line_sentence, reasons_of
 from coordinator_replay.analysis.reasons.facts import FACTS, fact_rows
 from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, Cause, Confidence, JoinReason
 from coordinator_replay.analysis.rebalances import rebalance_id

@@ -13,23 +13,29 @@ Sources: ``ClassicGroup`` and ``GroupMetadataManager`` of Kafka 3.9 to 4.3, ``Gr
 KIP-800 for client reasons.
 """
 
-import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from coordinator_replay.analysis.broker_logs.lines import (
+    BEGIN,
+    DEPARTURES,
+    LONGEST_MS,
+    NO_REASON,
+    POLL_TIMEOUT,
+    SLACK_MS,
+    GroupLogLine,
+    broker_name,
+    cause_of,
+    fencing_cause,
+    rejoin_cause,
+)
 from coordinator_replay.analysis.reasons.facts import FACTS, Fact, FactKind, fact_row, fact_rows
 from coordinator_replay.analysis.reasons.sentences import sentence, sentences, without_question
 from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, Cause, Confidence, JoinReason
 
 Row = Mapping[str, Any]
-
-SLACK_MS = 2_000
-"""Longest time between a line and the record that the line reports."""
-
-LONGEST_MS = 7 * 86_400_000
-"""Longest time before the end of a rebalance in which its beginning is looked for."""
 
 BY_RECORDS = "by_records"
 """The column that keeps the reason as the records alone give it."""
@@ -40,10 +46,6 @@ REASON_COLUMNS = ("cause", "join_reason", "confidence", "evidence", "alternative
 LOG_COLUMNS = ("reasons", "client_reasons")
 """Columns that only a broker's log fills."""
 
-BEGIN = "PREPARING_REBALANCE"
-LOADED = "LOADING_FINISHED"
-"""A line about a loaded log partition. Its groups are then in the state of their last record."""
-
 _ENDS = frozenset({"STABILIZED", "GROUP_EMPTY"})
 _REMOVED: Mapping[str, Cause] = {
     "MEMBER_LEFT": Cause.MEMBER_LEAVE,
@@ -53,17 +55,12 @@ _REMOVED: Mapping[str, Cause] = {
 }
 _OF_CLASSIC = _ENDS | _REMOVED.keys() | {BEGIN, "ASSIGNMENT_RECEIVED", "NO_MEMBER_REJOINED"}
 _OF_MEMBERS = frozenset({"MEMBER_JOINED", "MEMBER_LEFT", "MEMBER_FENCED", "SUBSCRIPTION_CHANGED"})
-_STEPS: Mapping[str, int] = {"ASSIGNMENT_RECEIVED": 1, BEGIN: 2}
-"""Order of the lines of one generation; lines of other kinds come first."""
 
 _OF_LOGS = frozenset({FactKind.LOGGED, FactKind.CONTRADICTED})
 
 EVENTS = _OF_CLASSIC | _OF_MEMBERS
 """Kinds of lines about a rebalance."""
 
-DEPARTURES = frozenset(
-    {Cause.LEAVE_OR_TIMEOUT, Cause.MEMBER_LEAVE, Cause.SESSION_TIMEOUT, Cause.REBALANCE_TIMEOUT, Cause.UNKNOWN}
-)
 UNSEEN = frozenset({Cause.LEADER_REJOIN, Cause.MEMBER_JOIN, Cause.TOPIC_METADATA_CHANGE})
 """Possible causes that leave no record; a line with the coordinator's reason rules them out."""
 
@@ -71,74 +68,10 @@ _REJOINS = frozenset(
     {Cause.LEADER_REJOIN, Cause.TOPIC_METADATA_CHANGE, Cause.SUBSCRIPTION_CHANGE, Cause.COOPERATIVE_FOLLOW_UP}
 )
 
-_COORDINATOR_REASONS: Sequence[tuple[re.Pattern[str], Cause]] = (
-    (re.compile(r"adding new member ", re.IGNORECASE), Cause.MEMBER_JOIN),
-    (re.compile(r"removing member \S+ on heartbeat expiration"), Cause.SESSION_TIMEOUT),
-    (re.compile(r"removing .* on pending sync request expiration", re.IGNORECASE), Cause.REBALANCE_TIMEOUT),
-    (re.compile(r"removing member \S+ on LeaveGroup|explicit `LeaveGroup` request "), Cause.MEMBER_LEAVE),
-    (re.compile(r"leader \S+ re-?joining group |updating metadata for ", re.IGNORECASE), Cause.LEADER_REJOIN),
-)
-_CLIENT_REASONS: Sequence[tuple[str, Cause]] = (
-    ("cached metadata has changed", Cause.TOPIC_METADATA_CHANGE),
-    ("need to revoke partitions ", Cause.COOPERATIVE_FOLLOW_UP),
-    ("the subscription has changed", Cause.SUBSCRIPTION_CHANGE),
-)
-"""Beginnings of the Java client's reasons to join again (``ConsumerCoordinator``)."""
-
-POLL_TIMEOUT = "poll timeout has expired"
-"""Reason with which a consumer or a Connect worker leaves after exceeding max.poll.interval.ms."""
-
 MOST_LINES = 1_000
 """Largest number of lines that are used for a rebalance. A log can have any number."""
 
 _at_ms = attrgetter("at_ms")
-_NO_REASON = ("not provided", "")
-_HEAD = re.compile(r"\[Group(?:Coordinator|MetadataManager) [^\]]*\]:? ?(?:\[Group(?:Id)?[ =][^\]]*\] )?")
-
-
-class GroupLogLine(NamedTuple):
-    """A line of a broker's log about a group, see table ``broker_log``."""
-
-    at_ms: int
-    event: str
-    epoch: int | None
-    member_id: str | None
-    member_count: int | None
-    reason: str | None
-    client_reason: str | None
-    broker: int | None
-    text: str
-
-    @property
-    def order(self) -> tuple[int, int, str, int]:
-        """Return the sort key of the line among the lines of its group."""
-        return self.at_ms, step_of(self.event, self.epoch), self.text, -1 if self.broker is None else self.broker
-
-    @property
-    def words(self) -> str:
-        """Return the coordinator's reason if the line begins a rebalance.
-
-        For any other line, return the logged text without its beginning, which names the broker and the group.
-        """
-        if self.event == BEGIN:
-            return self.reason or ""
-        return _HEAD.sub("", self.text, count=1)
-
-    def names(self, members: Iterable[str]) -> bool:
-        """Return whether the line names one of these members."""
-        return any(member == self.member_id or member in self.text for member in members if member)
-
-
-def step_of(event: str, epoch: int | None) -> int:
-    """Return the sort key of a line among lines of the same millisecond.
-
-    Lines without a generation come first. A generation's lines come before lines of the next generation.
-
-    Args:
-        event: the event that the line reports.
-        epoch: the generation or epoch in the line; None if the line has none.
-    """
-    return -1 if epoch is None else 3 * epoch + _STEPS.get(event, 0)
 
 
 def searched_from_ms(row: Row) -> int:
@@ -263,23 +196,8 @@ def _back_from(lines: Sequence[GroupLogLine], end: int, row: Row, contradicting:
 
 def reasons_of(lines: Sequence[GroupLogLine]) -> dict[str, Any]:
     """Return the columns ``LOG_COLUMNS`` of a rebalance, given the lines about the rebalance in order of time."""
-    clients = [line.client_reason for line in lines if (line.client_reason or "") not in _NO_REASON]
+    clients = [line.client_reason for line in lines if (line.client_reason or "") not in NO_REASON]
     return {"reasons": [line.words for line in lines if line.event != "SESSION_EXPIRED"], "client_reasons": clients}
-
-
-def cause_of(reason: str | None) -> Cause | None:
-    """Return the cause that the coordinator's reason for a classic rebalance names; None for an unknown reason."""
-    return next((cause for words, cause in _COORDINATOR_REASONS if words.match(reason or "")), None)
-
-
-def rejoin_cause(client_reason: str | None) -> Cause:
-    """Return the cause of a rebalance that a member began by joining again.
-
-    The member's own reason decides. Without a known reason, the cause is LEADER_REJOIN.
-    """
-    return next(
-        (cause for words, cause in _CLIENT_REASONS if (client_reason or "").startswith(words)), Cause.LEADER_REJOIN
-    )
 
 
 def _named(row: Row, first: GroupLogLine, lines: Sequence[GroupLogLine]) -> _Named | None:
@@ -354,7 +272,7 @@ def _rejoined(row: Row, line: GroupLogLine) -> _Named | None:
     if cause not in _REJOINS | DEPARTURES or row["confidence"] == Confidence.CERTAIN:
         return None
     named, ruled_out = rejoin_cause(client), DEPARTURES | {Cause.MEMBER_JOIN}
-    if client in _NO_REASON:
+    if client in NO_REASON:
         others = _others(row, ruled_out)
         return None if cause in DEPARTURES else _Named(cause, Confidence(row["confidence"]), line, others)
     if cause is named and row["is_exact"]:
@@ -408,11 +326,6 @@ def _removals(lines: Sequence[GroupLogLine], left: Collection[str]) -> dict[str,
     return {member_id: removal for member_id, removal in removals.items() if member_id not in unclear}
 
 
-def fencing_cause(reason: str | None) -> Cause:
-    """Return the timeout for which a coordinator fenced a member of a group on a newer protocol."""
-    return Cause.SESSION_TIMEOUT if "session expired" in (reason or "") else Cause.REBALANCE_TIMEOUT
-
-
 def _with_reason(row: dict[str, Any], named: _Named | None, line: GroupLogLine) -> dict[str, Any]:
     """Return a row with a line of a broker's log added to its evidence, and with the cause that the log names.
 
@@ -450,7 +363,7 @@ def line_sentence(line: GroupLogLine) -> str:
 
 def line_fact(line: GroupLogLine) -> Fact:
     """Return the fact that a broker logged a line."""
-    has_reason = (line.client_reason or "") not in _NO_REASON and line.event != "MEMBER_LEFT"
+    has_reason = (line.client_reason or "") not in NO_REASON and line.event != "MEMBER_LEFT"
     client = f"; client reason: {line.client_reason}" if has_reason else ""
     broker = broker_name(line.broker)
     return Fact(FactKind.LOGGED, at_ms=line.at_ms, old=broker, new=f"{line.words}{client}")
@@ -483,12 +396,3 @@ def _of_records(facts: Sequence[Row] | None) -> list[Row] | None:
         return None
     shown = [fact for fact in facts if fact["kind"] not in _OF_LOGS]
     return _moved(shown, -min((fact["sentence"] for fact in shown), default=0))
-
-
-def broker_name(broker: int | None) -> str:
-    """Return how a sentence names a broker.
-
-    Args:
-        broker: id of the broker; None if the line does not have the id.
-    """
-    return "a broker" if broker is None else f"broker {broker}"

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from coordinator_replay.analysis.reasons.explanation import Explanation
 from coordinator_replay.analysis.reasons.facts import Fact, FactKind, Place, Sentence, about, named
 from coordinator_replay.analysis.reasons.history import topics_of
 from coordinator_replay.analysis.reasons.rule import CLASSIC, CONSUMER, MODERN, RuleTable
 from coordinator_replay.analysis.reasons.situation import Situation
 from coordinator_replay.analysis.reasons.topic_changes import PARTITIONS_ADDED, DatedTopicChange, change_fact
-from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Explanation
+from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType, Member, Subscription, without
 from coordinator_replay.listing import partition_range, partition_ranges, ranges_by_topic

@@ -9,17 +9,12 @@ from typing import NamedTuple
 
 from coordinator_replay.analysis.reasons.arrivals import Return, returns, twin
 from coordinator_replay.analysis.reasons.departures import departures
+from coordinator_replay.analysis.reasons.explanation import Reason
 from coordinator_replay.analysis.reasons.facts import FactKind, Sentence, about
 from coordinator_replay.analysis.reasons.history import Sign
 from coordinator_replay.analysis.reasons.member_rules import has_polled_late, poll_timeout_rejoin
 from coordinator_replay.analysis.reasons.situation import Situation
-from coordinator_replay.analysis.reasons.vocabulary import (
-    JOIN_REASONS,
-    Cause,
-    Confidence,
-    JoinReason,
-    Reason,
-)
+from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, Cause, Confidence, JoinReason
 from coordinator_replay.engine.model import GroupType
 from coordinator_replay.times import elapsed_ms
 

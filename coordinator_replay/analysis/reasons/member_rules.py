@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 from coordinator_replay.analysis.reasons.arrivals import Return, namesake, returns, twin
 from coordinator_replay.analysis.reasons.departures import Departure, departures, possible_timeouts
+from coordinator_replay.analysis.reasons.explanation import Explanation
 from coordinator_replay.analysis.reasons.facts import Fact, FactKind, Sentence, about
 from coordinator_replay.analysis.reasons.history import Conversion, Departed, chosen
 from coordinator_replay.analysis.reasons.rule import CLASSIC, EVERY_TYPE, RuleTable
 from coordinator_replay.analysis.reasons.situation import Situation
 from coordinator_replay.analysis.reasons.together import together
-from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence, Explanation
+from coordinator_replay.analysis.reasons.vocabulary import Cause, Confidence
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType, Member
 from coordinator_replay.times import elapsed_ms

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from coordinator_replay.analysis.reasons.explanation import Explanation
 from coordinator_replay.analysis.reasons.situation import Situation
-from coordinator_replay.analysis.reasons.vocabulary import Cause, Explanation
+from coordinator_replay.analysis.reasons.vocabulary import Cause
 from coordinator_replay.engine.model import GroupType
 
 Find = Callable[[Situation], Explanation | None]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from coordinator_replay.analysis.reasons.change_rules import CHANGE_RULES
+from coordinator_replay.analysis.reasons.explanation import Reason
 from coordinator_replay.analysis.reasons.facts import Fact, FactKind, Sentence
 from coordinator_replay.analysis.reasons.known_faults import known_faults
 from coordinator_replay.analysis.reasons.member_rules import MEMBER_RULES
@@ -16,13 +17,7 @@ from coordinator_replay.analysis.reasons.rule import ReasonRule
 from coordinator_replay.analysis.reasons.situation import Situation
 from coordinator_replay.analysis.reasons.topic_changes import between
 from coordinator_replay.analysis.reasons.unseen import unseen_beginnings
-from coordinator_replay.analysis.reasons.vocabulary import (
-    JOIN_REASONS,
-    Cause,
-    Confidence,
-    JoinReason,
-    Reason,
-)
+from coordinator_replay.analysis.reasons.vocabulary import JOIN_REASONS, Cause, Confidence, JoinReason
 from coordinator_replay.engine.events import EventKind
 from coordinator_replay.engine.model import GroupType
 from coordinator_replay.times import elapsed_ms

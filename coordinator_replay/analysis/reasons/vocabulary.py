@@ -1,11 +1,8 @@
-"""The causes of rebalances with their meanings, the confidence in a cause, and the results of the decision table."""
+"""The causes of rebalances with their meanings, and the confidence in a cause."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import NamedTuple
-
-from coordinator_replay.analysis.reasons.facts import Evidence, Sentence
 
 
 class Cause(StrEnum):
@@ -98,42 +95,3 @@ def by_frequency(causes: Iterable[str | None]) -> dict[str, int]:
     """
     counted = Counter(str(cause or Cause.UNKNOWN) for cause in causes)
     return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
-
-
-class Explanation(NamedTuple):
-    """Result of one row of the decision table.
-
-    Attributes:
-        confidence: how sure the cause is.
-        evidence: the evidence for the cause.
-        alternatives: causes that leave the same records.
-        triggers: the members that caused the rebalance.
-        topics: topics that changed, if a topic is the cause.
-    """
-
-    confidence: Confidence
-    evidence: Evidence
-    alternatives: Sequence[Cause] = ()
-    triggers: Sequence[str] = ()
-    topics: Sequence[str] = ()
-
-
-class Reason(NamedTuple):
-    """The reason of a rebalance.
-
-    Attributes:
-        alternatives: other possible causes.
-        triggers: ids of the members that caused the rebalance.
-        metadata_delay_ms: time from the change of topics to the rebalance that the change caused. None if ``cause`` has
-            nothing to do with topics, or if the time is not on record.
-        unseen: other causes that may have begun the rebalance but left no record.
-    """
-
-    cause: Cause
-    join_reason: JoinReason
-    confidence: Confidence
-    evidence: tuple[Sentence, ...]
-    alternatives: tuple[Cause, ...]
-    triggers: tuple[str, ...]
-    metadata_delay_ms: int | None
-    unseen: tuple[Cause, ...] = ()

@@ -16,17 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_replay.analysis.broker_logs.lines import BEGIN, LOADED, LONGEST_MS, SLACK_MS, GroupLogLine
 from coordinator_replay.analysis.broker_logs.unrecorded_rebalances import ENDS, LastRecord, unrecorded_rebalance
-from coordinator_replay.analysis.broker_logs.words import (
-    BEGIN,
-    EVENTS,
-    LOADED,
-    LONGEST_MS,
-    SLACK_MS,
-    GroupLogLine,
-    searched_from_ms,
-    with_broker_log,
-)
+from coordinator_replay.analysis.broker_logs.words import EVENTS, searched_from_ms, with_broker_log
 from coordinator_replay.analysis.rows import Scope
 from coordinator_replay.columns import Bools, plain_rows
 from coordinator_replay.pipeline.bucket_files import BucketFiles, Changes, Place, TableWriter

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from coordinator_replay.analysis.broker_logs.lines import SLACK_MS, GroupLogLine
 from coordinator_replay.analysis.broker_logs.removals import (
     EVENTS,
     LoggedRemoval,
@@ -21,7 +22,6 @@ from coordinator_replay.analysis.broker_logs.removals import (
     logged_removals,
     read_removals,
 )
-from coordinator_replay.analysis.broker_logs.words import SLACK_MS, GroupLogLine
 from coordinator_replay.columns import plain_rows
 from coordinator_replay.store.scan import read_paths
 from coordinator_replay.times import moment_of_ms

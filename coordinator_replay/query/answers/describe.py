@@ -14,11 +14,11 @@ from coordinator_replay.query.describe import (
     describe_at,
     inherited_note,
     missing_records_note,
-    share_note,
 )
 from coordinator_replay.query.groups import (
     UNRECORDED_STATES,
     join_phase_at,
+    share_note,
 )
 from coordinator_replay.query.tables import END, Tables
 from coordinator_replay.query.unread_subscriptions import unexpiring_note, unread_in

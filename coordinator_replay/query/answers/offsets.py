@@ -10,9 +10,8 @@ from coordinator_replay.errors import UsageError
 from coordinator_replay.listing import counted
 from coordinator_replay.query.answers.answered import Rows, nothing_note
 from coordinator_replay.query.basis import Basis, basis_at, basis_from
-from coordinator_replay.query.describe import share_note
 from coordinator_replay.query.end_offsets import read_end_offsets
-from coordinator_replay.query.groups import groups_at
+from coordinator_replay.query.groups import groups_at, share_note
 from coordinator_replay.query.offset_changes import (
     OffsetChange,
     created_again_note,

@@ -8,7 +8,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from coordinator_replay.analysis.broker_logs.words import LONGEST_MS, SLACK_MS, broker_name, fencing_cause
+from coordinator_replay.analysis.broker_logs.lines import LONGEST_MS, SLACK_MS, broker_name, fencing_cause
 from coordinator_replay.analysis.reasons.vocabulary import Cause
 from coordinator_replay.listing import listed
 from coordinator_replay.query.broker_logs.join_phases import OF_OWN_PARTITION

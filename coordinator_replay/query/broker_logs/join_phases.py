@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from coordinator_replay.analysis.broker_logs.words import (
+from coordinator_replay.analysis.broker_logs.lines import (
     BEGIN,
     DEPARTURES,
     LOADED,

@@ -2,8 +2,8 @@
 
 import pytest
 
+from coordinator_replay.analysis.broker_logs.lines import GroupLogLine
 from coordinator_replay.analysis.broker_logs.removals import Removal, Tombstones, Write, logged_removals, read_removals
-from coordinator_replay.analysis.broker_logs.words import GroupLogLine
 
 WRITES = {
     Write(3, 10_000): Tombstones(offsets=5, others=2),

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from coordinator_replay.analysis.broker_logs.words import GroupLogLine, by_records, with_broker_log
+from coordinator_replay.analysis.broker_logs.lines import GroupLogLine
+from coordinator_replay.analysis.broker_logs.words import by_records, with_broker_log
 from coordinator_replay.analysis.reasons.facts import Fact, FactKind, fact_rows
 
 DONE = 1_795_442_300_000
