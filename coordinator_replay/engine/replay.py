@@ -237,11 +237,11 @@ class StateReplay:
         self.is_cleaned = False
 
     def _doubt_tail(self, record: Record) -> None:
-        """Drop the proof that ``proven_from`` gives if the copy of the log partition mixes several points in time.
+        """Drop the proof from ``proven_from`` if the copy of the log partition turns out to mix several points in time.
 
-        This is so if records are missing after the second record of the group's own key (``OWN_KEYS``). Each key has
-        only one record in the cleaned part of a log. So in a copy from one point in time, the second record is beyond
-        the cleaned part, and no record is missing after it.
+        The copy mixes them if records are missing after the second record of the group's own key (``OWN_KEYS``). Each
+        key has only one record in the cleaned part of a log. So in a copy from one point in time, the second record is
+        beyond the cleaned part, and no record is missing after it.
         """
         if self.proven_from is None or self.proven_from == LARGEST_INT64:
             return

@@ -91,10 +91,10 @@ class CommonTrait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impact:
-    """Costs of a time range over all groups.
+    """Costs of the rebalances in a time range for all groups.
 
     Attributes:
-        groups: the groups concerned. Groups whose partitions were without an owner for longest come first.
+        groups: the groups that had such costs. Groups whose partitions were without an owner for longest come first.
         group_count: number of groups that had members in the range or are concerned.
         traits: what significantly many of the groups concerned have in common. Traits with the largest difference from
             the other groups come first.

@@ -72,7 +72,7 @@ class GroupContext:
 
     Attributes:
         end: the end of the log.
-        commits: the sum of all commits on record (``totals.GROUP``); None if no commit is on record.
+        commits: totals of all commits on record, as one row (``totals.GROUP``); None if no commit is on record.
         status: the group at its last record; None for a group that only has offsets.
         owned: the owner of each partition at the end of the log.
         released: the last owner of each partition that has no owner now.
@@ -80,8 +80,8 @@ class GroupContext:
         rebalances: start and id of each of the last rebalances.
         largest: the largest record near the topic's limit.
         transactions: transactions that were pending for a long time.
-        expiries: offsets that expire or have expired. The key has their topic, status, rule and time of expiry, and
-            whether the status has ended.
+        expiries: offsets that expire or have expired, grouped by five values: topic, status, rule, time of expiry (only
+            of expired offsets), and whether the offsets have left this status.
         quiet: evidence of times in which the group had no records but offset commits.
         uncommitted: evidence of partitions that had an owner and no commit yet.
         stalls: past stalls of partitions, with the usual time between two commits.

@@ -162,9 +162,9 @@ def _side_facts(situation: Situation, cause: Cause) -> list[Sentence]:
 
 
 def _limited(situation: Situation, confidence: Confidence, evidence: list[Sentence]) -> Confidence:
-    """Return the confidence, which is at most ``likely`` if records about the rebalance are missing.
+    """Limit the confidence to ``likely`` if records about the rebalance are missing, and say so in ``evidence``.
 
-    Add to ``evidence`` that these records are missing.
+    Otherwise return the confidence unchanged.
     """
     opening = situation.opening
     if not opening.is_exact:

@@ -82,9 +82,7 @@ def expired(
 
 
 def _what(wanted: Sequence[str]) -> str:
-    """Return the words for an offset of the answer in the note that the answer is empty.
-
-    An example is "EXPIRED or DUE offset".
+    """Return how a note names the offsets that were asked for and not found, such as "EXPIRED or DUE offset".
 
     Args:
         wanted: the statuses that the user asked for; empty for all statuses.

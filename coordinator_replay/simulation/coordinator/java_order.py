@@ -211,8 +211,8 @@ class TimelineOrder(_Order[K, V]):
     def __setitem__(self, key: K, value: V) -> None:
         """Put a value.
 
-        A key that the table has already keeps its place in the order. The table doubles before it would have more than
-        4/3 keys for each bin.
+        A key that is already in the table keeps its place in the order. The table doubles before it would have more
+        than 4/3 keys for each bin.
         """
         if (len(self._values) + 1) * 3 > 4 << self._log2_capacity:
             self._log2_capacity += 1

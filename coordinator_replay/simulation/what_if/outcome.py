@@ -55,7 +55,7 @@ class Pauses:
     def holds(self, name: str, owned: Iterable[Partition], at_ms: int) -> None:
         """Note the partitions that a client works on from now on.
 
-        After ``end``, calls have no effect.
+        After a call of ``end``, calls of this method have no effect.
         """
         if self._is_over:
             return

@@ -183,7 +183,8 @@ def offer(update: GroupUpdate, member_id: str, brought: Sequence[Mapping[str, An
 def common_assignor(assignors: Mapping[str, Assignors], members: Collection[str]) -> str | None:
     """Return the assignor that most members name first.
 
-    An assignor counts only if all members have it, and if each member can read the metadata of all members.
+    An assignor counts only if all members have it, and if each member can read the metadata that
+    all members send for it.
 
     If there is a tie, return the first name in the alphabet. Return None if there is no such assignor.
     """
