@@ -167,6 +167,7 @@ _REPLACED: Mapping[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.UnixToTime: _milliseconds,
     exp.Length: _length,
     exp.ArraySize: _length,
+    exp.ArrayOverlaps: lambda node: _call("ARRAYS_OVERLAP", node.this, node.expression),
     exp.GroupConcat: _listed,
     exp.Anonymous: _named,
     exp.Bracket: _part,

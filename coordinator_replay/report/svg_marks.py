@@ -76,7 +76,7 @@ def drawn_marks(glyph: Any, values: Values, frame: Frame, hatching: str) -> Iter
 
 
 def hatch_colours(glyph: Any) -> Sequence[str]:
-    """Return the colours for which a glyph needs a hatching pattern: its hatching's colour, or none."""
+    """Return the colour of a glyph's hatching, as a sequence of one; an empty sequence if the glyph has no hatching."""
     return [glyph.hatch_color] if getattr(glyph, "hatch_pattern", None) else []
 
 

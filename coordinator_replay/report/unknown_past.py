@@ -47,7 +47,7 @@ def unknown_past(
 def with_unknown(band: StateBand) -> StateBand:
     """Change a state on record to Unknown if the state is Empty or Dead and the log does not prove it.
 
-    All other states are returned unchanged. Answers of ``query`` show the same states.
+    All other states are returned unchanged. Answers of ``query`` show such states as Unknown, too.
     """
     is_unknown = not band.is_exact and band.state in (GroupState.EMPTY, GroupState.DEAD)
     return band._replace(state=UNKNOWN) if is_unknown else band

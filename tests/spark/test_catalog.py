@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlglot
 from pyspark.sql import SparkSession
+from sqlglot import exp
 
 from coordinator_replay.errors import PrerequisiteError, UsageError, WarehouseError
 from coordinator_replay.query.saved import run_saved_query, saved_queries
+from coordinator_replay.query.spark_sql import spark_statement
 from coordinator_replay.query.sql import run_sql
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.spark import catalog
@@ -100,6 +103,15 @@ def test_public_tables_views_and_saved_queries_have_names_with_comments(spark, n
         row["col_name"]: row["data_type"] for row in spark.sql(f"DESCRIBE TABLE EXTENDED {named}.event_log").collect()
     }
     assert view["Comment"] == views()["event_log"].about
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("sql", [*saved_queries().values(), *views().values()], ids=lambda found: found.name)
+def test_spark_can_read_every_saved_query_and_view(spark, sql):
+    statement = spark_statement(sql.sql, {"cluster": "default"}, ("spark_catalog", "somewhere"))
+    spark._jsparkSession.sessionState().sqlParser().parsePlan(statement)
+    unknown = {node.name.lower() for node in sqlglot.parse_one(statement, dialect="spark").find_all(exp.Anonymous)}
+    assert unknown <= {row["function"] for row in spark.sql("SHOW FUNCTIONS").collect()}
 
 
 @pytest.mark.long

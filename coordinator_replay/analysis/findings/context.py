@@ -78,7 +78,7 @@ class GroupContext:
         released: the last owner of each partition that has no owner now.
         committed: partitions of ``owned`` with a committed offset.
         rebalances: start and id of each of the last rebalances.
-        largest: the largest record near the topic's limit.
+        largest: the group's largest record, if its size is near max.message.bytes of ``__consumer_offsets``.
         transactions: transactions that were pending for a long time.
         expiries: offsets that expire or have expired, grouped by five values: topic, status, rule, time of expiry (only
             of expired offsets), and whether the offsets have left this status.

@@ -267,7 +267,10 @@ class Jump(TypedDict):
 
 
 class LastCommit(TypedDict):
-    """The newest commit of a burst. A field is None or missing if its value is not on record or not needed."""
+    """The newest of many commits in a short time.
+
+    A field may be None or missing, because its value is not on record or not needed.
+    """
 
     partition: int
     from_offset: int

@@ -1,4 +1,4 @@
-"""A row of the decision table, and how functions become rows."""
+"""A row of the decision table, and the decorator that makes a row from a function."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple

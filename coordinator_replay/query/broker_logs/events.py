@@ -1,4 +1,4 @@
-"""Events of a group that brokers' logs show: how members left, refused requests, and lines that records contradict."""
+"""Events of a group that brokers' logs show: departures, refused requests, and lines that contradict records."""
 
 import re
 from bisect import bisect_left, bisect_right
