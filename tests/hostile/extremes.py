@@ -365,7 +365,7 @@ def _write_partition(log: Log, partition: int, pieces: Sequence[Piece], rng: ran
     for place, piece in enumerate(pieces):
         twins = piece.entries
         if piece.group.startswith("h-"):
-            twins = [_filler(entry) for entry in piece.entries]
+            twins = [_filler(entry, partition) for entry in piece.entries]
         # As the log of an upgraded cluster: format 0 first, then 1, then 2.
         magic = min(place * 20 // len(pieces), 2)
         batches.append((offset, *(_batch(entries, offset, magic) for entries in (piece.entries, twins))))
@@ -404,9 +404,10 @@ def _logged(group: str, partition: int, entry: Entry) -> Iterator[str]:
         yield f"[{at:%Y-%m-%d %H:%M:%S},{at.microsecond // 1000:03}] {coordinator} {text} {in_class}\n"
 
 
-def _filler(entry: LogEntry) -> LogEntry:
+def _filler(entry: LogEntry, log_partition: int) -> LogEntry:
     kind = record_kinds()[1].name
-    key = encode_key(kind, {"group": FILLER, "topic": FILLER, "partition": 0})
+    # A group in several log partitions would count as moved, and answers about other groups mention such moves.
+    key = encode_key(kind, {"group": f"{FILLER}-{log_partition}", "topic": FILLER, "partition": 0})
     at_ms = 1_700_000_000_000
     value = {"offset": 1, "metadata": "", "commitTimestamp": at_ms, "leaderEpoch": -1}
     return LogEntry(key=key, value=encode_value(kind, 3, value), timestamp_ms=entry.timestamp_ms)
