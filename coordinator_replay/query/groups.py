@@ -69,29 +69,38 @@ _WITH_OFFSETS = f"""
 
 _NO_HOLDERS = "SELECT NULL::VARCHAR AS group_id, NULL::INTEGER AS log_partition, true AS is_exact WHERE false"
 
-# First rows of each group after the time asked about, and tombstones of offsets whose end is not on record. They matter
-# only if the log is incomplete: a group whose beginning is not on record may have existed at that time.
-_LATER = """
+LATER_ROWS = """
+    SELECT group_id, log_partition, log_offset AS place, log_timestamp AS seen, true AS is_own,
+           event = 'GROUP_DISCOVERED' AND NOT is_exact AS is_begin_open, NULL::TIMESTAMPTZ AS lost_at
+    FROM group_timeline WHERE cluster = $cluster {of_groups}
+    UNION ALL SELECT group_id, log_partition, coalesce(record_offset, from_offset), valid_from, false, false, NULL
+    FROM offset_history WHERE cluster = $cluster {of_groups}
+    UNION ALL SELECT group_id, log_partition, from_offset, valid_from, false, false, NULL
+    FROM pending_offsets WHERE cluster = $cluster {of_groups}
+    UNION ALL SELECT lost.group_id, log_partition, ends.place, ends.seen, false, false, lost_at
+    FROM (
+        SELECT group_id, log_partition, min(valid_to) AS lost_at FROM offset_history
+        WHERE cluster = $cluster AND ended_by = 'RECORDS_MISSING' {of_groups} GROUP BY group_id, log_partition
+    ) AS lost JOIN (
+        SELECT group_id, log_offset AS place, log_timestamp AS seen FROM offset_commits
+        WHERE cluster = $cluster AND is_tombstone {of_groups}
+        UNION ALL SELECT DISTINCT group_id, NULL::BIGINT, 'infinity'::TIMESTAMPTZ FROM offset_history
+        WHERE cluster = $cluster AND ended_by = 'RECORDS_MISSING' {of_groups}
+    ) AS ends ON ends.group_id = lost.group_id
+"""
+"""Rows that matter for the time before them if the log is incomplete: a group may have existed before its first record
+on record.
+
+These are the rows of groups, of committed offsets and of pending commits. Tombstones of offsets are among them if the
+end of an offset of the group is not on record: such a tombstone counts from ``lost_at`` on, which is null in all other
+rows. Each such group also has a row without ``place``, at the end of time."""
+
+# The first of these rows after the time asked about.
+_LATER = f"""
     SELECT group_id, min(log_partition) AS log_partition, min(place) AS next_offset,
            min(place) FILTER (is_own) AS own_offset, min(place) FILTER (is_begin_open) AS begin_open_offset
-    FROM (
-        SELECT group_id, log_partition, log_offset AS place, true AS is_own,
-               event = 'GROUP_DISCOVERED' AND NOT is_exact AS is_begin_open
-        FROM group_timeline WHERE cluster = $cluster AND log_timestamp > $at {of_groups}
-        UNION ALL SELECT group_id, log_partition, coalesce(record_offset, from_offset), false, false
-        FROM offset_history WHERE cluster = $cluster AND valid_from > $at {of_groups}
-        UNION ALL SELECT group_id, log_partition, from_offset, false, false FROM pending_offsets
-        WHERE cluster = $cluster AND valid_from > $at {of_groups}
-        UNION ALL SELECT lost.group_id, lost.log_partition, tombstones.log_offset, false, false
-        FROM (
-            SELECT DISTINCT group_id, log_partition FROM offset_history
-            WHERE cluster = $cluster AND ended_by = 'RECORDS_MISSING' AND valid_to <= $at {of_groups}
-        ) AS lost LEFT JOIN (
-            SELECT group_id, log_offset FROM offset_commits
-            WHERE cluster = $cluster AND is_tombstone AND log_timestamp > $at {of_groups}
-        ) AS tombstones ON tombstones.group_id = lost.group_id
-    ) GROUP BY group_id
-"""
+    FROM ({LATER_ROWS}) WHERE seen > $at AND coalesce(lost_at <= $at, true) GROUP BY group_id
+"""  # noqa: S608 - put together from constants
 
 _NOTHING_LATER = """
     SELECT NULL::VARCHAR AS group_id, NULL::INTEGER AS log_partition, NULL::BIGINT AS next_offset,

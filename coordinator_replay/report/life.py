@@ -129,6 +129,23 @@ class FirstRecords(NamedTuple):
     is_begin_exact: bool
 
 
+class RecordAfterHole(NamedTuple):
+    """The next record of a group that counts as Dead after a hole, a part of the log partition with missing records.
+
+    Attributes:
+        since: the time from which the group counts as Dead.
+        at: time of the next record; None if there is none.
+        offset: log offset of the next record; None if there is none.
+        begin_open_offset: log offset of the next record of its own from which the group is not proven; None if there is
+            none.
+    """
+
+    since: datetime
+    at: datetime | None
+    offset: int | None
+    begin_open_offset: int | None
+
+
 class CommitPause(NamedTuple):
     """The longest pause of commits around a rebalance. Its length is the rebalance's ``commit_pause_ms``.
 

@@ -9,6 +9,7 @@ from coordinator_replay.analysis.broker_logs.lines import BEGIN, LOADED
 from coordinator_replay.query.broker_logs.join_phases import LOGGED_STATES
 from coordinator_replay.query.group_moves import COUNTS, in_log_order
 from coordinator_replay.query.group_rows import GROUP_ROWS
+from coordinator_replay.query.groups import COMPLETE, LATER_ROWS
 
 # A rebalance in progress that only a broker's log shows begins after the last record.
 SPANS = f"""
@@ -83,6 +84,22 @@ STATES = f"""
     QUALIFY (until IS NOT NULL OR lead(band) OVER (PARTITION BY group_id ORDER BY band) IS NULL)
         AND coalesce(until > $start, true)
     ORDER BY group_id, band
+"""  # noqa: S608 - put together from constants
+
+# A group without records of its own after a hole may still have offsets whose records are missing. So each row has the
+# time from which the group counts as Dead, and the group's next record.
+AFTER_HOLES = f"""
+    WITH seen AS (
+        SELECT group_id, event, to_state, max(log_timestamp) OVER (PARTITION BY group_id ORDER BY seq) AS since
+        FROM group_timeline WHERE cluster = $cluster {{of_groups}}
+    ), complete AS (
+        SELECT DISTINCT group_id, since FROM seen WHERE event = '{COMPLETE}' AND to_state = 'Dead' AND since IS NOT NULL
+    )
+    SELECT complete.group_id AS of_group, since, min(seen) FILTER (place IS NOT NULL), min(place),
+           min(place) FILTER (is_begin_open)
+    FROM complete JOIN ({LATER_ROWS}) AS later ON later.group_id = complete.group_id
+    WHERE seen > since AND coalesce(lost_at <= since, true)
+    GROUP BY of_group, since ORDER BY of_group, since
 """  # noqa: S608 - put together from constants
 
 _ASSIGNED = """array_to_string(list_transform({column}, lambda one:

@@ -29,9 +29,10 @@ from coordinator_replay.report.life import (
     MemberSpan,
     OffsetLine,
     OwnedInterval,
+    RecordAfterHole,
     StateBand,
 )
-from coordinator_replay.report.unknown_past import unknown_past, with_unknown
+from coordinator_replay.report.unknown_past import unknown_after_holes, unknown_past, with_unknown
 from coordinator_replay.times import EPOCH, later, milliseconds
 
 _POINTS_EACH = range(40, 1600)
@@ -92,7 +93,7 @@ class Span:
 
 
 Interval = TypeVar("Interval", MemberSpan, OwnedInterval)
-Answer = TypeVar("Answer", StateBand, MemberSpan, OwnedInterval, Rebalance, CommitPause, OffsetLine)
+Answer = TypeVar("Answer", StateBand, RecordAfterHole, MemberSpan, OwnedInterval, Rebalance, CommitPause, OffsetLine)
 
 
 def _latest(latest_first: Sequence[Interval], most: int, what: str, notes: list[str]) -> tuple[Interval, ...]:
@@ -223,6 +224,8 @@ class _Reading:
         self._groups = [span.group for span in spans]
         self._range = {"start": start, "end": end}
         self._states = self._answers(StateBand._make, life_statements.STATES)
+        is_whole = warehouse.completeness.is_whole
+        self._after_holes = {} if is_whole else self._answers(RecordAfterHole._make, life_statements.AFTER_HOLES)
         by_group = f"SELECT group_id, recorded.* FROM ({REBALANCES}) AS recorded"  # noqa: S608 - our own statement
         self._rebalances = self._answers(partial(row_of, Rebalance), by_group)
         with_owners, with_offsets = detail >= Detail.OWNERS, detail >= Detail.OFFSETS
@@ -279,6 +282,9 @@ class _Reading:
         """
         group, most = span.group, self._limits.intervals
         states = list(map(with_unknown, self._states.get(group, ())))
+        if group in self._after_holes:
+            after_holes = self._after_holes[group]
+            states = list(unknown_after_holes(self._warehouse, span.log_partition, after_holes, states, span.end))
         is_begin_exact = not states or states[0].is_exact
         first = FirstRecords(span.first_at, span.first_offset, span.first_own_offset, is_begin_exact)
         notes: list[str] = []

@@ -1,10 +1,11 @@
 """The state Unknown in pictures.
 
 At times before a group's first record, the state is Unknown if the group may have existed then (``unknown_past``).
-Later, Unknown stands for a state Empty or Dead that the log does not prove (``with_unknown``).
+The same holds after a hole until the group's next record (``unknown_after_holes``). At other times, Unknown stands for
+a state Empty or Dead that the log does not prove (``with_unknown``).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
 
@@ -12,7 +13,7 @@ from coordinator_replay.completeness.past import LogPartition
 from coordinator_replay.engine.model import GroupState
 from coordinator_replay.query.groups import UNKNOWN
 from coordinator_replay.query.tables import Tables
-from coordinator_replay.report.life import FirstRecords, StateBand
+from coordinator_replay.report.life import FirstRecords, RecordAfterHole, StateBand
 
 
 def unknown_past(
@@ -41,7 +42,49 @@ def unknown_past(
     until = min(at for at in (*own, first.at, end) if at is not None)
     if partition is None or partition.is_whole or start >= until or None in own:
         return []
-    return list(_unknown_bands(first, partition, start, until))
+    return list(_unknown_bands(lambda at: _is_unknown_before(first, partition, at), partition, start, until))
+
+
+def unknown_after_holes(
+    warehouse: Tables,
+    log_partition: int | None,
+    after_holes: Sequence[RecordAfterHole],
+    states: Sequence[StateBand],
+    end: datetime,
+) -> Iterator[StateBand]:
+    """Yield the states of a group, with Unknown for times after a hole at which the group may have existed.
+
+    A group without records of its own after a hole counts as Dead there. But records of its offsets may be missing.
+
+    Args:
+        warehouse: the tables to read.
+        log_partition: the group's log partition; None if unknown.
+        after_holes: the group's next record after each hole.
+        states: the states on record.
+        end: end of the shown time range.
+    """
+    partition = None if log_partition is None else warehouse.completeness.partitions.get(log_partition)
+    by_time = {record.since: record for record in after_holes}
+    for band in states:
+        record = by_time.get(band.since) if band.since is not None and band.state == GroupState.DEAD else None
+        if partition is None or record is None:
+            yield band
+        else:
+            yield from _divided(band, record, partition, end)
+
+
+def _divided(band: StateBand, record: RecordAfterHole, partition: LogPartition, end: datetime) -> Iterator[StateBand]:
+    """Yield a state Dead after a hole, with Unknown for the times at which the group may have existed."""
+    since = record.since
+    until = min(at for at in (band.until, record.at, end) if at is not None)
+    if since < until:
+        for unknown in _unknown_bands(lambda at: _is_unknown_after(record, partition, at), partition, since, until):
+            if unknown.since is not None and since < unknown.since:
+                yield band._replace(since=since, until=unknown.since)
+            yield unknown
+            since = unknown.until or until
+    if band.until is None or since < band.until:
+        yield band._replace(since=since)
 
 
 def with_unknown(band: StateBand) -> StateBand:
@@ -54,11 +97,11 @@ def with_unknown(band: StateBand) -> StateBand:
 
 
 def _unknown_bands(
-    first: FirstRecords, partition: LogPartition, start: datetime, until: datetime
+    is_unknown: Callable[[datetime], bool], partition: LogPartition, start: datetime, until: datetime
 ) -> Iterator[StateBand]:
     since: datetime | None = None
     for at, end in pairwise(_moments(partition, start, until)):
-        if _is_unknown(first, partition, at):
+        if is_unknown(at):
             since = at if since is None else since
             if end < until:
                 continue
@@ -83,8 +126,15 @@ def _moments(partition: LogPartition, start: datetime, until: datetime) -> Seque
     return [start, *sorted(changes), until]
 
 
-def _is_unknown(first: FirstRecords, partition: LogPartition, at: datetime) -> bool:
+def _is_unknown_before(first: FirstRecords, partition: LogPartition, at: datetime) -> bool:
     return not first.is_begin_exact or not partition.proves_absence(at, first.offset)
+
+
+def _is_unknown_after(record: RecordAfterHole, partition: LogPartition, at: datetime) -> bool:
+    proven_from = partition.proven_from(at)
+    if proven_from is None or not partition.proves_absence(at, record.offset):
+        return True
+    return record.begin_open_offset is not None and record.begin_open_offset < partition.proven_to(proven_from)
 
 
 def _band(since: datetime, until: datetime) -> StateBand:

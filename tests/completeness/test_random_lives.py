@@ -8,6 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from coordinator_replay.times import milliseconds
+from tests.completeness.asking import ask_lanes, lanes_of
 from tests.completeness.held import open_held
 from tests.completeness.judge import Judge
 from tests.completeness.random_lives import NIGHTS, STEPS, Step, dumps_of, write_life
@@ -51,6 +53,32 @@ OVERTAKEN: list[Step] = [
     ("end", 8, False), ("crash", 1000), ("end", 7, True), ("time", 1000),
 ]  # fmt: skip
 """Commits that a later one of their transaction overtakes, and groups that are deleted while a commit waits."""
+
+
+AFTER_HOLE: list[Step] = [
+    ("end", 8, True), ("store", "mirror", ("orders", 0)), ("end", 7, False), ("delete", "mirror"), ("end", 7, True),
+    ("end", 8, True), ("store", "g", ("clicks", 0)), ("wait", "mirror", 8, [("payments", 1), ("orders", 1)]),
+    ("join", 1000), ("end", 8, True), ("delete", "mirror"), ("wait", "mirror", 8, [("payments", 1)]), ("end", 8, True),
+    ("store", "mirror", ("orders", 1)), ("join", 1),
+]  # fmt: skip
+"""A group that has offsets alone, and was deleted before records are missing; its commits behind them were cleaned."""
+
+
+def test_the_page_shows_a_group_of_offsets_after_a_hole_as_groups_does(tmp_path):
+    seed = 14200
+    life = write_life(tmp_path / "life", "modern", seed, AFTER_HOLE)
+    assert life is not None
+    for dump in dumps_of(tmp_path, life, [0.4045420340021575, 1.0], seed):
+        audit_here(tmp_path / "copy", dump, topics=str(tmp_path / "life" / "topics.csv"))
+    copy = open_held(tmp_path / "copy")
+    lanes = lanes_of(copy)
+    edges = {milliseconds(at) for band in lanes["mirror"][0] for at in (band.since, band.until) if at is not None}
+    for time_ms in sorted(edge + step for edge in edges for step in (0, 1)):
+        listed, drawn = ask_lanes(copy, lanes, time_ms)
+        assert listed.rows.keys() <= drawn.rows.keys()
+    states = [(band.state, band.since, band.until) for band in lanes["mirror"][0]]
+    assert [state for state, *_ in states][-2:] == ["Unknown", "Dead"]
+    assert states[-2][1] < states[-2][2] == states[-1][1]
 
 
 # By day test_several_dumps.py holds dumps of a life with transactions against its whole log.
