@@ -5,6 +5,7 @@ Arrow and Spark schemas, comments and documentation are derived from it.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +27,11 @@ SCALARS: dict[str, pa.DataType] = {
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
 """Types without parameters, by their name in Spark SQL."""
+
+MOST_COMMENT_BYTES = 255
+"""Largest length of a column's comment in UTF-8 that every catalog accepts."""
+
+_SENTENCE_END = re.compile(r"(?<=\.) ")
 
 _PLACES = ("cluster", "log_partition", "log_offset", "to_offset", "producer_id", "settled_at_offset")
 
@@ -75,7 +81,7 @@ class Column:
 
     Attributes:
         type: the type as Spark SQL writes it.
-        about: meaning, unit, and what null means; the column's comment in the table.
+        about: meaning, unit, and what null means.
         is_required: whether every row has a value.
     """
 
@@ -84,12 +90,23 @@ class Column:
     about: str
     is_required: bool
 
+    @property
+    def comment(self) -> str:
+        """Return the column's comment in the table: the first sentences of ``about``, as many as every catalog accepts.
+
+        An ellipsis stands for the sentences that are left out. A Hive metastore stores at most 256 characters, Glue at
+        most 255 bytes. A Hive metastore tries to store a longer comment ten times, with pauses of two seconds.
+        """
+        sentences = _SENTENCE_END.split(self.about)
+        shortened = [f"{' '.join(sentences[:count])} …" for count in range(1, len(sentences))]
+        return [text for text in (*shortened, self.about) if len(text.encode()) <= MOST_COMMENT_BYTES][-1]
+
     def arrow_field(self) -> pa.Field:
         """Return the column as an Arrow field, with the column's comment in the metadata.
 
         The field is nullable even if ``is_required`` is true: NOT NULL is a property of the table, not of a batch.
         """
-        return pa.field(self.name, parse_type(self.type), metadata={"comment": self.about})
+        return pa.field(self.name, parse_type(self.type), metadata={"comment": self.comment})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,11 +98,31 @@ def test_public_tables_views_and_saved_queries_have_names_with_comments(spark, n
     assert listed == {*public_tables(), *views(), *map(saved_view, BY_DAY)}
     assert not listed & {name for name, table in tables().items() if table.is_internal}
     described = {row["col_name"]: row for row in spark.sql(f"DESCRIBE TABLE EXTENDED {named}.rebalances").collect()}
-    assert described["cause"]["comment"] == tables()["rebalances"].column("cause").about
+    assert described["facts"]["comment"] == tables()["rebalances"].column("facts").comment
     view = {
         row["col_name"]: row["data_type"] for row in spark.sql(f"DESCRIBE TABLE EXTENDED {named}.event_log").collect()
     }
     assert view["Comment"] == views()["event_log"].about
+
+
+@pytest.mark.spark
+def test_a_view_is_made_anew_only_if_it_is_another(spark, named, warehouse, monkeypatch):
+    made = []
+    monkeypatch.setattr(Database, "_name_view", lambda _self, _spark, *view: made.append(view))
+    monkeypatch.setattr(catalog, "saved_queries", lambda: BY_DAY)
+    database = Database.of(named)
+    database.register(spark, warehouse, "default")
+    assert made == []
+    *_, (name, about, statement) = database._views()
+    for other in ((name, f"{about} No.", statement), (name, about, f"{statement} LIMIT 1")):
+        monkeypatch.setattr(Database, "_views", lambda _self, other=other: iter([other]))
+        database.register(spark, warehouse, "default")
+        assert made.pop() == other
+    assert made == []
+    monkeypatch.setattr(catalog, "__version__", "next")
+    monkeypatch.setattr(Database, "_views", lambda _self: iter([(name, about, statement)]))
+    database.register(spark, warehouse, "default")
+    assert [view[0] for view in made] == [name, *map(saved_view, BY_DAY)]
 
 
 @pytest.mark.spark

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_replay.errors import DefinitionError
-from coordinator_replay.tables.definition import SCALARS, parse_type, table, tables
+from coordinator_replay.tables.definition import MOST_COMMENT_BYTES, SCALARS, parse_type, table, tables
 from coordinator_replay.tables.names import table_names
 from coordinator_replay.tables.views import views, views_in
 
@@ -157,3 +157,11 @@ def test_timestamps_read_as_moments_and_durations_end_in_ms():
                 assert column.type == "bigint"
             if column.type == "timestamp" and column.name not in ("valid_from", "valid_to"):
                 assert "UTC" in column.about, f"{definition.name}.{column.name}"
+
+
+@pytest.mark.parametrize("definition", tables().values(), ids=lambda definition: definition.name)
+def test_comments_of_columns_are_as_long_as_catalogs_allow(definition):
+    for column in definition.columns:
+        assert 0 < len(column.comment.encode()) <= MOST_COMMENT_BYTES, column.name
+        assert column.about.startswith(column.comment.removesuffix(" …")), column.name
+        assert column.comment.endswith((" …", column.about)), column.name
