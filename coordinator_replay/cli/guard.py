@@ -220,8 +220,8 @@ def guarded(run: Callable[[], Any]) -> Any:
     """Run a command, and end the program if the command raises anything.
 
     Raises:
-        SystemExit: the command ended itself or raised something. After an exception the code is 130 for Ctrl-C, 0 if
-            the reader of the output is gone, 2 for a missing extra or missing credentials, and 1 for any other error.
+        SystemExit: the command ended itself or raised an exception. The code is 130 for Ctrl-C, 0 if the reader of the
+            output is gone, 2 for a missing extra or missing credentials. It is 1 for any other error.
     """
     _open_closed_streams()
     interrupts = _Interrupts()

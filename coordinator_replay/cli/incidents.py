@@ -47,9 +47,11 @@ def consumers(common: Common, **asked: Any) -> None:
     """List the groups, clients and hosts that read TOPIC (a name or an id): how, when, and which partitions.
 
     A client that left and came back, as in a restart, has a line for each stay.
-    HOW is subscribed (by name), regex, share, streams, assigned (partitions, but no subscription on record),
-    or commits: a consumer that uses assign(), a tool, or members that are not on record. TO is empty for members still
-    there at the end of the log. For commits, FROM and TO are the first and the last commit.
+    HOW is subscribed (by name), regex, share, streams, assigned, or commits. Assigned: the client had partitions, but
+    no subscription is on record. Commits: a consumer that uses assign(), a tool, or members that are not on record.
+
+    TO is empty for members still there at the end of the log. For commits, FROM and TO are the first and the last
+    commit.
     """
     show(common, open_warehouse(common).consumers(**asked), "reader")
 

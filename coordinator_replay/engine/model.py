@@ -1,11 +1,12 @@
 """Data that the four state machines share: log records, and members with their assignments.
 
-A member has three immutable parts, for which the log has separate records: the subscription (kinds 5, 10, 19), the
-current assignment (8, 14, 22) and the target assignment (7, 13, 21). The parts of a classic member all come from the
-one ``GroupMetadata`` record of its group (kind 2). Because the parts are immutable, comparing two parts shows every
-change, and an event can keep the member as it was, without a copy. The parts are named tuples and not frozen
-dataclasses: building a dataclass takes seven times as long (measured: 3.0 against 0.4 microseconds for 15 fields), and
-each record builds several parts.
+A member has three immutable parts: the subscription, the current assignment and the target assignment. In consumer,
+share and streams groups, each part has a kind of record of its own (5, 10, 19; 8, 14, 22; 7, 13, 21). In a classic
+group, the parts of all members come from the one ``GroupMetadata`` record of the group (kind 2). Because the parts are
+immutable, comparing two parts shows every change, and an event can keep the member as it was, without a copy.
+
+The parts are named tuples and not frozen dataclasses, because each record builds several parts. Building a dataclass of
+15 fields takes seven times as long (measured: 3.0 against 0.4 microseconds).
 """
 
 from collections.abc import Iterable, Mapping

@@ -4,9 +4,9 @@ While headers follow each other and checksums are right, the next entry begins w
 wrong, nothing in it can be trusted. A size that is too large would even swallow the entries after it. So the walk looks
 for the next entry in this order:
 
-1. a header whose checksum is right, within the bytes that the damaged entry claims;
-2. the position at which the damaged entry claims to end, if a header is there (this next entry may be damaged too);
-3. a header whose checksum is right, anywhere after the damaged entry.
+1. A header whose checksum is right, within the bytes that the damaged entry claims.
+2. The position at which the damaged entry claims to end, if a header is there. (This next entry may be damaged too.)
+3. A header whose checksum is right, anywhere after the damaged entry.
 
 A compressed entry of the old formats is a wrapper of messages. Compression may leave these messages unchanged. Then
 bytes inside a damaged wrapper look like entries, but they are none, and their offsets may have any value. So an old

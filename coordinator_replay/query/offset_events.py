@@ -111,9 +111,9 @@ def offset_events(
     """Return summed-up events of a group's offsets in a time range, in log order.
 
     Returns:
-        For each event: the name, the time of the first change that the event sums up, the detail, and a dict with
-        ``is_exact`` and the log position of the first change. The detail has topic, partitions, the number of changes
-        (``times``), the time of the last change (``until``), and values that depend on the event.
+        For each event: the name, the time of the first change that the event sums up, the detail, and a dict. The dict
+        has ``is_exact`` and the log position of the first change. The detail has topic, partitions, the number of
+        changes (``times``), the time of the last change (``until``), and values that depend on the event.
     """
     events = []
     for row in warehouse.rows(_CHANGES, group=group, start=start, end=end):

@@ -17,9 +17,9 @@ def nearest(name: str, names: Sequence[str]) -> str | None:
 
     Upper and lower case count as the same. The order of preference:
 
-    1. the shortest name that contains the given name, if the given name has at least ``LEAST_PART`` letters,
-    2. the name with the most similar letters,
-    3. the shortest name that contains the given name or is a part of it.
+    1. The shortest name that contains the given name, if the given name has at least ``LEAST_PART`` letters.
+    2. The name with the most similar letters.
+    3. The shortest name that contains the given name or is a part of it.
     """
     lowered = name.lower()
     if not lowered.strip():

@@ -32,8 +32,12 @@ from coordinator_replay.times import EPOCH
 class TimelineEvent:
     """An event in the timeline of a group.
 
-    It is an event of the group itself (a row of ``group_timeline``), a summary of commits and removals of its offsets,
-    a change of its coordinator, or a line of a broker's log.
+    There are four kinds of events:
+
+    - an event of the group itself (a row of ``group_timeline``)
+    - a summary of commits and removals of the group's offsets
+    - a change of the group's coordinator
+    - a line of a broker's log
 
     The fields that are not described here are columns of ``group_timeline`` (see ``schemas/tables``).
 

@@ -229,8 +229,8 @@ def _columns(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> list[pa.Ar
 def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
     """Return rows of plain values as a batch, with times in milliseconds.
 
-    Three kinds of values become null: a column that a row does not name, a value that does not fit its column's type,
-    and a time that can't be shown, see ``times``.
+    A column that a row does not name is null. A value becomes null if it does not fit its column's type, or if it is a
+    time that can't be shown (see ``times``).
     """
     columns = [
         timestamps_of(column).cast(field.type) if pa.types.is_timestamp(field.type) else column.cast(field.type)

@@ -161,8 +161,8 @@ The simulation may differ from a broker in these details:
 - Timers that set themselves again with a delay of 0. Here they fire after a millisecond. For example, the timer of a
   join phase does this if the rebalance timeout is 0, only static members are left, and none of them has joined.
 - Timers that end in the same millisecond. Here they fire in the order in which they were set.
-- Ties that Java breaks by the order of a hash table. The simulation reproduces this order, except if a bin of the table
-  has nine keys or more, and the table has 64 places or more: Java turns such a bin into a tree.
+- Ties that Java breaks by the order of a hash table. The simulation reproduces this order, with one exception. If the
+  table has 64 places or more, Java turns a bin with nine keys or more into a tree.
 - The date. The time begins at 2001-09-09T01:46:40Z in every script.
 """
 

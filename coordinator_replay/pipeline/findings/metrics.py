@@ -2,8 +2,10 @@
 
 A row is about all groups of one type and state in one minute. The events of a group count in the row of the type and
 state that the group has at the end of the minute. If the type or state of a group changes, the group moves from one
-row to another. A group that has only offsets in the log counts as an Empty classic group, from its first commit until
-its last offset is removed and no commit waits for its marker.
+row to another.
+
+A group that has only offsets in the log counts as an Empty classic group from its first commit on. It counts until its
+last offset is removed and no commit waits for its marker.
 """
 
 from collections import Counter

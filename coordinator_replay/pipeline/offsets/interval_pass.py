@@ -264,9 +264,9 @@ class _Batch:
     def _are_exact(self, rows: Numbers, following: Numbers) -> pa.Array:
         """Return, for each offset, whether the offset is proven in the whole interval.
 
-        An offset is proven if no gap lies between its record and the end of the interval: the cleaner removes a commit
-        only if it finds a later record of its key. For a transactional commit, there must be no gap between its record
-        and its marker either: such a gap could hide an earlier marker, which ended the transaction.
+        The cleaner removes a commit only if it finds a later record of its key. So an offset is proven if no gap lies
+        between its record and the end of the interval. For a transactional commit, there must be no gap between its
+        record and its marker either: such a gap could hide an earlier marker, which ended the transaction.
         """
         begins, partitions = self.fields[EventField.LOG_OFFSET, rows], self.fields[EventField.LOG_PARTITION, rows]
         ends = np.where(following == NOWHERE, LARGEST_INT64, self.fields[EventField.AT_OFFSET, following])

@@ -29,8 +29,8 @@ class Expiry:
 
     Attributes:
         offsets: the offsets, the earliest first.
-        looked_until: the time up to which expiring offsets were looked for; None if the last audit did not record this
-            time, or if the question is only about offsets that have expired.
+        looked_until: the time up to which the answer has offsets that are about to expire. It is None if the last audit
+            did not record this time, or if the question is only about offsets that have expired.
     """
 
     offsets: Sequence[ExpiredOffset]

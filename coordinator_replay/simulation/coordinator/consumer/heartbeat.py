@@ -202,8 +202,8 @@ def take_over(
     """Store a member's new subscription, and raise the group epoch if the subscription requires it.
 
     Returns:
-        The member with its new subscription, the group epoch, whether the coordinator treats all subscriptions as equal
-        (homogeneous), and whether the topic names or the regex of the subscription have changed.
+        The member with its new subscription, and the group epoch. Then two booleans: whether the coordinator treats all
+        subscriptions as equal (homogeneous), and whether the topic names or the regex of the subscription have changed.
 
     Raises:
         RequestError: INVALID_REGULAR_EXPRESSION.
