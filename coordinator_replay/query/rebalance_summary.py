@@ -202,8 +202,8 @@ def _in_common(traits: Sequence[CommonTrait]) -> str:
 def _longest(rebalances: Sequence[Rebalance]) -> str:
     """Return in words the longest commit pause and the longest duration of a rebalance.
 
-    The duration of some rebalances is not exact. Then the words also have the largest upper bound of such a duration,
-    if this bound is longer than the longest exact duration.
+    If the duration of a rebalance is not exact, and its upper bound is longer than the longest exact duration, also
+    return this bound. If there are several such bounds, return the largest.
     """
     paused = max(rebalances, key=lambda rebalance: rebalance.commit_pause_ms or 0)
     exact = max(rebalances, key=lambda rebalance: rebalance.duration_ms or 0)
@@ -217,8 +217,8 @@ def _longest(rebalances: Sequence[Rebalance]) -> str:
         if number
     ]
     parts += _bounds(rebalances, exact.duration_ms or 0)
-    open_ones = sum(not rebalance.is_over for rebalance in rebalances)
-    return "; ".join([*(parts or ["not on record"]), *([f"{open_ones:,} not over"] if open_ones else [])])
+    open_ends = Counter(rebalance.open_end for rebalance in rebalances if not rebalance.is_over)
+    return "; ".join([*(parts or ["not on record"]), *(f"{count:,} {words}" for words, count in open_ends.items())])
 
 
 def _bounds(rebalances: Sequence[Rebalance], exact_ms: int) -> Iterable[str]:

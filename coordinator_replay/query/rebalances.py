@@ -119,6 +119,11 @@ class Rebalance:
         return not self.is_over and self.lacks_records
 
     @property
+    def open_end(self) -> str:
+        """Return "not over", or "end not on record" if the record of the rebalance's end is missing."""
+        return "end not on record" if self.is_end_missing else "not over"
+
+    @property
     def exactness_note(self) -> str | None:
         """Return a note if the rebalance is not exact. Otherwise return None."""
         if self.lacks_records:
@@ -173,10 +178,18 @@ class Rebalance:
         return None if wanted.isdisjoint(self.alternatives or ()) else "alternative"
 
 
-GOES_ON_UNTIL = "CASE WHEN is_end_open THEN coalesce(started_at, began_by) ELSE completed_at END"
-"""SQL for the time up to which a completed rebalance was certainly in progress."""
+GOES_ON = "completed_offset IS NULL AND settled_at_offset IS NULL"
+"""SQL condition on rebalances that are in progress at the end of the log.
 
-TOUCHES_RANGE = f"""coalesce({GOES_ON_UNTIL} >= $start, completed_offset IS NULL OR $start IS NULL)
+A rebalance has a ``settled_at_offset``, but no ``completed_offset``, if records are missing that may show its end.
+"""
+
+GOES_ON_UNTIL = """CASE WHEN is_end_open OR completed_offset IS NULL AND settled_at_offset IS NOT NULL
+      THEN coalesce(started_at, began_by) ELSE completed_at END"""
+"""SQL for the time up to which a rebalance was certainly in progress. It is null for a rebalance that is in progress at
+the end of the log."""
+
+TOUCHES_RANGE = f"""coalesce({GOES_ON_UNTIL} >= $start, {GOES_ON} OR $start IS NULL)
       AND coalesce(coalesce(started_at, completed_at) < $end, true)"""
 """SQL condition on rebalances that certainly touch a time range."""
 

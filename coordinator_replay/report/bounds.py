@@ -12,11 +12,6 @@ from coordinator_replay.report.members import MemberIdentities
 from coordinator_replay.times import duration
 
 
-def unended(rebalance: Rebalance) -> str:
-    """Return "end not on record" if the record of a rebalance's end is missing, or else "not over"."""
-    return "end not on record" if rebalance.is_end_missing else "not over"
-
-
 def time_heading(rebalances: Iterable[Rebalance]) -> str:
     """Return the heading of a column with the ``shown_at`` of rebalances.
 
@@ -41,7 +36,7 @@ def shown_bound(rebalance: Rebalance, clock: Clock) -> str:
 def took(rebalance: Rebalance) -> str:
     """Return in words how long a rebalance took."""
     if not rebalance.is_over:
-        return unended(rebalance)
+        return rebalance.open_end
     if rebalance.duration_ms is not None:
         return duration(rebalance.duration_ms)
     # The join phase of a classic rebalance is not on record, and the sync alone shows nothing without an upper bound.

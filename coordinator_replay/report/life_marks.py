@@ -9,7 +9,7 @@ from typing import Any
 from coordinator_replay.analysis.reasons.vocabulary import by_frequency
 from coordinator_replay.listing import counted_as
 from coordinator_replay.query.rebalances import Rebalance
-from coordinator_replay.report.bounds import blocked_by, member_counts, moved, pause, took, unended, unowned
+from coordinator_replay.report.bounds import blocked_by, member_counts, moved, pause, took, unowned
 from coordinator_replay.report.columns import Clock, Columns, columns
 from coordinator_replay.report.life import GroupLife, StateBand
 from coordinator_replay.report.members import MemberIdentities
@@ -208,7 +208,7 @@ def _is_over_untimed(rebalance: Rebalance) -> bool:
 def _ended(rebalance: Rebalance, clock: Clock) -> str:
     if rebalance.completed_at is not None:
         return f"{'by ' * rebalance.is_end_open}{clock.text(rebalance.completed_at)}"
-    return "at an unknown time" if _is_over_untimed(rebalance) else unended(rebalance)
+    return "at an unknown time" if _is_over_untimed(rebalance) else rebalance.open_end
 
 
 def _moves_shown(moves: Sequence[Move], members: MemberIdentities) -> str:

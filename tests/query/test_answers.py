@@ -15,11 +15,13 @@ from coordinator_replay.errors import InputError, UsageError
 from coordinator_replay.query import offset_changes
 from coordinator_replay.query.answers.rebalances import why_at
 from coordinator_replay.query.describe import coordinator_of, describe_at, inherited_note
+from coordinator_replay.query.diff import Side, changes_between
 from coordinator_replay.query.end_offsets import read_end_offsets
 from coordinator_replay.query.expired import expired_offsets
 from coordinator_replay.query.findings import findings_of
 from coordinator_replay.query.groups import group_at, group_names, groups_at
 from coordinator_replay.query.hold_ups import hold_ups
+from coordinator_replay.query.impact import impact_of
 from coordinator_replay.query.offsets import offsets_at, offsets_before_removal, with_lag, write_reset_file
 from coordinator_replay.query.owner import owners_at
 from coordinator_replay.query.partitions import topic_partitions
@@ -746,6 +748,25 @@ def test_rebalances_of_a_stretch_are_those_under_way_in_it(warehouse: Tables):
     assert [one.rebalance_id for one in rebalances_of(warehouse, start=at("02:10:10"), end=at("02:10:11"))] == ["r2"]
     assert [one.rebalance_id for one in rebalances_of(warehouse, end=at("02:02"))] == ["r1"]
     assert [one.rebalance_id for one in rebalances_of(warehouse, "payments", causes=["group_created"])] == ["r1"]
+
+
+def test_a_rebalance_whose_end_is_missing_touches_no_time_after_its_start(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    about = {"cluster": "default", "group_type": "consumer", "log_partition": 1}
+    shared = {**about, "epoch": 3, "is_exact": False, "began_by": at("02:11")}
+    write_rows(folder, "rebalances", [
+        {"rebalance_id": "lost", "group_id": "cut", "started_at": at("02:11"), "settled_at_offset": 80, **shared},
+        {"rebalance_id": "open", "group_id": "stuck", "started_at": at("02:11"), **shared},
+    ])  # fmt: skip
+    warehouse = Tables(str(folder))
+    concerned = {
+        start: [one.group_id for one in impact_of(warehouse, at(start), at("02:13")).groups if one.rebalances]
+        for start in ("02:10:50", "02:11:30")
+    }
+    assert concerned == {"02:10:50": ["cut", "stuck"], "02:11:30": ["stuck"]}
+    assert [one.rebalance_id for one in rebalances_of(warehouse, start=at("02:11:30"), end=at("02:13"))] == ["open"]
+    changes = changes_between(Side(warehouse, at("02:11:30")), Side(warehouse, at("02:13")))
+    assert [(one.group_id, one.number) for one in changes if one.what == "rebalance"] == [("stuck", 1)]
 
 
 def test_a_cause_that_never_occurred_is_refused_and_one_that_did_elsewhere_is_not(warehouse: Tables):

@@ -30,6 +30,12 @@ def test_how_many_and_why_which_groups_and_what_they_cost(warehouse: Tables):
     ]
 
 
+def test_a_rebalance_whose_end_is_missing_does_not_count_as_one_that_goes_on(warehouse: Tables):
+    *before, last = many(warehouse)
+    *_, longest = summary_of([*before, last, replace(last, is_exact=False)], {}, ())
+    assert longest.endswith("; 1 not over; 1 end not on record.")
+
+
 def test_a_single_other_cause_is_named(warehouse: Tables):
     first, second, _ = (line.split(": ", 1)[-1] for line in summary_of(many(warehouse)[:-1], {}, ()))
     assert first == "SESSION_TIMEOUT 5, MEMBER_JOIN 3, MEMBER_LEAVE 2, UNKNOWN 1."
