@@ -1,4 +1,4 @@
--- Groups that commit most often. commits_per_minute is the average over the time of the log (or since the parameter from). A time shorter than a minute counts as one minute. peak_per_minute is the number in the busiest minute. If is_at_least is true, there may be more commits.
+-- Groups that commit most often. commits_per_minute is the average over the time from the first to the last record that was read (or since the parameter from). A time shorter than a minute counts as one minute. peak_per_minute is the number in the busiest minute. If is_at_least is true, there may be more commits.
 -- param from time: commits from this time on
 WITH minutes AS (
     SELECT group_id, log_partition, date_trunc('minute', log_timestamp) AS minute, count(*) FILTER (is_tombstone IS NOT TRUE) AS commits,

@@ -34,8 +34,8 @@ _SOFT = (
 """Columns of saved queries in which null claims nothing."""
 _REASONS = ("ended_by", "ended_confidence", "ended_alternatives", "ended_evidence", "ended_facts")
 """Columns of saved queries that say what fits best, and what else does."""
-_ABOUT_INPUTS = ("sources", "pending_ms")
-"""Columns of saved queries that say which inputs show something, or what is counted to the end of what was read."""
+_ABOUT_INPUTS = ("sources", "pending_ms", "commits_per_minute")
+"""Columns of saved queries that say which inputs show something, or what is counted over the time of what was read."""
 Key = tuple[Any, ...]
 Values = dict[str, Any]
 

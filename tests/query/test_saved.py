@@ -186,6 +186,12 @@ def steps(topic: str, *values: int, first: str = "02:02", **columns: Any) -> lis
     ]
 
 
+def test_a_step_from_a_commit_that_may_be_aborted_is_not_proven(tmp_path: Path):
+    rows = [*steps("back", 50, 20, is_proven=False), *steps("far", 1, 5000, is_proven=True)]
+    found = answers(Tables(str(write_small_warehouse(tmp_path, offset_history=rows))), "skipped-or-read-again")
+    assert {row["topic"]: row["is_proven"] for row in found} == {"back": False, "far": True}
+
+
 def test_a_query_in_another_is_not_cut_before_the_other_filters(tmp_path: Path):
     """The small step back at 02:09 comes after 210 larger ones, and 12 jumps ahead after 60 larger ones."""
     rows = [row for place in range(210) for row in steps(f"far-{place:03}", 1000, 10)]
@@ -681,6 +687,27 @@ def test_offsets_of_topics_that_members_left_are_needed_by_nobody(tmp_path: Path
 def test_longest_downtime(warehouse: Tables):
     (found,) = answers(warehouse, "longest-partition-downtime")
     assert (found["partition"], found["unowned_ms"], found["unowned_to"]) == (1, 5000, at("02:10:20"))
+
+
+def test_time_without_owner_that_ends_where_records_are_missing_is_a_lower_bound(tmp_path: Path):
+    gap = {"since": at("02:02"), "until": at("02:03")}
+    owned = {"cluster": "default", "topic": "orders", "partition": 0, "member_id": "m-1", "owned_to": at("02:02")}
+    rows = [
+        {**owned, "group_id": "whole", "unowned": [gap], "unowned_ms": 60_000},
+        {**owned, "group_id": "cut", "unowned": [gap]},
+        {**owned, "group_id": "emptied", "unowned": [gap]},
+    ]
+    event = {
+        "cluster": "default",
+        "group_id": "cut",
+        "seq": 0,
+        "log_timestamp": at("02:03"),
+        "event": "RECORDS_MISSING",
+    }
+    timeline = [{**event, "log_partition": 1, "is_exact": False, "is_state_exact": False}]
+    folder = write_small_warehouse(tmp_path, partition_ownership=rows, group_timeline=timeline)
+    found = answers(Tables(str(folder)), "longest-partition-downtime")
+    assert {row["group_id"]: row["is_at_least"] for row in found} == {"whole": False, "cut": True, "emptied": False}
 
 
 def test_an_answer_on_time_without_owner_says_what_no_record_shows(warehouse: Tables):
