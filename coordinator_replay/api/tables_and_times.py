@@ -1,4 +1,4 @@
-"""The tables of a warehouse and the times in their log: what all questions share."""
+"""The tables of a warehouse, and the reading of times that users give: all questions share both."""
 
 from __future__ import annotations
 

@@ -343,7 +343,7 @@ def owner(common: Common, group: str, topic: str, partition: int | None, **asked
     "--new",
     "is_new",
     is_flag=True,
-    help="Only findings first stored by the last audit that read new records, or by a later audit. If missing records "
+    help="Only findings first stored by the last audit that read new records, or since then. If missing records "
     "may hide an earlier beginning of a finding, the finding says so.",
 )
 @click.option("--since", type=TIME, help="Only findings first stored by an audit that began at this time or later.")

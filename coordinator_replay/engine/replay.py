@@ -5,17 +5,17 @@ unknown keys do nothing. A record of an unknown group or member creates the grou
 skipped, as in the broker's own loader.
 
 Missing records are marked; their content is never guessed. A group is proven while no missing record can change it.
-This holds from the log offset ``proven_from`` on, because from there on the log has the last record of each of the
-group's keys. The caller sets ``proven_from``, because only the caller sees the whole log partition. If the caller does
-not set it, a group is proven as long as no earlier record of the log partition is missing.
+This is so from the log offset ``proven_from`` on: at each later log offset, the newest record of each of the group's
+keys has been read. The caller sets ``proven_from``, because only the caller sees the whole log partition. If the caller
+does not set it, a group is proven as long as no earlier record of the log partition is missing.
 
 A classic group is also proven from its first record on, if the missing records were compacted away (``is_cleaned``).
 One key holds the whole group, and the cleaner removes a record only for a later record of its key
 (``Cleaner.shouldRetainRecord``). So the newest value is always there.
 
-Events of an operation come out when the next operation begins, or with ``finish``. A classic group's value is an
-operation's last record, so its events come at once. A snapshot keeps the operation that is still open. So a replay in
-several slices gives the same events as a replay in one go.
+Events of an operation come out when the next operation begins, or with ``finish``. In a classic group, the record of
+the group is the last record of its operation, so the operation's events come out at once. A snapshot keeps the
+operation that is still open. So a replay in several slices gives the same events as a replay in one go.
 """
 
 from collections.abc import Callable, Mapping

@@ -35,7 +35,7 @@ def audited_batches(runs: Iterable[Run], stream: str | None) -> set[int]:
 
 @dataclass(slots=True, kw_only=True)
 class AuditFollower:
-    """A follower that audits new folders, and its progress.
+    """A follower that audits new folders, with a record of its progress.
 
     Attributes:
         dump: the dump into which ``export --follow`` writes.
@@ -43,7 +43,7 @@ class AuditFollower:
         maintain: function that maintains the tables.
         log: function that gets a line if an audit or upkeep is postponed.
         maintain_every: seconds between two rounds of upkeep.
-        audited: batches that were audited.
+        audited: numbers of the batches that were audited. A folder has one or more batches of an export.
         maintain_at: time of the next upkeep, on a clock that only goes forward. The first upkeep is due at once,
             because a follower that was killed may have left small files.
     """

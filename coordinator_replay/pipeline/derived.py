@@ -69,13 +69,13 @@ class Log:
 def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log, lines: Sequence[str]) -> CausesResult:
     """Run the stage that finds the causes of tombstones in all buckets, and return its result.
 
-    Add each file that the stage wrote to the files of the file's bucket.
+    The stage writes files. Add each of them to the list of files of its bucket.
 
     Args:
         job: the job of the run.
         results: results of the buckets.
         log: the whole log.
-        lines: files of ``broker_log``.
+        lines: paths of the files of the table ``broker_log``.
     """
     expiry = job.options.expiry
     share = CausesShare(

@@ -262,15 +262,17 @@ def _read_copies(
     comparison: LogComparison,
     first: tuple[UnreadFiles, list[DecodedFile]] | None,
 ) -> _SegmentsRead:
-    """Read the parts of a dump's copies that no earlier run has read, and parts that must be read again.
+    """Read log offsets that no earlier run has read, and log offsets that must be read again.
+
+    A dump may have several copies of a log partition. This function reads all of them.
 
     Args:
         decoding: the stage that decodes.
         dump: the dump.
         earlier: facts about the log that earlier runs have stored.
         comparison: result of the comparison of copies. It names the records that don't count.
-        first: the parts that were decoded before copies were compared. None if these have records that don't count, so
-            that all parts must be decoded again.
+        first: what was decoded before copies were compared. None if some of its records don't count. Then everything
+            is decoded again.
     """
     earlier = earlier.without(comparison.lost_from) if comparison.is_branched else earlier
     unread, decoded = first or _decode_unread(decoding, dump, earlier, comparison)

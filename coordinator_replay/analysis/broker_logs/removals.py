@@ -213,9 +213,9 @@ def _of_names(removed: Removed, named: Named) -> Collection[Write]:
 
 
 def _fitting(removed: Removed, writes: Collection[Write], tombstones: Mapping[Write, Tombstones]) -> Collection[Write]:
-    """Return the only write near a line's time that has the line's number of tombstones.
+    """Return the write near a line's time that has as many tombstones as the line says.
 
-    Return no write if there are several such writes.
+    Return no write if several writes have that many.
     """
 
     def count(write: Write) -> int:

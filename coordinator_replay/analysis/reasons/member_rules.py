@@ -79,8 +79,8 @@ def converted_before(situation: Situation) -> Explanation | None:
     Footprint: the group was converted without a rebalance, and this is its first rebalance since then. In a group on a
         newer protocol, this rebalance must also be one in which no member joined, was removed or changed its
         subscription.
-    Confidence: likely for a classic group that had members, if the tombstone of the other group is on record; else
-        possible.
+    Confidence: likely if the group is classic now, had members at the conversion, and the tombstone of the group on the
+        other protocol is on record; else possible.
     Look-alikes: any change after the conversion; GROUP_CREATED, if the group of the other protocol was empty and was
         removed.
     """

@@ -185,9 +185,9 @@ def _last_records(files: BucketFiles, groups: Iterable[str]) -> Iterator[tuple[A
 def _changed(
     file: TableFile, since: Mapping[str, int], lines: Sequence[str], partitions: Mapping[str, int]
 ) -> pa.Table | None:
-    """Return a file's rows with new lines added.
+    """Return the rows of a file of ``rebalances``, completed by new lines of brokers' logs.
 
-    Return None if the new lines change no row.
+    Return None if these lines change no row.
     """
     first = moment_of_ms(max(min(since.values()) - SLACK_MS, 0))
     where = pc.field("group_id").isin(pa.array(sorted(since), pa.string())) & (pc.field("completed_at") >= first)

@@ -2,12 +2,13 @@
 
 The findings of a group are unchanged if all of this is true:
 
-- The conditions are the same as in the last run: release, thresholds, retention, ranges without missing records.
+- The conditions are the same as in the last run: the release, the thresholds, the retention, and the ranges of the log
+  in which no record is missing.
 - The bucket's findings are still in the files that the last run wrote. This is false if ``maintain`` has merged them
   with files of other buckets.
 - This run has added up no commit of the group.
 - The evidence about the group, apart from sums of commits, is what it was when the group was last evaluated.
-- The log ends later now than in the last run, but this changes no finding of the group (see ``LogEnd``).
+- If the log ends later now than in the last run, this changes no finding of the group (see ``LogEnd``).
 
 ``commit_totals`` has the conditions of the last run, and a row about each evaluated group.
 """

@@ -119,7 +119,7 @@ def _first_offset(files: Sequence[DumpFile], extents: Sequence[Extent]) -> int:
 
 
 def segment_copies(dump: Dump, extents: Sequence[Extent], ends: Mapping[int, int]) -> list[DumpCopy]:
-    """Return the copies of log partitions that the segments of a dump make up.
+    """Put the segments of a dump together to copies of log partitions, and return these copies.
 
     Args:
         dump: the dump.

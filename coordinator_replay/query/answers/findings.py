@@ -32,7 +32,7 @@ def findings(
         severity: only findings of this severity or more severe.
         rules: only findings of these rules; empty for all rules.
         group: only findings about this group.
-        is_new: only findings first stored by the last audit that read new records, or by a later audit.
+        is_new: only findings first stored by the last audit that read new records, or since then.
         since: only findings first stored by an audit that began at this time or later.
         who: conditions on groups. A condition other than ``excluded`` also leaves out findings that are about no group.
     """
