@@ -10,7 +10,7 @@ FROM rebalances LEFT JOIN incomplete_groups AS incomplete
   ON incomplete.cluster = rebalances.cluster AND incomplete.group_id = rebalances.group_id
  AND coalesce(since < date_trunc('hour', coalesce(started_at, completed_at)) + INTERVAL 1 HOUR, true)
  AND coalesce(date_trunc('hour', coalesce(started_at, completed_at)) <= until, true)
-WHERE rebalances.cluster = $cluster AND ($group IS NULL OR rebalances.group_id = $group) AND coalesce(CASE WHEN is_end_open THEN began_by ELSE completed_at END >= $from, completed_offset IS NULL OR $from IS NULL)
+WHERE rebalances.cluster = $cluster AND ($group IS NULL OR rebalances.group_id = $group) AND coalesce(CASE WHEN is_end_open OR completed_offset IS NULL AND settled_at_offset IS NOT NULL THEN began_by ELSE completed_at END >= $from, completed_offset IS NULL AND settled_at_offset IS NULL OR $from IS NULL)
   AND coalesce(started_at, completed_at) IS NOT NULL
   -- When such a one was over is not on record: it may not have been in this hour.
   AND NOT coalesce(is_end_open, false)

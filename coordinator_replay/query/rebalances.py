@@ -119,6 +119,21 @@ class Rebalance:
         return not self.is_over and self.lacks_records
 
     @property
+    def in_progress_until(self) -> datetime | None:
+        """Return the time up to which the rebalance was certainly in progress.
+
+        Return None if it was in progress at the end of the log, or if no record has this time.
+        """
+        if self.is_end_open or self.is_end_missing:
+            return self.started_at or self.began_by
+        return self.completed_at
+
+    @property
+    def is_end_untimed(self) -> bool:
+        """Return whether the rebalance may have been over at any time, because no record has a time of it."""
+        return self.in_progress_until is None and (self.is_over or self.is_end_missing)
+
+    @property
     def open_end(self) -> str:
         """Return "not over", or "end not on record" if the record of the rebalance's end is missing."""
         return "end not on record" if self.is_end_missing else "not over"

@@ -169,7 +169,7 @@ def _rebalance(
     at = clock.left(began(rebalance))
     return {
         "at": at,
-        "end": at if _is_over_untimed(rebalance) else max(clock.right(rebalance.completed_at), at),
+        "end": at if rebalance.is_end_untimed else max(clock.right(rebalance.in_progress_until), at),
         "row": row,
         "id": rebalance.rebalance_id,
         "cause": neutral(rebalance.cause or "UNKNOWN"),
@@ -201,14 +201,10 @@ def _began(rebalance: Rebalance, clock: Clock) -> str:
     return f"not on record: {after}by {clock.text(rebalance.began_by)}"
 
 
-def _is_over_untimed(rebalance: Rebalance) -> bool:
-    return rebalance.is_over and rebalance.completed_at is None
-
-
 def _ended(rebalance: Rebalance, clock: Clock) -> str:
     if rebalance.completed_at is not None:
         return f"{'by ' * rebalance.is_end_open}{clock.text(rebalance.completed_at)}"
-    return "at an unknown time" if _is_over_untimed(rebalance) else rebalance.open_end
+    return "at an unknown time" if rebalance.is_over else rebalance.open_end
 
 
 def _moves_shown(moves: Sequence[Move], members: MemberIdentities) -> str:

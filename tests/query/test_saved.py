@@ -710,6 +710,22 @@ def test_time_without_owner_that_ends_where_records_are_missing_is_a_lower_bound
     assert {row["group_id"]: row["is_at_least"] for row in found} == {"whole": False, "cut": True, "emptied": False}
 
 
+def test_a_rebalance_whose_end_is_missing_counts_at_no_later_time(tmp_path: Path):
+    shared = {"cluster": "default", "group_type": "consumer", "epoch": 3, "is_exact": False, "began_by": at("02:02")}
+    shared |= {"started_at": at("02:02"), "trigger_members": ["m-1"]}
+    rows = [
+        {**shared, "rebalance_id": "lost", "group_id": "cut", "cause": "MEMBER_LEAVE", "settled_at_offset": 80},
+        {**shared, "rebalance_id": "open", "group_id": "stuck", "cause": "MEMBER_JOIN"},
+    ]
+    tables = Tables(str(write_small_warehouse(tmp_path, rebalances=rows)))
+    for start, expected in (("02:01", {"cut", "stuck"}), ("02:03", {"stuck"})):
+        for query in ("flapping-groups", "rebalance-storms"):
+            columns, found = run_saved_query(tables, query, {"from": start, "threshold": "1"})
+            assert {row[columns.index("group_id")] for row in found} == expected, query
+        columns, found = run_saved_query(tables, "downtime-by-cause", {"from": start})
+        assert len(found) == len(expected)
+
+
 def test_an_answer_on_time_without_owner_says_what_no_record_shows(warehouse: Tables):
     asked = Warehouse(warehouse.uri)
     for answer in (

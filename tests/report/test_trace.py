@@ -168,6 +168,18 @@ def test_a_rebalance_that_is_going_on_begins_where_a_brokers_log_has_it(tmp_path
     assert (last["name"], last["ts"], last["dur"]) == ("SESSION_TIMEOUT", round(began_at.timestamp() * 1e6), 1000)
 
 
+def test_a_bar_ends_where_a_rebalance_may_be_over(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path / "warehouse")
+    own = {"cluster": "default", "group_id": "legacy", "group_type": "classic", "is_exact": False, "cause": "UNKNOWN"}
+    lost = {**own, "rebalance_id": "lost", "epoch": 8, "started_at": at("02:11"), "settled_at_offset": 900}
+    by = {**own, "rebalance_id": "by", "epoch": 7, "began_by": at("02:09"), "completed_at": at("02:10")}
+    write_rows(folder, "rebalances", [lost, {**by, "completed_offset": 800, "is_end_open": True}])
+    write_trace(traces_of(Tables(str(folder)), ["legacy"]), tmp_path / "trace.json")
+    slices = rebalance_slices(tmp_path / "trace.json")["rebalances"]
+    found = {one["args"]["rebalance_id"]: (one["ts"], one["dur"]) for one in slices}
+    assert (found["lost"], found["by"]) == ((microseconds("02:11"), 0), (microseconds("02:09"), 0))
+
+
 def test_counters_tell_members_and_partitions_without_owner(events: list[Event]):
     def steps(name: str) -> list[tuple[int, int]]:
         return [
