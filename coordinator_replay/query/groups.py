@@ -80,7 +80,8 @@ LATER_ROWS = """
     UNION ALL SELECT lost.group_id, log_partition, ends.place, ends.seen, false, false, lost_at
     FROM (
         SELECT group_id, log_partition, min(valid_to) AS lost_at FROM offset_history
-        WHERE cluster = $cluster AND ended_by = 'RECORDS_MISSING' {of_groups} GROUP BY group_id, log_partition
+        WHERE cluster = $cluster AND ended_by = 'RECORDS_MISSING' AND valid_to IS NOT NULL {of_groups}
+        GROUP BY group_id, log_partition
     ) AS lost JOIN (
         SELECT group_id, log_offset AS place, log_timestamp AS seen FROM offset_commits
         WHERE cluster = $cluster AND is_tombstone {of_groups}

@@ -34,7 +34,8 @@ class GroupImpact:
         stopped_at: the time at which the last member left, if the group has no member at the end of the range. From
             this time on, the group's partitions don't count as partitions without an owner.
         commit_pause_ms: the longest pause of commits around one of the rebalances.
-        is_pause_at_least: whether commits may have paused for longer, because commits are missing from the log.
+        is_pause_at_least: whether commits may have paused for longer, because commits or rebalances are
+            missing from the log.
         is_at_least: whether the numbers are lower bounds, because records of that time may be missing, or because a
             classic join phase leaves no record.
     """
@@ -218,8 +219,9 @@ _GROUPS = f"""
                histogram(coalesce(cause, 'UNKNOWN')) AS causes,
                min(coalesce(started_at, completed_at)) AS first_at,
                max(commit_pause_ms) AS commit_pause_ms,
-               bool_or(coalesce(is_pause_at_least, false)) AS is_pause_at_least,
-               bool_or(group_type = 'classic' OR NOT coalesce(is_exact, false)) AS is_bound,
+               bool_or(coalesce(is_pause_at_least, false)) AS is_pause_bound,
+               bool_or(group_type = 'classic') AS is_classic,
+               bool_or(NOT coalesce(is_exact, false)) AS is_inexact,
                any_value(log_partition) AS log_partition
         FROM rebalances
         WHERE cluster = $cluster AND {TOUCHES_RANGE}
@@ -254,12 +256,13 @@ _GROUPS = f"""
     ), impacts AS (
         SELECT group_id, coalesce(touched.group_type, types.group_type) AS group_type,
                coalesce(rebalances, 0) AS rebalances, coalesce(causes, MAP {{}}) AS causes, first_at, commit_pause_ms,
-               coalesce(is_pause_at_least, false) AS is_pause_at_least,
                coalesce(unowned_partitions, 0) AS unowned_partitions, coalesce(unowned_ms, 0) AS unowned_ms,
                CASE WHEN proven.group_id IS NOT NULL THEN stopped_at END AS stopped_at,
-               coalesce(is_bound, false) OR coalesce(is_pause_at_least, false) OR coalesce(is_unknown, false)
+               -- Where records are missing, the log may lack rebalances, and with them their pauses.
+               coalesce(is_pause_bound OR is_inexact, false)
                OR coalesce(list_contains($incomplete, coalesce(touched.log_partition, unowned.log_partition)), false)
-               AS is_at_least
+               AS is_pause_at_least,
+               is_pause_at_least OR coalesce(is_classic, false) OR coalesce(is_unknown, false) AS is_at_least
         FROM touched FULL JOIN unowned USING (group_id) LEFT JOIN types USING (group_id)
         LEFT JOIN unknown USING (group_id) LEFT JOIN stopped USING (group_id) LEFT JOIN proven USING (group_id)
     )

@@ -282,10 +282,10 @@ class _Reading:
         """
         group, most = span.group, self._limits.intervals
         states = list(map(with_unknown, self._states.get(group, ())))
+        is_begin_exact = not states or states[0].is_exact
         if group in self._after_holes:
             after_holes = self._after_holes[group]
             states = list(unknown_after_holes(self._warehouse, span.log_partition, after_holes, states, span.end))
-        is_begin_exact = not states or states[0].is_exact
         first = FirstRecords(span.first_at, span.first_offset, span.first_own_offset, is_begin_exact)
         notes: list[str] = []
         lines = self._lines.get(group, [])

@@ -81,7 +81,8 @@ def _divided(band: StateBand, record: RecordAfterHole, partition: LogPartition, 
         for unknown in _unknown_bands(lambda at: _is_unknown_after(record, partition, at), partition, since, until):
             if unknown.since is not None and since < unknown.since:
                 yield band._replace(since=since, until=unknown.since)
-            yield unknown
+            # The group's type stays as it is on record, so that a page of a classic group has generations.
+            yield unknown._replace(group_type=band.group_type)
             since = unknown.until or until
     if band.until is None or since < band.until:
         yield band._replace(since=since)

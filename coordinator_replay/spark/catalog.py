@@ -26,9 +26,8 @@ _QUOTED = re.compile(r"^`(.*)`$")
 _REFUSALS = (PySparkException, Py4JJavaError)
 """Errors by which a session refuses a statement; Spark 3.5 passes some errors of its JVM on unchanged."""
 
-_RELEASE = "coordinator_replay.release"
-"""A view's property: the release that wrote the view. A new release may add columns to tables, and so to a view that
-selects all columns."""
+_MADE_BY = "coordinator_replay.made_by"
+"""Name of a view's property, see ``_made_by``."""
 
 _SAME_STORE = {"s3a": "s3", "s3n": "s3", "file": ""}
 
@@ -95,10 +94,10 @@ class Database:
         try:
             for name in public_tables():
                 self._name_table(spark, name, f"{root}/{name}")
-            named = self._named_views(spark)
+            named, made_by = self._named_views(spark), _made_by(spark)
             for name, about, statement in (*self._views(), *self._saved_views(root, cluster)):
-                if not _is_unchanged(named.get(name, ""), about, statement):
-                    self._name_view(spark, name, about, statement)
+                if not _is_unchanged(named.get(name, ""), about, statement, made_by):
+                    self._name_view(spark, name, about, statement, made_by)
         except (*_REFUSALS, WarehouseError) as problem:
             raise WarehouseError(
                 f"the audit is committed and complete in {root}, but not all of its tables got names in {self}: "
@@ -111,7 +110,9 @@ class Database:
         described = spark.sql(f"DESCRIBE TABLE EXTENDED {self._quoted}.`{name}`").collect()
         # Rows of the table follow those of its columns.
         location = [row["data_type"] for row in described if row["col_name"] == "Location"][-1:]
-        if location and _place(location[0]) != _place(path):
+        if not location:
+            raise WarehouseError(f"{self}.{name} is a view there, or has no path: choose another schema, or drop it")
+        if _place(location[0]) != _place(path):
             raise WarehouseError(
                 f"{self}.{name} is another table there, at {location[0]}: choose another schema, or drop it"
             )
@@ -128,19 +129,37 @@ class Database:
                 yield saved_view(query.name), about, spark_statement(query.sql, values, self.parts)
 
     def _named_views(self, spark: SparkSession) -> Mapping[str, str]:
-        """Return what the catalog says of each name in the schema; nothing if the catalog can't list it."""
+        """Return what the catalog says of each of our views that is there; nothing if the catalog can't list views."""
+        ours = "|".join([saved_view("*"), *views()])
         with suppress(*_REFUSALS):
-            listed = spark.sql(f"SHOW TABLE EXTENDED IN {self._quoted} LIKE '*'").collect()
+            listed = spark.sql(f"SHOW TABLE EXTENDED IN {self._quoted} LIKE '{ours}'").collect()
             return {row["tableName"]: row["information"] for row in listed if not row["isTemporary"]}
         return {}
 
-    def _name_view(self, spark: SparkSession, name: str, about: str, statement: str) -> None:
-        properties = f"TBLPROPERTIES ('{_RELEASE}' = '{__version__}')"
+    def _name_view(self, spark: SparkSession, name: str, about: str, statement: str, made_by: str) -> None:
+        properties = f"TBLPROPERTIES ('{_MADE_BY}' = {_text(made_by)})"
         spark.sql(f"CREATE OR REPLACE VIEW {self._quoted}.`{name}` COMMENT {_text(about)} {properties} AS {statement}")
 
 
-def _is_unchanged(information: str, about: str, statement: str) -> bool:
-    """Return whether a view of this release has the same comment and statement.
+def _made_by(spark: SparkSession) -> str:
+    """Return what views depend on beside their statements: our release, Spark's, and two settings of the session.
+
+    Spark stores the settings with a view. A new release of ours may add columns to tables, and so to a view that
+    selects all columns.
+    """
+    settings = (_setting(spark, key) for key in ("spark.sql.session.timeZone", "spark.sql.ansi.enabled"))
+    return " ".join([f"coordinator-replay {__version__} Spark {spark.version}", *settings])
+
+
+def _setting(spark: SparkSession, key: str) -> str:
+    # Serverless platforms refuse to show some settings.
+    with suppress(*_REFUSALS):
+        return spark.conf.get(key) or "-"
+    return "-"
+
+
+def _is_unchanged(information: str, about: str, statement: str, made_by: str) -> bool:
+    """Return whether a view has the same comment and statement, and was made in the same way.
 
     Spark analyses each statement that becomes a view. For all saved queries, this takes half a minute.
 
@@ -148,9 +167,11 @@ def _is_unchanged(information: str, about: str, statement: str) -> bool:
         information: what ``SHOW TABLE EXTENDED`` says of the view.
         about: the comment.
         statement: the view's SELECT.
+        made_by: the result of ``_made_by``.
     """
-    expected = (f"\nComment: {about}\n", f"\nView Text: {statement}\n", f"{_RELEASE}={__version__}")
-    return all(part in information for part in expected)
+    expected = (f"\nComment: {about}\n", f"\nView Text: {statement}\n")
+    is_same = any(f"{_MADE_BY}={made_by}{end}" in information for end in (",", "]"))
+    return is_same and all(part in information for part in expected)
 
 
 def saved_view(name: str) -> str:

@@ -108,7 +108,7 @@ def test_public_tables_views_and_saved_queries_have_names_with_comments(spark, n
 @pytest.mark.spark
 def test_a_view_is_made_anew_only_if_it_is_another(spark, named, warehouse, monkeypatch):
     made = []
-    monkeypatch.setattr(Database, "_name_view", lambda _self, _spark, *view: made.append(view))
+    monkeypatch.setattr(Database, "_name_view", lambda _self, _spark, *view: made.append(view[:3]))
     monkeypatch.setattr(catalog, "saved_queries", lambda: BY_DAY)
     database = Database.of(named)
     database.register(spark, warehouse, "default")
@@ -119,10 +119,22 @@ def test_a_view_is_made_anew_only_if_it_is_another(spark, named, warehouse, monk
         database.register(spark, warehouse, "default")
         assert made.pop() == other
     assert made == []
-    monkeypatch.setattr(catalog, "__version__", "next")
     monkeypatch.setattr(Database, "_views", lambda _self: iter([(name, about, statement)]))
+    monkeypatch.setattr(catalog, "__version__", catalog.__version__[:-1])
     database.register(spark, warehouse, "default")
     assert [view[0] for view in made] == [name, *map(saved_view, BY_DAY)]
+
+
+@pytest.mark.spark
+def test_a_view_under_the_name_of_a_table_is_refused(spark, warehouse):
+    database = Database.of(f"{NAME}_taken")
+    database.prepare(spark)
+    try:
+        spark.sql(f"CREATE VIEW {database}.offset_history AS SELECT 1 AS cluster")
+        with pytest.raises(WarehouseError, match="offset_history is a view there"):
+            database.register(spark, warehouse, "default")
+    finally:
+        spark.sql(f"DROP SCHEMA {database} CASCADE")
 
 
 @pytest.mark.spark
