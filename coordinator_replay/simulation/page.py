@@ -111,10 +111,10 @@ def _clients_text(member_ids: Iterable[str] | None, by_member: Mapping[str, str]
 
 
 def places_of(answer: WhatIf) -> list[Place]:
-    """Return the rows of the figure of owners.
+    """Return the rows of the figure that shows the owners of partitions.
 
-    There is a row for each partition of each life. If these are more than ``MOST_ROWS``, each life has only the first
-    partitions in the order of topic and number.
+    The figure has a row for each partition in the recorded life and in each simulation. To have at most ``MOST_ROWS``
+    rows, it leaves out the last partitions, in the order of topic and number.
     """
     partitions = sorted({(row["topic"] or "", row["partition"]) for life in answer.lives for row in _ownerships(life)})
     most = max(MOST_ROWS // len(answer.lives), 1)
@@ -212,7 +212,10 @@ def _rebalances(axis: Axis) -> figure:
 
 
 def _owners(axis: Axis) -> figure:
-    """Return a figure with a row for each partition of each life: its owners, and pauses hatched in red."""
+    """Return a figure of the owners of partitions. It has a row for each partition in each simulation.
+
+    Times in which no client consumed the partition are hatched in red.
+    """
     drawn = rows_figure("lives-owners", axis)
     owned = bars(drawn, "lives-owned", OWNED, color="colour")
     idle = unowned_bars(drawn, "lives-idle", IDLE, fill_alpha=0.35, hatch_alpha=0.8)

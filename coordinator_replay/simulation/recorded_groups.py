@@ -89,7 +89,7 @@ class _Topics:
 
     Attributes:
         names: topic name by id.
-        counts: partition count of each topic, from the newest source.
+        counts: last known partition count of each topic.
         changes: changes of each topic, with their times.
     """
 
@@ -125,10 +125,11 @@ def what_if_all(
         start: start of the time range, included; None to begin at each group's first record.
         end: end of the time range, excluded. None for the end of the log, or ten minutes after the group's last record
             if that is earlier.
-        known: settings that the recorded lives had and the log does not show.
+        known: the groups' settings that the log does not show.
 
     Returns:
-        The gains, and sentences about groups without a prediction. Only the first ``_RANGED`` groups have ranges.
+        The gains, and sentences about groups without a prediction. Only the first ``_RANGED`` gains have a lowest and
+        a highest value.
 
     Raises:
         UsageError: a setting is unknown, or the tables have no record of that range.
@@ -190,7 +191,14 @@ def _obstacles(warehouse: Tables) -> dict[str, str]:
 
 
 def _not_predicted(obstacles: Mapping[str, str], predicted: Collection[str]) -> list[str]:
-    """Return a note on the classic groups that have an obstacle and no prediction; an empty list if there are none."""
+    """Return a note that names classic groups without a prediction and what keeps each of them from KIP-848.
+
+    The result is a list with this note; an empty list if there is no such group.
+
+    Args:
+        obstacles: for each classic group, a text on what keeps the group from KIP-848.
+        predicted: the groups with a prediction.
+    """
     others = [
         f"{group}: {obstacle}"
         for group, obstacle in obstacles.items()
@@ -289,7 +297,7 @@ def what_if(
         start: start of the time range, included; None to begin at the group's first record.
         end: end of the time range, excluded. None for the end of the log, or ten minutes after the group's last record
             if that is earlier.
-        known: settings that the recorded life had and the log does not show.
+        known: the group's settings that the log does not show.
 
     Raises:
         UsageError: the tables don't know the group, the tables have no record of the range, the group can't be
@@ -300,6 +308,12 @@ def what_if(
 
 
 def _simulation(start: datetime | None, end: datetime | None, known: Mapping[str, str]) -> Callable[..., WhatIf]:
-    """Return ``answer.what_if`` with its time range and its known settings filled in."""
+    """Return a function that simulates a recorded group: ``answer.what_if`` with three arguments already set.
+
+    Args:
+        start: start of the time range, included; None to begin at the group's first record.
+        end: end of the time range, excluded; None for the default of ``answer.what_if``.
+        known: settings of the group that the log does not show.
+    """
     start_ms, end_ms = (None if moment is None else milliseconds(moment) for moment in (start, end))
     return partial(answer.what_if, start_ms=start_ms, end_ms=end_ms, known=known)

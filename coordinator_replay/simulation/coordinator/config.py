@@ -155,11 +155,7 @@ class Config:
 
     @property
     def has_sync_timer(self) -> bool:
-        """Return whether members that send no SyncGroup are removed.
-
-        Brokers do this since Kafka 2.8.1. So the answer is False if the coordinator imitates a fault that only older
-        releases have.
-        """
+        """Return whether the coordinator removes members that send no SyncGroup, as brokers do since Kafka 2.8.1."""
         return self.faults.isdisjoint({BrokerFault.JOIN_WITHOUT_TIMEOUT, BrokerFault.STATIC_JOIN_BEFORE_SYNC})
 
     @property

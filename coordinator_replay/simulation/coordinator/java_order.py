@@ -155,8 +155,8 @@ class HashOrder(_Order[K, V]):
 
         Args:
             key: the new key.
-            turn: number that orders the keys inside a bin.
-            crowd: number of keys in the bin at which a small table grows.
+            turn: the key's place in its bin: keys with lower numbers come first.
+            crowd: number of keys in the bin from which on a small table is enlarged.
         """
         hash_code = self._hash_of(key) & UINT_MAX
         spread = hash_code ^ (hash_code >> 16)

@@ -46,7 +46,7 @@ class Reply:
     Attributes:
         request: the request, with defaults for omitted fields.
         answer: the body of the response, or the error; None until the request is answered.
-        is_running: whether the request's own operation is running. An answer then waits for the end of the operation.
+        is_running: whether the operation that handles the request is running. An answer is sent when it has ended.
     """
 
     request: Request

@@ -119,17 +119,13 @@ class Shard:
         return replay.group
 
     def committed_group(self, group_id: str) -> Group | None:
-        """Return the group that read-only requests get; None if there is no such group.
-
-        Read-only requests get the state as of the last record. So they still get a group that the coordinator forgot
-        after this record.
-        """
+        """Return the group as read-only requests, such as ListGroups, see it; None if there is no such group."""
         if self._forgotten.get(group_id) == self.end_offset:
             return self.replays[group_id].group
         return self.group(group_id)
 
     def committed_group_ids(self) -> list[str]:
-        """Return ids of all groups that read-only requests get."""
+        """Return the ids of all groups that read-only requests, such as ListGroups, see."""
         forgotten = [group_id for group_id, offset in self._forgotten.items() if offset == self.end_offset]
         return [*self.group_ids(), *forgotten]
 
@@ -275,16 +271,15 @@ class Shard:
 
         If a timer with this key runs already, the new timer replaces it.
 
-        When a timer fires, its operation may start the same timer again. Without a delay, the timer then fires a
-        millisecond later, because a broker needs some time, too. For example, Kafka's join timer starts again if only
-        static members are left and none of them joined. Its delay is 0 if the rebalance timeout is 0.
-
         Args:
             key: the key of the timer.
-            delay_ms: how long from now; a value below 0 counts as 0.
+            delay_ms: time from now until the timer fires; a value below 0 counts as 0.
             operation: the operation to run.
-            is_retried: whether to run a refused operation again after ``RETRY_BACKOFF_MS``.
+            is_retried: whether to run the operation again after ``RETRY_BACKOFF_MS`` if it fails.
         """
+        # An operation may start its own timer again without a delay. The timer then fires a millisecond later, because
+        # a broker needs some time, too. For example, Kafka's join timer starts again if only static members are left
+        # and none of them joined. Its delay is 0 if the rebalance timeout is 0.
         least_ms = 1 if key == self._fired else 0
         self.timers.set(key, self.now_ms + max(least_ms, delay_ms), self._firing(key, operation, is_retried=is_retried))
 

@@ -75,10 +75,10 @@ class RebalanceStarted(NamedTuple):
     """An event: a classic group entered PreparingRebalance.
 
     Attributes:
-        generation: generation of the group at that time.
-        end_offset: log offset of the next record.
-        state: state that the group left.
-        reason: Kafka's own text.
+        generation: the group's last generation before the rebalance.
+        end_offset: log offset of the next record that the coordinator writes.
+        state: the group's state before PreparingRebalance.
+        reason: the reason for the rebalance, as brokers log it.
     """
 
     at_ms: int
@@ -108,11 +108,11 @@ class EpochBumped(NamedTuple):
 
 
 class MemberRemoved(NamedTuple):
-    """An event: a member was removed from its group, on record or in memory.
+    """An event: the coordinator removed a member from its group.
 
     Attributes:
-        end_offset: log offset of the next record.
-        reason: Kafka's own text.
+        end_offset: log offset of the next record that the coordinator writes after the removal.
+        reason: the reason for the removal, as brokers log it.
     """
 
     at_ms: int

@@ -193,10 +193,9 @@ def what_if(
         start_ms: the first millisecond of the time range; None for the group's first record.
         end_ms: the first millisecond after the time range. None for the end of the log, or ten minutes after the
             group's last record if that is earlier.
-        known: settings of the recorded life that are not in the log, by Kafka's names.
-        most_steps: number of simulation steps that may be spent on ranges, for each alternative on average; 0 for no
-            ranges, None for ``MOST_STEPS``. These simulations vary the facts that the log leaves open: when and how
-            static members left, the timing of clients, and unknown settings and libraries.
+        known: the group's settings that the log does not show, by Kafka's names.
+        most_steps: largest number of simulation steps for the variants of one alternative, on average; None for
+            ``MOST_STEPS``. With 0, variants are not simulated, and predictions have no lowest and highest values.
 
     Raises:
         UsageError: the group can't be simulated, or a setting is unknown.

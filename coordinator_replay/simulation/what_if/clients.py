@@ -128,14 +128,12 @@ class ClassicConsumer(Consumer):
     """A consumer of the classic protocol.
 
     Attributes:
-        wake_ms: time that librdkafka adds to the wait before the consumer joins again, because its main loop sleeps. A
-            negative number shortens the wait.
-        seen: partition counts of the consumer's topics, as the consumer saw them last. Java's consumer sees them when
-            it joins. librdkafka's sees them when it renews its metadata, or when it assigns partitions as the leader.
-        joined_ms: the time at which the consumer sent its last JoinGroup; None if librdkafka need not wait before the
-            next JoinGroup.
+        wake_ms: number of milliseconds that a librdkafka consumer waits before it joins again, in addition to the usual
+            wait. A negative number shortens the wait.
+        seen: partition count of each topic in the metadata that the consumer has.
+        joined_ms: the time at which the consumer sent its last JoinGroup; None if the next JoinGroup needs no wait.
         stage: the next request: ``new`` or ``join`` for JoinGroup, ``sync`` for SyncGroup, ``stable`` for Heartbeat.
-        leads: the members to which the consumer assigns partitions as the leader; None if it computes no assignment.
+        leads: the members of the group, if the consumer is the leader and must compute the assignment; otherwise None.
     """
 
     strategy: str

@@ -1,12 +1,11 @@
-"""The comparison of the recorded life with a simulation under the recorded settings.
+"""The comparison of a group's recorded rebalances with the rebalances of a simulation under the recorded settings.
 
-Two rebalances match if three conditions hold: the same clients joined and left, the group had the same number of
-members afterwards, and the rebalances are at most ``NEAR_MS`` apart.
+A simulated rebalance matches a recorded rebalance if three conditions hold: the same clients joined and left, the group
+had the same number of members afterwards, and the two rebalances are at most ``NEAR_MS`` apart.
 
-In a deployment, clients join and leave in quick succession and in any order. So for rebalances that find no match in
-this way, the first condition is weaker. It concerns the clients that joined or left within ``NEAR_MS`` of the
-rebalance, both on record and in the simulation. These clients count as interchangeable. Only the number that joined and
-the number that left must be equal.
+In a deployment, many clients join and leave in quick succession, in any order. So a rebalance that matches no other
+is compared once more. Then a client may stand for another client that joined or left within ``NEAR_MS`` of the
+rebalance: only the number of joins and the number of departures must be equal.
 """
 
 from collections import Counter
@@ -149,13 +148,13 @@ class Fidelity:
 
 
 def compare(recorded: Lived, simulated: Lived, recorded_ms: int | None, simulated_ms: int | None) -> Fidelity:
-    """Compare a recorded life with its simulation.
+    """Compare the recorded life of a group with a simulation of the group.
 
     Args:
-        recorded: the life on record.
-        simulated: the simulated life.
-        recorded_ms: time without owner on record.
-        simulated_ms: time without owner in the simulation.
+        recorded: rows of the recorded life.
+        simulated: rows of the simulation.
+        recorded_ms: total time in ms in which partitions had no owner in the recorded life; None if not known.
+        simulated_ms: total time in ms in which partitions had no owner in the simulation; None if not known.
     """
     pairs, missed, left = _pairs(recorded, simulated)
     shares, simulated_shares = _shares(recorded), _shares(simulated)
@@ -239,7 +238,7 @@ def _are_near(row: _Rebalance, other: _Rebalance) -> bool:
 
 
 def _clients_near(row: _Rebalance, rows: Iterable[_Rebalance], life: Lived) -> set[str]:
-    """Return the clients that joined or left near a rebalance."""
+    """Return the clients that joined or left at most ``NEAR_MS`` before or after a rebalance."""
     return {
         life.by_member.get(member_id, member_id)
         for other in rows
@@ -274,7 +273,10 @@ def _sentence(row: _Rebalance) -> str:
 
 
 def _shares(life: Lived) -> dict[int, list[tuple[str, int]]]:
-    """Return how many partitions each client owned after each rebalance, by the time when the rebalance was over."""
+    """Return, for each rebalance, pairs of a client and the number of partitions that it owned after the rebalance.
+
+    The keys are the times at which the rebalances were completed.
+    """
     moments = sorted({row["completed_at"] for row in life.rebalances if row["completed_at"] is not None})
     changes: list[tuple[int, int, str]] = []
     for row in life.rows.get("partition_ownership", ()):

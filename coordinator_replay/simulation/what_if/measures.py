@@ -21,27 +21,28 @@ class Measures:
         name: ``recorded``, ``recorded settings, simulated``, or the alternative's settings.
         rebalances: number of rebalances.
         causes: number of rebalances by cause, the most frequent cause first.
-        partitions_reassigned: partitions that got another owner, summed over rebalances.
-        unowned_ms_max: longest time in ms that a partition had no owner, as the records show it. Null for eager classic
-            rebalances, which leave no record of such a time. Also null if records are missing and the others show no
-            such time.
-        unowned_ms_total: time in ms without an owner, as in ``unowned_ms_max``, summed over partitions.
-        members_interrupted: how often a member that stayed had to give up partitions. In an eager rebalance every
-            member gives up all partitions. In an incremental rebalance only members that lose partitions count.
-        stop_the_world: number of eager rebalances in which members that stayed had to stop.
-        pause_ms_max: longest time in ms for which no consumer worked on a partition. A dead owner does not work. Null
-            on record, since only a simulation shows it.
-        pause_ms_total: time in ms as in ``pause_ms_max``, summed over partitions.
-        commit_pause_ms_max: longest time in ms for which commits paused around a rebalance. Null if no audit has
-            measured it. Also null in a simulation, whose consumers do not commit.
-        stable_share: share of the time that the group was Stable; null for classic groups, whose join phases are not
-            on record.
-        ranges: lowest and highest value of each measure that has a range, by field; for the number of rebalances with a
-            cause, by the name of the cause. Empty if nothing has a range.
-        is_predictable: whether the number of rebalances can be predicted: the largest number of all variants is less
-            than twice the smallest. A smallest number below ``FEW`` counts as ``FEW``.
-        variants_left_out: number of variants that are possible by the log, but were not simulated. If it is not 0,
-            ranges may be too narrow, and a value without a range may have one.
+        partitions_reassigned: number of partitions that got another owner, summed over rebalances.
+        unowned_ms_max: longest time in ms in which a partition had no owner, by the group's records. Null if the
+            records can't show such times, as in eager rebalances.
+        unowned_ms_total: all times in ms in which a partition had no owner, summed over partitions; null as
+            ``unowned_ms_max``.
+        members_interrupted: number of times that a member had to revoke partitions in a rebalance and stayed in the
+            group. In an eager rebalance, every member revokes all its partitions.
+        stop_the_world: number of eager rebalances in which all members had to stop.
+        pause_ms_max: longest time in ms in which no running consumer owned a partition. Null for the recorded life:
+            only a simulation shows whether a consumer runs.
+        pause_ms_total: all times in ms in which no running consumer owned a partition, summed over partitions; null as
+            ``pause_ms_max``.
+        commit_pause_ms_max: longest commit pause in ms around a rebalance. Null if no audit has measured it, and in a
+            simulation, whose consumers do not commit.
+        stable_share: share of the time in which the group was Stable, from 0 to 1. Null for classic groups: their
+            records do not show when a join phase began.
+        ranges: the lowest and the highest predicted value of a measure. The key is the name of a field of this class,
+            or of a cause of rebalances. A measure with only one possible value is left out.
+        is_predictable: whether the variants agree enough on the number of rebalances. The largest number must be less
+            than twice the smallest, where a smallest number below ``FEW`` counts as ``FEW``.
+        variants_left_out: number of variants that were not simulated because the time range is long. If this number is
+            not 0, ``ranges`` may be too narrow.
     """
 
     group_id: str = ""
@@ -69,17 +70,17 @@ class Gain:
     The alternative is compared with the simulation of the group's recorded settings.
 
     Attributes:
-        share: share of matched rebalances when the recorded life is compared with its simulation (``Fidelity.share``).
+        share: share of rebalances, from 0 to 1, that the simulation of the recorded settings reproduces.
         recorded_rebalances: number of rebalances on record.
         rebalances: number of rebalances of the alternative.
         rebalances_spared: how many fewer rebalances the alternative has; negative if it has more.
-        interruptions: how often members would have to give up partitions although they stay in the group.
+        interruptions: number of times that a member has to revoke partitions and stays in the group.
         interruptions_spared: how many fewer interruptions the alternative has; negative if it has more.
-        pause_ms_spared: how much shorter the pauses of partitions are in the alternative, in ms, summed over
-            partitions.
-        ranges: lowest and highest value, by field, for each field that has a range; null if no ranges were computed.
-        obstacle: an obstacle to ``group.protocol=consumer`` that the log shows, for a group on the classic protocol;
-            null for other groups and alternatives.
+        pause_ms_spared: by how many milliseconds the alternative shortens the times in which no running consumer owns a
+            partition, summed over partitions.
+        ranges: the lowest and the highest predicted value of fields of this class. The key is the name of the field.
+            Null if these values were not computed.
+        obstacle: what keeps a classic group from ``group.protocol=consumer``, as far as the log shows; otherwise null.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)
@@ -166,26 +167,26 @@ def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int, uns
 
 
 def _bounds_of_cause(counts: Sequence[int], unseen: float) -> tuple[int, int]:
-    """Return the lowest and highest number of rebalances with one cause.
+    """Return the lowest and the highest number of rebalances that a prediction names for one cause.
 
-    The range includes at least one rebalance fewer and one more than the likeliest number, because a single rebalance
-    may have this cause by chance.
+    The two numbers are at least one rebalance below and one above the number of the likeliest variant. The lowest
+    number is never negative.
 
     Args:
-        counts: the number in each variant, the likeliest variant first.
-        unseen: share of the life in which members may have joined and left without a record.
+        counts: the number of rebalances with this cause in each variant, the likeliest variant first.
+        unseen: share of the simulated time, from 0 to 1, in which members may have joined and left without a record.
     """
     least, most = _bounds("rebalances", counts, unseen)
     return max(min(least, counts[0] - 1), 0), max(most, counts[0] + 1)
 
 
 def _bounds(name: str, numbers: Sequence[int], unseen: float) -> tuple[int, int]:
-    """Return the range of a measure.
+    """Return the lowest and the highest value that a prediction names for a measure.
 
     Args:
-        name: the measure.
-        numbers: values of the measure, first in the likeliest variant and then in the other variants.
-        unseen: share of the life in which members may have joined and left without a record.
+        name: the measure, such as ``rebalances``.
+        numbers: values of the measure in all variants; the likeliest variant comes first.
+        unseen: share of the simulated time, from 0 to 1, in which members may have joined and left without a record.
     """
     value, least, most = numbers[0], min(numbers), max(numbers)
     if name in AT_LEAST:

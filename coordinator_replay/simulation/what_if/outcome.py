@@ -1,8 +1,8 @@
 """The outcome of a life: the rows of its tables (``rows_of``), the pauses of partitions, and the costs (``measured``).
 
-The same code measures the recorded life and simulated lives. Only a simulation shows when an eager consumer stopped
-working, and when a consumer crashed. So only simulated lives have pauses. A pause can be longer than the time without
-an owner that the tables show.
+A life is what happens to a group in a time range. The same code measures the recorded life and simulated lives. A pause
+is a time range in which no running consumer owns a partition. Only a simulation has pauses, because records don't show
+when a consumer crashed.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ from coordinator_replay.times import time_order
 
 
 class Pause(NamedTuple):
-    """A time in which no client worked on a partition that a client had worked on before."""
+    """A time range in which no client consumed a partition, after a client had consumed it."""
 
     partition: Partition
     since_ms: int
@@ -67,13 +67,13 @@ class Pauses:
             self._count(partition, at_ms)
 
     def end(self, at_ms: int, wanted: Collection[str]) -> None:
-        """End the open pauses at the end of the life.
+        """End the pauses that last until the end of the simulated time.
 
-        If no client works on any partition at that time, drop the pauses.
+        If no client owns a partition at this time, these pauses are dropped.
 
         Args:
-            at_ms: the time at which the life ends.
-            wanted: topics that a client subscribes to; partitions of other topics were given up for good.
+            at_ms: the end of the simulated time.
+            wanted: topics that a client subscribes to. Pauses in other topics are dropped.
         """
         self._is_over = True
         if any(self._owned.values()):

@@ -70,10 +70,13 @@ def _open_in(settings: Settings, life: Life) -> list[_Open]:
 
 
 def shortest(settings: Settings, life: Life) -> Settings | None:
-    """Return the settings, but with the shortest value in practice for each open setting.
+    """Return the settings of a variant: settings whose values are unknown get the shortest value used in practice.
 
-    A setting is open if neither ``settings`` nor a record gives its value. Return None if no open setting can change
-    this life.
+    Return None if there is no unknown setting that can change the simulation.
+
+    Args:
+        settings: the settings of an alternative.
+        life: the script of the group's life.
     """
     changes: dict[str, Any] = {BY_NAME[setting.name].field: setting.shortest_ms for setting in _open_in(settings, life)}
     return replace(settings, **changes) if changes else None
@@ -171,7 +174,7 @@ Variant = tuple[Life, Settings, Sequence[ClientLife], Timing]
 
 
 class Ranges:
-    """A search for the ranges of a group's predictions."""
+    """The lowest and highest values of a group's predictions, found by simulations with random details."""
 
     def __init__(
         self,
@@ -182,21 +185,17 @@ class Ranges:
         share: float,
         most_steps: int,
     ) -> None:
-        """Draw courses of the life at random.
-
-        A course is a possible life: it has a value for each fact that the log does not show. Some drawn courses are
-        simulated. If a course reproduces less of the recorded life than the likeliest course, the likeliest course is
-        used in its place.
+        """Choose at random the details that the log does not show, once for each variant.
 
         Args:
-            life: the likeliest course.
+            life: the script of the group's life with the likeliest details.
             recorded: the recorded group.
-            again: the simulation of the likeliest course with the recorded settings.
+            again: the simulation of ``life`` with the recorded settings.
             on_record: the rows of the recorded life.
-            share: share of the rebalances that the likeliest course reproduces.
-            most_steps: largest number of steps of all simulations together, including the steps of the likeliest
-                course.
+            share: share of the recorded rebalances that ``again`` reproduces, from 0 to 1.
+            most_steps: largest number of steps of all simulations together, including the steps of ``again``.
         """
+        # A variant that reproduces less of the recorded life than ``life`` is replaced by ``life``.
         self._life, self._recorded = life, recorded
         self._left = most_steps - again.steps
         self._left_out = 0
@@ -258,9 +257,9 @@ class Ranges:
             yield course, settings, own, drawn_timing(draw, settings, own)
 
     def notes(self, alternatives: Sequence[Settings]) -> Iterable[str]:
-        """Yield sentences on facts that the log does not show and that the ranges cover.
+        """Yield sentences for the user about facts that the log does not show, such as the clients' settings.
 
-        If variants were not simulated, because they take too many steps, also yield a sentence with their number.
+        If some variants were not simulated, because the time range is long, a sentence tells their number.
 
         Args:
             alternatives: the settings of each alternative.

@@ -266,10 +266,10 @@ def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
 
 
 def measured_session(operations: Sequence[RecordedOperation]) -> int | None:
-    """Return the session timeout of a consumer group in ms, measured with static members that left temporarily.
+    """Return the session timeout of a consumer group in ms, as measured from the group's records.
 
-    The result is the shortest time between such a temporary departure and the removal of the member. Return None if no
-    such member was removed.
+    The result is the shortest time between the heartbeat with which a static member leaves for a restart and the
+    removal of this member. Return None if the records show no such removal.
     """
     away: dict[str | None, int] = {}
     sessions: list[int] = []

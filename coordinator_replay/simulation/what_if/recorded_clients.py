@@ -90,15 +90,15 @@ class _Client:
 
 
 class ClientLives:
-    """A builder of the visits (``script.Visit``) of every client.
+    """A builder of the list of a group's clients, with the arrival and the departure of each client.
 
     Call ``take`` with each operation in order, then ``finish``.
 
     Attributes:
-        counts: number of departures for which something is assumed, by the assumption's name in ``ASSUMPTIONS``.
-        libraries: the library of each client, set by ``finish``; None for a client whose records don't show it.
-        phases: for each operation, the clients that came and the static members that were removed. The phases of a
-            classic group show rolling deployments.
+        counts: number of departures for which an assumption was made. The key is the name of the assumption in
+            ``ASSUMPTIONS``.
+        libraries: the Kafka library of each client, set by ``finish``; None if the records don't show the library.
+        phases: for each operation, the clients that arrived and the static members that were removed.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class ClientLives:
         self.counts: Counter[str] = Counter()
 
     def take(self, operation: RecordedOperation) -> None:
-        """Update the visits of clients with the next operation."""
+        """Update the clients: note which of them the next operation in the log shows as arriving or departing."""
         self._silent = set(self._silent_departures(operation))
         at_ms = self._began_ms(operation)
         self._begin_phase(operation)
@@ -151,9 +151,10 @@ class ClientLives:
         self.phases.append(RecordedPhase(done_ms=operation.join_done_ms or operation.at_ms, left_out=left_out))
 
     def _are_alive(self, operation: RecordedOperation) -> None:
-        """Note which clients an operation shows to be alive.
+        """Store the time of an operation as the last sign of life of some clients.
 
-        These are all members of a new classic generation, or a member that took a step of KIP-848's reconciliation.
+        If the operation made a new generation of a classic group, these are the clients of all members. If a member
+        revoked or received partitions under KIP-848, this is the client of the member.
         """
         for event in operation.events:
             if str(event.kind) in STEPS:
@@ -167,11 +168,13 @@ class ClientLives:
                     client.now = replace(client.now, alive_ms=operation.join_done_ms or operation.at_ms)
 
     def _began_ms(self, operation: RecordedOperation) -> int:
-        """Return the assumed time of the join or departure that began the operation's rebalance.
+        """Return the likely time of the join or departure that made a group rebalance.
 
-        A join phase lasts until the sessions of members that departed without a LeaveGroup are over. So if the
-        operation removed such members, the rebalance most likely began soon after they departed.
+        Args:
+            operation: the operation that ended the rebalance's join phase, or changed the members of a consumer group.
         """
+        # A join phase lasts until the sessions of members that departed without a LeaveGroup are over. So if the
+        # operation removed such members, the rebalance most likely began soon after they departed.
         began_ms = operation.began_ms(self.settings.heartbeat(), self.settings.initial_delay())
         removed_ms = operation.join_done_ms or operation.at_ms
         died_ms = [
@@ -240,14 +243,14 @@ class ClientLives:
             _close(client, max(at_ms, client.now.arrived_ms + 1), other=other)
 
     def _back_by_then(self, client: _Client, died_ms: int) -> _Client | None:
-        """Return the new member with which a dead client came back before its old member was removed.
+        """Return the client that a dead client probably became when it was started again.
 
-        The new member has the same client id and host, and joined after the client died. Return None if there is no
-        such member.
+        This is a new client with the same client id and host that joined after ``died_ms``. Return None if there is no
+        such client.
 
         Args:
             client: the client that died.
-            died_ms: the time at which the client died.
+            died_ms: the time at which ``client`` died.
         """
         return next(
             (
@@ -263,10 +266,11 @@ class ClientLives:
         )
 
     def _continue_as(self, client: _Client, back: _Client | None) -> None:
-        """Treat a client that died, and the client that came back for it, as one client.
+        """Treat two clients as one client that died and was started again. Do nothing if ``back`` is None.
 
-        The client that died takes over the present visit of ``back``, and ``back`` is removed. Do nothing if ``back``
-        is None.
+        Args:
+            client: the client before its death. It stays in the list of clients.
+            back: the client after the restart. It is removed from the list of clients.
         """
         if back is not None and back.now is not None:
             client.now = back.now
@@ -383,9 +387,11 @@ class ClientLives:
         return subscription.session_timeout_ms or self.settings.consumer_session()
 
     def _unnoticed_ms(self, at_ms: int, subscription: Subscription) -> int:
-        """Return the earliest time at which a static member can have left, given that it was a member until ``at_ms``.
+        """Return the earliest time at which a static member can have stopped, if its session was not over at ``at_ms``.
 
-        The member's session runs from its last heartbeat, which may be one interval before the member left.
+        Args:
+            at_ms: a time at which the coordinator still counted the static member as a member.
+            subscription: the member's subscription.
         """
         return at_ms - max(self._session(subscription) - self.settings.heartbeat(), 1)
 
@@ -463,7 +469,15 @@ def _close(
     window: Window | None = None,
     other: Ending | None = None,
 ) -> None:
-    """End a client's visit."""
+    """Note that a client has departed from the group.
+
+    Args:
+        client: the client.
+        departed_ms: the time of the departure; None if the client did not depart.
+        how: ``CLOSED`` or ``CRASHED``.
+        window: possible times of the departure; None if there is no choice.
+        other: another possible departure; None if there is none.
+    """
     if client.now is not None:
         ended = replace(client.now, departed_ms=departed_ms, how=how, window=window, other_ending=other)
         client.visits.append(ended)
@@ -503,12 +517,12 @@ def _key(member: Member) -> tuple[str, ...]:
 
 
 def _may_be_back(client: ClientLife) -> bool:
-    """Return whether a client may have started again although the log shows no return of the client.
+    """Return whether a client may have started again, although the log does not show it.
 
-    If the coordinator refuses the client, it writes no record. This may happen under KIP-848 if a static member of
-    librdkafka died, and started again before its session was over. The coordinator's answer is a fatal error for
-    librdkafka (``ModernConsumer.is_stuck``).
+    This is possible for a static member of a KIP-848 group that died, and that may use librdkafka.
     """
+    # If such a member starts again before its session is over, the coordinator refuses it with an error that is fatal
+    # for librdkafka, and writes no record.
     last = client.visits[-1]
     is_static = client.instance_id is not None and not last.subscriptions[-1][1].uses_classic_protocol
     return is_static and last.how == CRASHED and client.library != JAVA

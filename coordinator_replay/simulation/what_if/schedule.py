@@ -1,13 +1,12 @@
 """The schedule of a simulation: its clock, the next heartbeats, and clients that are closing.
 
-A rest is a period without events. The simulation skips long rests, and its clock does not count them. The time of the
-recorded life counts them. During a rest, a consumer sends heartbeats only as often as its session requires. It returns
-to its usual interval at the next event. Skipped heartbeats change nothing. Sent heartbeats stay on multiples of the
-interval, so a rebalance is noticed at the right time.
+A rest is a time range in which no client does anything but send heartbeats. The simulation skips long rests. Its clock
+does not count a skipped rest; the time of the recorded life does. During a rest, a consumer sends heartbeats only as
+often as its session timeout requires.
 
-A broker takes one request of a connection at a time. So the LeaveGroup of a consumer that waits for the answer to its
-JoinGroup or SyncGroup reaches the coordinator only after this answer. Until then the client is closing, but no longer
-than ``JAVA_MS`` or ``LIBRDKAFKA_MS``. A client that is closing can't start again.
+A broker handles one request of a connection at a time. So if a consumer waits for the response to its JoinGroup or
+SyncGroup, its LeaveGroup reaches the coordinator only after this response. Until then the client is *closing*, but no
+longer than ``JAVA_MS`` or ``LIBRDKAFKA_MS``. A client that is closing can't start again.
 """
 
 import heapq
@@ -124,11 +123,12 @@ No heartbeat comes early: clients send due heartbeats when they wake.
 
 
 class _Beat(NamedTuple):
-    """The next heartbeat that a consumer sends. Heartbeats before it may be skipped.
+    """The next heartbeat of a consumer.
 
     Attributes:
-        base_ms: the time at which the first interval begins. The usual heartbeats come at the end of each interval.
-        interval_ms: the consumer's usual interval between heartbeats.
+        base_ms: a time from which the consumer's heartbeats are counted. Each heartbeat comes a whole number of
+            intervals after this time.
+        interval_ms: the consumer's heartbeat interval.
         at_ms: the time of the next heartbeat.
     """
 
@@ -159,10 +159,10 @@ class Heartbeats:
 
         Args:
             settings: settings of the simulated life.
-            timing: how heartbeats drift while the group is at rest.
-            now_ms: the beginning of the life.
+            timing: by how much heartbeats are shifted.
+            now_ms: the time at which the simulation begins.
             at: function that schedules an action for a time.
-            act: function that lets a consumer send its heartbeat.
+            act: function that makes a consumer send a heartbeat.
         """
         self._interval_ms = settings.heartbeat()
         self._timing = timing
@@ -198,12 +198,10 @@ class Heartbeats:
         self._put(_Beat(consumer, base_ms, interval_ms, max(base_ms + beats * interval_ms, now_ms)))
 
     def stir(self, now_ms: int) -> None:
-        """Let no consumer skip a heartbeat for ``restless_ms``.
-
-        A consumer that skips heartbeats now sends its next heartbeat already at the end of the present interval.
+        """Make every consumer send all its heartbeats for the next ``restless_ms``, because an event has happened.
 
         Args:
-            now_ms: the present time.
+            now_ms: the time of the event.
         """
         was_restless = self.restless_until_ms > now_ms
         self.restless_until_ms = now_ms + self.restless_ms
@@ -269,9 +267,9 @@ class Closing:
         return steps is not None
 
     def answered(self, consumer: Consumer) -> bool:
-        """End the closing of a consumer that has got its answer, so that its client can go on.
+        """Handle a response that a consumer has received, and return whether the consumer must now send LeaveGroup.
 
-        Return whether the consumer was closing. If so, the consumer must send LeaveGroup now.
+        The consumer must send LeaveGroup if it was closed while it waited for this response.
         """
         steps = self._owed.pop(consumer, None)
         if steps is not None:

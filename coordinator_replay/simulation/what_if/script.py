@@ -110,10 +110,11 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class ClientLife:
-    """One client with all its visits, oldest first.
+    """One client of the recorded group.
 
     Attributes:
-        library: the library that the client uses (``libraries``); None if the library is not on record.
+        visits: the times in which the client was a member of the group, oldest first.
+        library: the client's Kafka library, a constant of ``libraries``; None if the library is not on record.
     """
 
     name: str

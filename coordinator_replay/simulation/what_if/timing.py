@@ -34,12 +34,12 @@ class Timing(NamedTuple):
     """The timing of the clients of a simulation.
 
     Attributes:
-        drift: a seed. It decides how far the heartbeats of each member drift, and by how much each arrival and
-            departure is shifted. With 0, no heartbeat drifts, and clients come and go as on record.
-        wake_ms: time that librdkafka adds to the wait before a member joins again, because its main loop sleeps. A
-            negative number shortens the wait.
+        drift: seed of random numbers. They shift heartbeats, arrivals and departures of clients. With 0, nothing is
+            shifted.
+        wake_ms: number of milliseconds that librdkafka's clients wait before they join again, in addition to the usual
+            wait. A negative number shortens the wait.
         pace: duration of a revocation, as a multiple of the usual duration.
-        is_together: whether clients that come within ``SHIFT_MS`` of each other come at the same time.
+        is_together: whether clients that arrive less than ``SHIFT_MS`` apart arrive at the same time.
         is_restarted: whether applications restart consumers of librdkafka that reported a fatal error.
     """
 
@@ -50,13 +50,12 @@ class Timing(NamedTuple):
     is_restarted: bool = False
 
     def offset_ms(self, number: int, interval_ms: int) -> int:
-        """Return a shift of a member's heartbeats in ms, from 0 up to one interval.
+        """Return by how many milliseconds all heartbeats of a member are shifted, from 0 up to one interval.
 
-        While a group has no rebalance, the heartbeats of its members drift apart. So the shift of each member is
-        different. Without a drift (``drift`` is 0), it is 0 for all members.
+        Each member has another shift. If ``drift`` is 0, no member has a shift.
 
         Args:
-            number: number of the member, in the order of arrival.
+            number: serial number of the member; the first member to arrive has the lowest.
             interval_ms: interval of the member's heartbeats.
         """
         return round(interval_ms * ((number + self.drift * (number + 1)) * GOLDEN % 1)) if self.drift else 0
@@ -162,13 +161,12 @@ def _is_waiting(settings: Settings, clients: Sequence[ClientLife]) -> bool:
 
 
 def moved(clients: Sequence[ClientLife], timing: Timing) -> list[ClientLife]:
-    """Return clients with their arrivals and departures changed by a timing.
-
-    With ``timing.is_together``, only arrivals change. Otherwise clients come later and leave earlier (``shift_ms``).
+    """Return the clients with the arrivals and departures that they have in a simulation.
 
     Args:
         clients: the recorded clients.
-        timing: timing of a simulation.
+        timing: the timing of the simulation. With ``is_together``, arrivals that are close together become one.
+            Otherwise clients come later, and leave earlier, than on record.
     """
     if timing.is_together:
         arrivals = _gathered([visit.arrived_ms for client in clients for visit in client.visits])
@@ -181,10 +179,12 @@ def moved(clients: Sequence[ClientLife], timing: Timing) -> list[ClientLife]:
 
 
 def _gathered(moments: Sequence[int]) -> Mapping[int, int]:
-    """Return a new time for each time, so that times close together become equal.
+    """Return a mapping that makes times equal that are less than ``SHIFT_MS`` apart.
 
-    The times are divided into series. A series has all times up to ``SHIFT_MS`` after its first time. The last time of
-    a series replaces all its times.
+    The key is one of the times. The value is the last time of its cluster.
+
+    Args:
+        moments: the times. They are divided into clusters of neighbours: a cluster lasts at most ``SHIFT_MS``.
     """
     last: dict[int, int] = {}
     first_ms = None

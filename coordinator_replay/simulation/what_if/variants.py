@@ -1,14 +1,13 @@
-"""Variants of a script: a shorter time range, no restarts, other clients, or other times that are possible by the log.
+"""Changes to the script of a simulation: a shorter time range, no restarts, more or fewer clients, or other times.
 
-The log does not always show when and how a client departed. ``drawn_course`` draws such facts at random.
+The log does not always show when and how a client departed. ``drawn_course`` chooses such facts at random.
 
-A rolling deployment closes and replaces static members one after the other. Under the classic protocol, a static member
-sends nothing when it closes. So a join phase waits until the member's session is over. A member may also join in a
-join phase and close before the phase ends. Two signs show such members:
+A rolling deployment closes and replaces clients one after the other. A static member of a classic group sends nothing
+when it is closed. So the coordinator notices the close only when the member's session times out. The records then show
+one of two signs:
 
-* Members are removed one session timeout after the end of the join phase.
-* A generation number is skipped. If the closed member was the leader, nobody assigned partitions. Then the generation
-  left no record, and the next generation came one session timeout later.
+* The coordinator removes members one session timeout after the end of a join phase.
+* A generation number is missing: the leader was closed, so no assignment of this generation was written.
 
 ``roll_out`` finds these signs, and ``rolled_out`` simulates the deployment.
 """
@@ -226,7 +225,7 @@ class RecordedPhase:
     arrived: list[Place] = field(default_factory=list)
 
     def remove(self, place: Place, *, is_leader: bool) -> None:
-        """Remember that a static member was removed in this phase.
+        """Note that the coordinator removed a static member in this join phase.
 
         Args:
             place: the last visit of the member.
@@ -236,13 +235,13 @@ class RecordedPhase:
         self.has_leader |= is_leader
 
     def is_after(self, before: "RecordedPhase", heartbeat_ms: int) -> bool:
-        """Return whether the members removed in this join phase were probably closed during the previous one.
+        """Return whether the members removed in this join phase were probably closed during the previous join phase.
 
-        This is assumed if both phases removed members, and this phase ended about one session timeout after the
-        previous phase.
+        This is probable if the coordinator removed members in each of the two join phases, and if this join phase ended
+        about one session timeout after the previous join phase.
 
         Args:
-            before: the previous phase.
+            before: the previous join phase.
             heartbeat_ms: the heartbeat interval of the members.
         """
         over_ms = self.done_ms - before.done_ms - self.session_ms
@@ -250,7 +249,7 @@ class RecordedPhase:
 
 
 def unseen(phases: Iterable[RecordedPhase], start_ms: int, end_ms: int) -> float:
-    """Return the share of a time range in which join phases waited for static members, and no records were written."""
+    """Return the share of a time range, from 0 to 1, in which a join phase waited for a static member that had left."""
     waited = [phase for phase in phases if phase.removed and start_ms <= phase.done_ms < end_ms]
     waited_ms = sum((phase.left_out + 1) * phase.session_ms for phase in waited)
     return min(waited_ms / (end_ms - start_ms), 1.0)
@@ -292,16 +291,15 @@ def roll_out(phases: Sequence[RecordedPhase], heartbeat_ms: int) -> int:
 def _windows(
     phase: RecordedPhase, own: Sequence[Place], rest: Sequence[Place], joined_ms: int
 ) -> list[tuple[Place, Window]]:
-    """Return the last visits of the members that a deployment replaced, each with a time window.
+    """Return when a deployment may have closed each of the old members: pairs of a visit and a time window.
 
-    The member may have been closed at any time in this window.
-
-    Return an empty list if the phase shows no deployment.
+    A visit is the time that a client spends in the group, from its arrival to its departure. Return an empty list if
+    the join phase shows no deployment.
 
     Args:
-        phase: the join phase in which the replacements joined.
-        own: last visits of the old members that are removed in this phase.
-        rest: last visits of the old members that are removed one session timeout later.
+        phase: the join phase in which the new members joined.
+        own: last visits of the old members that the coordinator removed in this join phase.
+        rest: last visits of the old members that the coordinator removed one session timeout later.
         joined_ms: time from the close of the first old member until the other old members have joined again.
     """
     if not own or not (phase.left_out or rest):

@@ -157,15 +157,16 @@ class Join:
             sync.send(RequestError("FENCED_INSTANCE_ID"))
 
     def _answer_replaced(self, member_id: str, old_leader: str | None) -> None:
-        """Answer the JoinGroup of a static member that returned. No rebalance begins.
+        """Answer the JoinGroup of a static member that returned, without a rebalance.
 
-        If the member is the leader, it must not compute an assignment. Since version 9, the response has a field for
-        this (``skipAssignment``). In older versions, the response names the leader's old member id as the leader.
+        The response tells the member not to compute an assignment, even if the member is the leader.
 
         Args:
             member_id: the new id of the member.
-            old_leader: member id of the leader before the member returned.
+            old_leader: id of the group's leader before the member returned.
         """
+        # Since version 9, the response has a field for this: ``skipAssignment``. In older versions, the response names
+        # the old id as the leader, so the member does not see that it is the leader.
         live = self.live
         live.waiting_joins.pop(member_id, None)
         if self.version < SKIPS_ASSIGNMENT_SINCE:

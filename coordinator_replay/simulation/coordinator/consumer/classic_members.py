@@ -160,9 +160,17 @@ def _downgrade(
     subscription: Subscription,
     owned: Sequence[Mapping[str, Any]],
 ) -> Member:
-    """Convert the group to a classic group, and return the joining member.
+    """Convert a consumer group to a classic group, as a classic member takes the place of the last KIP-848 member.
 
-    The joining member replaces the last member of the new protocol.
+    Args:
+        update: the group.
+        replaced: the last member that uses KIP-848, a static member.
+        member: the classic member that takes its place.
+        subscription: the new subscription of ``member``.
+        owned: the partitions that ``member`` says it owns.
+
+    Returns:
+        The classic member with its new subscription and assignment.
     """
     changed, epoch, _, has_changed = take_over(update, member, subscription)
     assignment_epoch = update.group.reconciliation.assignment_epoch

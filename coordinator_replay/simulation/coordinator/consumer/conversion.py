@@ -215,7 +215,12 @@ def downgrade_is_due(update: GroupUpdate, leaving: Set[str]) -> bool:
 
 
 def replacement_downgrade_is_due(update: GroupUpdate, replaced: Member) -> bool:
-    """Return whether the group becomes a classic group when a classic member replaces this static member."""
+    """Return whether a classic member that takes the place of ``replaced`` makes the group a classic group.
+
+    Args:
+        update: the group, a consumer group.
+        replaced: the static member whose place the classic member takes.
+    """
     members, classic = update.group.members, update.classic_members()
     return replaced not in classic and len(classic) == len(members) - 1 and _may_be_classic(update.shard, len(members))
 
@@ -234,15 +239,13 @@ def downgrade_after_leaving(update: GroupUpdate, leaving: Set[str], response: Ma
 
 
 def downgrade_by_replacement(update: GroupUpdate, replaced: Member, joining: Member, *, rebalances: bool) -> None:
-    """Convert a consumer group to a classic group.
-
-    The reason for the conversion is that a classic member replaces the last member of the new protocol.
+    """Convert a consumer group to a classic group, as a classic member replaces the last KIP-848 member.
 
     Args:
         update: the group; the function adds records to ``update.records``.
-        replaced: the static member of the new protocol.
-        joining: the classic member that replaces it.
-        rebalances: whether members must join again, because the group's target was not up to date.
+        replaced: the last member that uses KIP-848, a static member.
+        joining: the classic member that replaces ``replaced``.
+        rebalances: whether the members must join again.
     """
     renamed = {replaced.member_id: joining.member_id}
     members = [update.group.members[member_id] for member_id in update.state.members if member_id != replaced.member_id]

@@ -139,7 +139,7 @@ def check_assignor(shard: Shard, body: Mapping[str, Any]) -> None:
 
 
 def is_leaving(body: Mapping[str, Any]) -> bool:
-    """Return whether a heartbeat says that the member leaves, for good or (a static member) only for a restart."""
+    """Return whether a heartbeat says that the member leaves. A static member may leave only for a restart."""
     return body["memberEpoch"] in (LEFT_EPOCH, AWAY_EPOCH)
 
 
@@ -202,8 +202,8 @@ def take_over(
     """Store a member's new subscription, and raise the group epoch if the subscription requires it.
 
     Returns:
-        The member with its new subscription, and the group epoch. Then two booleans: whether the coordinator treats all
-        subscriptions as equal (homogeneous), and whether the topic names or the regex of the subscription have changed.
+        Four values: the member with its new subscription, the group epoch, whether all members subscribe to the same
+        topics (as far as the coordinator knows), and whether the topic names or the regex of this member have changed.
 
     Raises:
         RequestError: INVALID_REGULAR_EXPRESSION.

@@ -75,9 +75,9 @@ def existing_group(shard: Shard, group_id: str, *, only_reads: bool = False) -> 
     """Return a consumer group that must exist.
 
     Args:
-        shard: the groups.
+        shard: the coordinator's state.
         group_id: the group.
-        only_reads: whether the request only reads. It then gets the group as of the last record.
+        only_reads: whether the request only reads the group.
 
     Raises:
         RequestError: GROUP_ID_NOT_FOUND.
@@ -183,8 +183,8 @@ def owning_static_member(owner: Member | None, member_id: str, instance_id: str)
 def check_epoch(member: Member, epoch: int, owned: Owned) -> None:
     """Check the epoch that a request names.
 
-    The member's epoch and epoch 0 are accepted. The previous epoch is accepted if the request names the partitions that
-    the client owns, and all of them are in the member's current assignment.
+    The member's epoch and epoch 0 are accepted. The previous member epoch is accepted if the request lists the owned
+    partitions, and if each of these partitions is in the member's current assignment.
 
     Raises:
         RequestError: FENCED_MEMBER_EPOCH.

@@ -79,9 +79,9 @@ def start_rebalance(shard: Shard, group_id: str, member: Member) -> None:
 
 
 def follow_reconciliation(shard: Shard, group_id: str, member: Member) -> None:
-    """Start or stop the rebalance timer of a member whose assignment has changed.
+    """Start or stop the rebalance timer of a KIP-848 member whose assignment has changed.
 
-    Classic members have other timers.
+    The timer runs while the member must revoke partitions. If the member uses the classic protocol, do nothing.
     """
     if member.subscription_or_empty.uses_classic_protocol:
         return
@@ -159,10 +159,7 @@ def cancel_timers(shard: Shard, group_id: str, member_id: str) -> None:
 
 
 def load(shard: Shard) -> None:
-    """Let regexes be resolved again after the log partition got a new leader.
-
-    All topics count as new to a new leader.
-    """
+    """Make groups look up the topics of their regular expressions again, after the log partition was loaded."""
     shard.topics.version_with_new = shard.topics.version
 
 

@@ -73,16 +73,16 @@ def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> 
 
 
 def _refresh(update: GroupUpdate, old: str | None, new: str | None, *, is_required: bool) -> None:
-    """Start to resolve the group's expressions, if that is due.
+    """Start a job that finds the topics of the group's regular expressions, if a reason for the job exists.
 
-    Resolution is due if an expression is unresolved, topics were created, or the refresh interval is over. Do nothing
-    within ``MIN_INTERVAL_MS`` after the last resolution, or while a resolution is running.
+    Reasons are an expression without stored topics, a newly created topic, and the end of the refresh interval. No job
+    starts while another job is running, or within ``MIN_INTERVAL_MS`` after the last job.
 
     Args:
         update: the group.
-        old: the member's expression before the operation; None if the member had none.
-        new: the member's expression after the operation.
-        is_required: whether no member used the new expression before.
+        old: the member's expression before the heartbeat; None if the member had no expression.
+        new: the member's expression after the heartbeat; None if the member has no expression.
+        is_required: whether ``new`` is an expression that no member had before.
     """
     shard, expressions = update.shard, update.state.subscriptions.expressions
     key = f"{update.group_id}-regex"
@@ -117,17 +117,17 @@ def _resolving(shard: Shard, group_id: str, expressions: tuple[str, ...]) -> Cal
 def take_resolved(
     shard: Shard, group_id: str, resolved: Mapping[str, frozenset[str]], version: int, started_ms: int
 ) -> Outcome:
-    """Return the outcome of a resolution: a record for each expression, with the topics that it matches.
+    """Return the records that store the topics of a group's regular expressions: a record for each expression.
 
-    If these topics or the metadata hash changed, the outcome also raises the group epoch. If the consumer group no
-    longer exists, the outcome is empty.
+    If these topics or the metadata hash changed, a record of a new group epoch follows. If the consumer group no longer
+    exists, there are no records.
 
     Args:
         shard: the coordinator's state.
         group_id: the consumer group.
         resolved: the topics that each regular expression matches.
-        version: version of the topics' image in which the expressions were resolved.
-        started_ms: the time at which the resolution began.
+        version: version of the metadata image that had these topics.
+        started_ms: the time at which the search for the topics began.
     """
     if not isinstance(shard.group(group_id), ConsumerGroup):
         return NOTHING_TO_DO

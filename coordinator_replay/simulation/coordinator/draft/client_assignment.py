@@ -70,13 +70,13 @@ class Prepared:
 
 @dataclass(slots=True)
 class ClientAssignment:
-    """The state of a group's assignment by clients.
+    """A group's data about assignors that run in clients, as in the draft of KIP-848.
 
     Attributes:
         assignors: the assignors of each member.
-        computing: the member that was asked to compute; None if no member is asked.
-        prepared: the input that the asked member got; None before PrepareAssignment.
-        installed: what the last installed assignment says about each member: error, metadata version and metadata.
+        computing: the member that was asked to compute the assignment; None if no member is asked.
+        prepared: the input that this member got for the computation; None before its request PrepareAssignment.
+        installed: error code, metadata version and metadata of each member, from the last computed assignment.
     """
 
     assignors: dict[str, Assignors] = field(default_factory=dict)
@@ -131,7 +131,10 @@ counts."""
 
 
 def client_assignment(update: GroupUpdate) -> ClientAssignment:
-    """Return the state of a group's assignment by clients; a new state if the group has none yet."""
+    """Return the group's data about assignors that run in clients, as in the draft of KIP-848.
+
+    If the group has no such data yet, store an empty object.
+    """
     extension = update.state.extension
     if not isinstance(extension, ClientAssignment):
         extension = update.state.extension = ClientAssignment()
@@ -226,16 +229,18 @@ def _can_be_read(name: str, assignors: Mapping[str, Assignors], members: Collect
 def follow_up(
     shard: Shard, group_id: str, member: Member, offered: Offer, response: dict[str, Any]
 ) -> Callable[[], None]:
-    """Return the function ``finish``, to be called after the records of a heartbeat are written.
+    """Return a function that completes the response to a heartbeat.
 
-    ``finish`` stores the members' assignors. If a new assignment is due, ``finish`` also asks a member to compute it.
+    The coordinator calls this function after the records of the heartbeat are written. The function stores the members'
+    assignors, and adds to the response the fields that only the draft of KIP-848 has. The field
+    ``shouldComputeAssignment`` asks a member to compute a new assignment.
 
     Args:
         shard: the coordinator's state.
         group_id: the member's group.
         member: the member after the heartbeat.
-        offered: the assignors that members offer after the heartbeat.
-        response: the response to the heartbeat. ``finish`` adds the fields that only the draft of KIP-848 has.
+        offered: the assignors of the members after the heartbeat.
+        response: the response to complete.
     """
 
     def finish() -> None:

@@ -64,7 +64,7 @@ def read_client(line: Line) -> tuple[str, str]:
 
 
 def read_end(line: Line) -> tuple[int, int, bool]:
-    """Return the producer id, the producer epoch, and whether the transaction is committed."""
+    """Read the command ``endTxn``: the producer id, the producer epoch, and whether the transaction is committed."""
     end: Line = value_of(line, "endTxn", dict)
     _check_names(end, {"producerId", "producerEpoch", "commit"}, "endTxn")
     return _integer(end, "producerId", INT64), _integer(end, "producerEpoch", INT16), value_of(end, "commit", bool)

@@ -211,11 +211,11 @@ class ScriptRun:
 
 
 class ScriptCommand(NamedTuple):
-    """A command that a line can have.
+    """A command of a script, such as ``advance_ms``. Each line of a script has one command.
 
     Attributes:
-        run: the function that runs the line, and returns the events of its answer.
-        fields: the other fields that the line may have.
+        run: the function that runs a line with this command. It returns the lines to print.
+        fields: the fields that the line may have besides the command itself.
     """
 
     run: Callable[[ScriptRun, Line], list[Line]]

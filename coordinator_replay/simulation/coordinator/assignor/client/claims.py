@@ -24,9 +24,8 @@ class Claims:
             topics are left out.
         contested: partitions that two members claim with the same generation; no member keeps them.
         latest_generation: the highest generation that a member names.
-        subscriptions_are_equal: whether all members subscribe to the same topics. As in Kafka, this ignores members
-            without topics that come before the first member with topics. The assignor may then give them partitions of
-            topics to which they do not subscribe.
+        subscriptions_are_equal: whether all members subscribe to the same topics. As in Kafka, some members that
+            subscribe to no topic are ignored.
     """
 
     owned: HashOrder[str, list[Partition]] = field(default_factory=hash_map)

@@ -160,14 +160,13 @@ class _ConstrainedAssignmentBuilder:
             self.candidates.clear()
 
     def _after_nearby(self, member: str, place: int) -> int:
-        """Update ``below`` and ``candidates`` before a member gets a partition that has a replica in the member's rack.
+        """Count one more partition for a member, and return where the search for the next member begins.
+
+        Both places are indexes of ``below``, the list of the members that may still get partitions below the quota.
 
         Args:
-            member: the member; ``below`` has it.
-            place: the index of the member in ``below``.
-
-        Returns:
-            The index in ``below`` at which the search for the next member begins.
+            member: a member of ``below`` that is about to get a partition.
+            place: the index of this member.
         """
         has = len(self.assignment[member]) + 1
         if has >= self._quota:

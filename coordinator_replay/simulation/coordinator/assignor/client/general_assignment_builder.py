@@ -49,8 +49,7 @@ class GeneralAssignmentBuilder:
         """Assign all partitions, and return the assignment.
 
         Raises:
-            AssignorError: a partition could go back to its earlier owner, but this owner takes no part in the
-                balancing. Kafka's assignor fails, too.
+            AssignorError: Kafka's assignor fails with these subscriptions, too.
         """
         kept = self._keep_owned()
         unassigned = self._sorted_partitions
@@ -272,9 +271,14 @@ class PartitionMovements:
         return next(iter(reverse)) if reverse else partition
 
     def move(self, partition: Partition, source: str, destination: str) -> None:
-        """Record a move.
+        """Note that a partition moves to another member.
 
-        If the partition returns to its first owner, forget its moves.
+        If the partition returns to its first owner, its moves are deleted.
+
+        Args:
+            partition: the partition.
+            source: the member that loses the partition.
+            destination: the member that gets the partition.
         """
         route = self._routes.pop(partition, None)
         if route is not None:

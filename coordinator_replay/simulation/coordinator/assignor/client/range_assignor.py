@@ -54,10 +54,7 @@ class _TopicRun:
 
     @property
     def partition_count_with_racks(self) -> int:
-        """Return the partition count of the topic, or 0 if no subscriber has a rack.
-
-        Topics with the same subscribers, and with equal values of this property, are assigned together.
-        """
+        """Return the partition count of the topic, or 0 if no subscriber has a rack."""
         return len(self.racks) if self._has_consumer_racks else 0
 
     def room(self, member: str) -> int:
@@ -70,7 +67,12 @@ class _TopicRun:
         return rack is None or rack in self.racks[number]
 
     def assign_ranges(self, may_take: Callable[[str, int], bool], assignment: Assignment) -> None:
-        """Give each member in turn the remaining partitions that the member may take, until it has no more room."""
+        """Assign the remaining partitions of the topic, one member after the other.
+
+        Args:
+            may_take: function that tells whether a member may get the partition with this number.
+            assignment: the assignment to extend.
+        """
         for member in self.consumers:
             room = self.room(member)
             taken = [number for number in self.unassigned if may_take(member, number)][:room]

@@ -4,10 +4,10 @@
 one for members that all subscribe to the same topics, another for different subscriptions. A member names its former
 partitions in its user data.
 
-``cooperative-sticky`` is ``org.apache.kafka.clients.consumer.CooperativeStickyAssignor`` (KIP-429). No member gets a
-partition before the partition's owner gave it up. A member names its former partitions in ``ownedPartitions`` of its
-subscription. A partition that moves is left out of the assignment. Its old owner gives the partition up, then starts
-another rebalance, which assigns it.
+``cooperative-sticky`` is ``org.apache.kafka.clients.consumer.CooperativeStickyAssignor`` (KIP-429). A member names its
+former partitions in ``ownedPartitions`` of its subscription. A partition moves in two rebalances. In the first, the
+partition is assigned to nobody, and the old owner revokes the partition. In the second, the new owner gets the
+partition.
 """
 
 from coordinator_replay.simulation.coordinator.assignor.client.claims import resolve_claims

@@ -71,7 +71,10 @@ class _AssignmentBuilder:
                     owners[partition] = index
 
     def deal(self) -> None:
-        """Give free partitions to the least loaded subscribers, topics with many partitions per subscriber first."""
+        """Give each free partition to the least loaded subscriber of its topic.
+
+        Topics with many partitions per subscriber come first.
+        """
         free = {
             topic_id: [partition for partition, owner in enumerate(owners) if owner == NOBODY]
             for topic_id, owners in self.owners.items()
