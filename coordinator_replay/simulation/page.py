@@ -59,7 +59,7 @@ def clients_of(answer: WhatIf) -> Mapping[str, str]:
 
 
 def causes_of(answer: WhatIf) -> Mapping[str, str]:
-    """Return the colour of each cause of a rebalance, over all lives."""
+    """Return the colour of each cause of rebalances in the answer, by cause."""
     causes = dict.fromkeys(str(row["cause"]) for life in answer.lives for row in life.rebalances)
     return {cause: cause_colour(cause) for cause in causes}
 
@@ -128,11 +128,11 @@ def place_labels(answer: WhatIf) -> list[str]:
 
 
 def owner_columns(answer: WhatIf, clock: Clock) -> Mapping[str, Columns]:
-    """Return the data of the figure of owners.
+    """Return the data of the figure that shows the owners of partitions.
 
     Returns:
-        ``lives-owned`` has the owners of each partition in each life. ``lives-idle`` has the times without an owner
-        and, in simulated lives, the times in which no consumer worked on a partition.
+        Two sets of columns by name. ``lives-owned`` has the time ranges in which a client owned a partition.
+        ``lives-idle`` has the time ranges in which no client, or no running client, owned it.
     """
     rows = {place: row for row, place in enumerate(places_of(answer))}
     colours, labels = clients_of(answer), life_labels(answer)

@@ -187,7 +187,12 @@ def _print(common: Common, answer: "Replayed") -> None:
 
 
 def _rows(answer: "Replayed", *, is_short: bool) -> list[list[object]]:
-    """Return the rows of the table of measures; with ``is_short``, the most important measures come first."""
+    """Return the rows of the table of measures: a row for each measure, such as the number of rebalances.
+
+    Args:
+        answer: the answer to show.
+        is_short: whether the most important measures come first, and measures without a value are left out.
+    """
     from coordinator_replay.simulation.what_if.measures import MEASURES, table_of
 
     rows = [[label, *values] for label, values in table_of(answer)]

@@ -70,7 +70,7 @@ class Batch(NamedTuple):
 
     Attributes:
         at_ms: when the records were written.
-        records: the records, as the engine replayed them.
+        records: the records.
         producer_id: producer of a transactional batch, -1 for none.
         producer_epoch: epoch of the producer, -1 for none.
     """

@@ -69,14 +69,14 @@ class Shard:
         now_ms: the time now.
         ids: makes member ids.
         timers: the running timers.
-        replays: the engine's replay of a group's written records, by group id.
-        classic_groups: classic groups in their present state; read them through ``group``.
-        consumer_states: for each consumer group, by id, the part of its state that the engine does not keep.
+        replays: the state of each group that its records show, by group id.
+        classic_groups: the present state of classic groups, by group id. Use ``group`` to read a group.
+        consumer_states: for each consumer group, by group id, the part of its state that is not in records.
         end_offset: log offset of the next record.
-        results: results of operations since the results were last taken.
+        results: batches and responses that have not been returned to the caller yet.
         jobs_are_on_hold: whether background jobs are postponed.
-        observer: called with an ``Event`` for each written batch, started rebalance, raised group epoch and removed
-            member.
+        observer: function that gets an ``Event`` for each written batch, started rebalance, raised group epoch and
+            removed member.
         trigger: the request, timer or change that started the present operation.
     """
 
@@ -243,7 +243,7 @@ class Shard:
         Args:
             group_id: the member's group.
             member_id: the member that is removed.
-            reason: Kafka's own text.
+            reason: why the member is removed, as brokers log it.
             is_written: whether to tell the observer only when the records of the operation are written.
         """
         event = MemberRemoved(self.now_ms, group_id, member_id, self.end_offset, reason, self.trigger)

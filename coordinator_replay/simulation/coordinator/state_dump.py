@@ -1,4 +1,4 @@
-"""The inner state of all groups, in the form of ``scripts/kafka``'s CoordinatorOracle."""
+"""The inner state of all groups as JSON, for comparison with the state of Kafka's own coordinator."""
 
 from typing import Any
 

@@ -57,13 +57,12 @@ class Topics:
     __slots__ = ("by_id", "by_name", "version", "version_with_new")
 
     def __init__(self, topics: Iterable[Topic] = (), version: int = 0, version_with_new: int | None = None) -> None:
-        """Make an image of topics.
+        """Make an image: the topics of the cluster at one time.
 
         Args:
             topics: all topics of the image.
-            version: version of this image.
-            version_with_new: version of the last image in which topics were created; if None, the image has new topics,
-                and ``version`` is used.
+            version: version of the image.
+            version_with_new: version of the last image in which a topic was created; None if it is this image.
 
         Raises:
             UsageError: two topics have the same name or id, or a topic is invalid.

@@ -54,13 +54,13 @@ class Consumer:
 
     Attributes:
         name: name of the consumer's client.
-        arrived_ms: the time of the life at which the consumer started.
+        arrived_ms: the time at which the consumer started.
         topics: names of topics that the consumer subscribes to.
-        regex: expression that the consumer subscribes to; consumer protocol only.
+        regex: regular expression that the consumer subscribes to; only under KIP-848.
         library: the client library that the consumer imitates: ``java`` or ``librdkafka``.
-        number: number of the consumer in the order of arrival in the group.
+        number: serial number of the consumer; the first to arrive in the group has the lowest.
         generation: the consumer's generation, or its member epoch under KIP-848.
-        owned: partitions that the consumer works on.
+        owned: partitions that the consumer owns.
         is_waiting: whether the consumer's last request has no answer yet.
     """
 

@@ -30,11 +30,11 @@ DEPARTURES = frozenset({"LEAVE_OR_TIMEOUT", "MEMBER_LEAVE", "SESSION_TIMEOUT"})
 
 
 class LivedAgain(NamedTuple):
-    """A simulated life.
+    """The result of one simulation of a group.
 
     Attributes:
-        lived: rows of the life, and the clients of its members.
-        measures: costs of the life.
+        lived: the rows of the simulated group, and the clients of its members.
+        measures: the costs, such as the number of rebalances.
         steps: number of steps that the simulation took.
     """
 

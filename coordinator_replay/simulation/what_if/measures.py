@@ -140,15 +140,15 @@ MOST_TIMES = 2
 
 
 def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int, unseen: float) -> Measures:
-    """Return the measures of a life with their ranges.
+    """Return the measures of the likeliest variant, with the lowest and the highest value that each may have.
 
-    A range covers all variants of the life, and a margin on both sides. Without other variants there are no ranges.
+    These values cover all variants, and a margin on both sides. If ``others`` is empty, they are left out.
 
     Args:
-        likely: the likeliest variant.
-        others: the other variants that were simulated.
+        likely: measures of the likeliest variant.
+        others: measures of the other variants that were simulated.
         left_out: number of variants that were not simulated.
-        unseen: share of the life in which members may have joined and left without a record.
+        unseen: share of the simulated time, from 0 to 1, in which members may have joined and left without a record.
     """
     if not others:
         return replace(likely, variants_left_out=left_out)

@@ -32,12 +32,10 @@ class Pause(NamedTuple):
 
 
 class Pauses:
-    """A recorder of the partitions that each client works on, and of the pauses of partitions.
-
-    During a pause of a partition, no client works on this partition.
+    """A recorder of pauses: time ranges in which no running client owned a partition.
 
     Args:
-        start_ms: the part of a pause before this time is left out.
+        start_ms: start of the time range to measure. A pause that began before this time counts from this time.
 
     Attributes:
         spans: the pauses so far, in the order in which they ended.
@@ -53,10 +51,7 @@ class Pauses:
         self._is_over = False
 
     def holds(self, name: str, owned: Iterable[Partition], at_ms: int) -> None:
-        """Note the partitions that a client works on from now on.
-
-        After a call of ``end``, calls of this method have no effect.
-        """
+        """Note the partitions that a client owns from now on. After a call of ``end``, do nothing."""
         if self._is_over:
             return
         before, now = self._owned.get(name, frozenset()), frozenset(owned)
@@ -102,7 +97,7 @@ class Lived:
         rows: the last version of every row, by table.
         by_member: name of a client, by member id.
         late: rebalances that began at the end of the time range or later.
-        pauses: times in which no simulated consumer worked on a partition; None for a recorded life.
+        pauses: time ranges in which no running consumer owned a partition; None for a recorded life.
     """
 
     rebalances: Sequence[dict[str, Any]]
@@ -187,9 +182,9 @@ def measured(name: str, life: Lived, start_ms: int, end_ms: int, *, is_eager: bo
 
 
 def _longest_commit_pause(rebalances: Iterable[Mapping[str, Any]]) -> int | None:
-    """Return the longest pause of commits.
+    """Return the longest commit pause around a rebalance, in milliseconds.
 
-    Return None if no pause was measured, or if a pause may have been longer than the log shows.
+    Return None if no commit pause was measured, or if a commit pause may have been longer than the log shows.
     """
     recorded = list(rebalances)
     if any(rebalance["is_pause_at_least"] for rebalance in recorded):

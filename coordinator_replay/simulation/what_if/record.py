@@ -159,9 +159,10 @@ class Recorded:
 
     @cached_property
     def rows(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the rows of every table.
+        """Return the group's rows, by table.
 
-        The rows of ``rebalances`` come from the audit if ``audited`` is given, all others from a replay of the records.
+        They follow from the group's records. Only the rows of ``rebalances`` are the audit's own, if ``audited`` has
+        them.
         """
         rows = rows_of(self.group_id, self.records, self.names, self.changes)
         if self.audited is not None:

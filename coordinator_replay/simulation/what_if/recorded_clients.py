@@ -352,9 +352,12 @@ class ClientLives:
             client.now = Visit(at_ms, member.member_id, ((at_ms, subscription),))
 
     def _replace(self, before: Member | None, member: Member, operation: RecordedOperation) -> None:
-        """End the visit of a static member, and begin a visit under its new member id.
+        """Note that a client was restarted: a static member has come back under a new member id.
 
-        No record shows when a classic member went away.
+        Args:
+            before: the static member with its old id; None if the old id is not on record.
+            member: the static member with its new id.
+            operation: the operation that replaced the old id.
         """
         client = self.by_member.pop(before.member_id, None) if before is not None else None
         if client is None or client.now is None:

@@ -1,16 +1,13 @@
-"""The timing of clients, which records do not show, and other timings that are equally possible.
+"""The timing of clients in a simulation.
 
-Four things are open:
+Records do not show four things. Each simulation chooses them, some at random:
 
-* A heartbeat is sent one interval after the last answer. So the times of heartbeats drift: at an event, the next
-  heartbeat of each member may be anywhere in its interval. During a rebalance the times differ less. But the order of
-  two members still matters, because the second may have to wait for another interval.
-* A starting client connects, finds its coordinator and joins, with different requests for each protocol. A closing
-  client finishes its work first. So if two clients come or go together, either may be the first.
-* librdkafka joins when its main loop wakes. The loop wakes for any work, and at least once a second
-  (``rd_kafka_thread_main``). If the last join was long enough ago, a client does not wait at all.
-* Clients often come or go right after each other because they are started or stopped together. A client does not take
-  the same time on each occasion. So under other settings, clients may be closer together or farther apart.
+* When a member sends its next heartbeat: at any time within one heartbeat interval.
+* Which of two clients is the first, if they are started or closed together.
+* How long a client of librdkafka waits before it joins. Its main loop wakes at least once a second
+  (``rd_kafka_thread_main``).
+* How far apart the arrivals are of clients that are started together, and the departures of clients that are stopped
+  together.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -198,16 +195,14 @@ def _gathered(moments: Sequence[int]) -> Mapping[int, int]:
 
 
 def _shifted(client: ClientLife, timing: Timing, numbers: Iterator[int]) -> Iterator[Visit]:
-    """Yield the visits of a client, with a later first arrival and earlier departures.
+    """Yield the visits of a client (its times in the group), with a later first arrival and earlier departures.
 
-    No time changes by more than half of the visit. If a departure moves to an earlier time, the next arrival moves by
-    the same duration. So the client is away for as long as before.
+    Between two visits, the client is away for as long as before.
 
     Args:
-        client: the client of the visits.
-        timing: timing of the simulation.
-        numbers: source of serial numbers. The first arrival and each departure take one number each, and pass it to
-            ``timing.shift_ms``.
+        client: the client.
+        timing: the timing of the simulation, which determines the changes.
+        numbers: source of serial numbers for the changes.
     """
     later_ms = timing.shift_ms(next(numbers))
     for visit in client.visits:

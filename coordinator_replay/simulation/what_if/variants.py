@@ -36,14 +36,12 @@ LIKELY_PACE = 0.5
 
 
 def drawn_course(life: Life, draw: Random) -> Life:
-    """Return a life whose open facts are drawn at random (a course of the life).
+    """Return a script in which the details that the log does not show are chosen at random.
 
-    It is open how dynamic members departed, and when and how static members departed. For clients that came in a join
-    phase, it is also open when they came. In half of the drawn courses they come together, in the others at random
-    times.
+    Such details are how a client departed, when a static member departed, and when a client joined a classic group.
 
     Args:
-        life: the likeliest course.
+        life: the script of the group's life with the likeliest details.
         draw: source of random numbers.
     """
     delay = draw.choice((0.0, 1.0))
@@ -71,13 +69,12 @@ def _drawn_visit(visit: Visit, draw: Random, delay: float, share: float | None) 
 
 
 def rolled_out(life: Life, draw: Random | None = None) -> Life:
-    """Return a life in which the members of a rolling deployment are replaced one after the other.
+    """Return a script in which each rolling deployment replaces its clients one after the other.
 
-    Only members whose times may belong to a deployment (``Window.rollout_ms``) get other times. The new times fit the
-    record: with them and the recorded settings, a simulation writes the same records, if it elects the same leaders.
+    The other clients stay as they are.
 
     Args:
-        life: the life to change.
+        life: the script to change. ``roll_out`` has found its deployments.
         draw: source of random numbers for the durations of deployments; None for half of the longest possible duration.
     """
     paces: dict[int, float] = {}
@@ -140,16 +137,15 @@ def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms:
 
 
 def _is_on_record(client: ClientLife, visit: Visit, start_ms: int, lead_ms: int) -> bool:
-    """Return whether the coordinator may still have a client as a member at the start of a time range.
+    """Return whether a client may still be a member of its group at the start of a time range.
 
-    This is true of a client that departed after the start. It may also be true of a client that crashed shortly before,
-    or of a static member, because the coordinator removes such a member only when its session is over.
+    A client that crashed, or a static member that was closed, stays a member until its session times out.
 
     Args:
         client: the client.
-        visit: the client's last visit that began before the time range.
+        visit: the client's last time in the group that began before the time range.
         start_ms: the start of the time range.
-        lead_ms: the longest time that a departed client stays a member.
+        lead_ms: the longest session timeout.
     """
     if visit.departed_ms is None or visit.departed_ms > start_ms:
         return True
@@ -206,15 +202,17 @@ Place = tuple[list[Visit], int]
 
 @dataclass(kw_only=True)
 class RecordedPhase:
-    """The join phase before a classic generation on record.
+    """The join phase that began a generation of a classic group.
+
+    A visit is the time that a client spends in the group, from its arrival to its departure.
 
     Attributes:
-        done_ms: end of the phase.
-        left_out: number of generations without an assignment right before this generation.
-        session_ms: session timeout of the static members that were removed in the phase.
+        done_ms: end of the join phase.
+        left_out: number of generations directly before this generation that left no record.
+        session_ms: session timeout of the static members that were removed in the join phase.
         removed: the last visits of the removed static members; the leader's visit comes last.
         has_leader: whether the leader of the previous generation is among the removed members.
-        arrived: visits that began in the phase.
+        arrived: visits that began in the join phase.
     """
 
     done_ms: int

@@ -119,7 +119,7 @@ class Join:
     def _replace(self, instance_id: str, old_member_id: str, member_id: str) -> Outcome:
         """Let a static member continue under a new member id, and refuse the waiting requests of the old member id.
 
-        A Stable group then rebalances only if the members' votes now choose another protocol than before.
+        A Stable group then rebalances only if the members now choose another assignor than before.
         """
         live = self.live
         old_leader = live.leader

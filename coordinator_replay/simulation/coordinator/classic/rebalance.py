@@ -120,7 +120,7 @@ def prepare_rebalance(shard: Shard, live: LiveClassicGroup, reason: str) -> Reco
     Args:
         shard: the coordinator's state.
         live: the group to rebalance.
-        reason: Kafka's own text of the reason, for the observer.
+        reason: why the group rebalances, as brokers log it.
     """
     shard.note_rebalance(live, reason)
     if live.state == GroupState.COMPLETING_REBALANCE:

@@ -1,8 +1,8 @@
 """Conversions between classic and consumer groups: online upgrade and downgrade.
 
-A member of the new protocol that joins a classic group converts it to a consumer group (``upgrade``). When the last
-member of the new protocol leaves, or a classic static member replaces it, the group becomes classic again
-(``downgrade``). ``group.consumer.migration.policy`` sets which conversions are allowed. Mirrors
+When a KIP-848 member joins a classic group, the group becomes a consumer group (``upgrade``). When the last KIP-848
+member leaves, or a classic static member takes its place, the group becomes a classic group again (``downgrade``).
+``group.consumer.migration.policy`` sets which conversions are allowed. Mirrors
 ``convertToConsumerGroup`` and ``convertToClassicGroup`` of ``GroupMetadataManager``,
 ``ConsumerGroup.fromClassicGroup`` and ``ClassicGroup.fromConsumerGroup``.
 
@@ -55,12 +55,11 @@ from coordinator_replay.simulation.coordinator.topics import Topics
 def upgrade(shard: Shard, live: LiveClassicGroup) -> tuple[GroupUpdate, dict[str, int]]:
     """Convert a classic group with members to a consumer group.
 
-    All members of the consumer group are Stable with their present assignments, and have the generation as their epoch.
+    All members keep their assignments, and are in the state STABLE. Their member epoch is the group's last generation.
     Requests that wait for an answer are answered with REBALANCE_IN_PROGRESS.
 
     Returns:
-        The group's update, whose records begin with the conversion, and the session timeouts by member id. The timeouts
-        are in the order in which the session timers start.
+        The consumer group with the records to write, and the session timeout of each member by member id.
 
     Raises:
         RequestError: GROUP_ID_NOT_FOUND if the group can't be converted. UNKNOWN_SERVER_ERROR if a subscription is
@@ -135,7 +134,7 @@ def _upgraded(group: LiveClassicGroup, member: Member, topics: Topics) -> Member
 
     Raises:
         BlobError: the member's subscription or assignment can't be read.
-        RequestError: GROUP_ID_NOT_FOUND, the group's assignor keeps data in the assignment.
+        RequestError: GROUP_ID_NOT_FOUND, the member's assignment has user data, which a consumer group can't store.
     """
     blob = current_of(member).assignment_bytes
     assigned: Assignment = NOTHING

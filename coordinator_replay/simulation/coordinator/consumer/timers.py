@@ -58,7 +58,7 @@ def start(
         group_id: the member's group.
         member_id: the member that the timer is for.
         timeout_ms: the time until the timer fires.
-        why: Kafka's own text for the removal.
+        why: why the member is removed, as brokers log it.
         epoch: the member epoch at which the timer removes the member. If the member has another epoch by then, the
             timer does nothing. None for any epoch.
     """
@@ -112,7 +112,7 @@ def fence(update: GroupUpdate, members: Sequence[Member], response: Mapping[str,
         update: the group; the function adds records to ``update.records``.
         members: members to remove.
         response: response to the request; None if there is no request.
-        reason: Kafka's own text, with braces in place of the member's id.
+        reason: why the members are removed, as brokers log it, with braces in place of the member's id.
     """
     if not members:
         return Outcome(response=response)

@@ -42,17 +42,19 @@ COMPLAINTS: tuple[tuple[str, str], ...] = (
 
 
 def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> tuple[bool, bool]:
-    """Check a member's new expression, and start to resolve the group's expressions if that is due.
+    """Handle a change of a member's regular expression.
+
+    Check the new expression. If no other member uses the old expression, add a tombstone of the old expression to
+    ``update.records``. If necessary, start a job that finds the topics of the group's expressions.
 
     Args:
-        update: the group; if no member uses the old expression any more, the function adds its tombstone to
-            ``update.records``.
-        old: the member's expression before the operation; None if the member had none.
-        new: the member's expression after the operation.
+        update: the group.
+        old: the member's expression before the request; None if the member had no expression.
+        new: the member's expression after the request; None if the member has no expression.
 
     Returns:
-        Whether the member's expression has changed, and whether its new expression is resolved. The second value is
-        True if the member has no expression now.
+        Whether the member's expression has changed, and whether the topics of its new expression are known. The second
+        value is True if ``new`` is None.
 
     Raises:
         RequestError: INVALID_REGULAR_EXPRESSION, the new expression can't be read.
@@ -80,8 +82,8 @@ def _refresh(update: GroupUpdate, old: str | None, new: str | None, *, is_requir
 
     Args:
         update: the group.
-        old: the member's expression before the heartbeat; None if the member had no expression.
-        new: the member's expression after the heartbeat; None if the member has no expression.
+        old: the member's expression before the request; None if the member had no expression.
+        new: the member's expression after the request; None if the member has no expression.
         is_required: whether ``new`` is an expression that no member had before.
     """
     shard, expressions = update.shard, update.state.subscriptions.expressions

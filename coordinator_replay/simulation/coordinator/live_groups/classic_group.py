@@ -337,7 +337,7 @@ class LiveClassicGroup(ClassicGroup):
         """Return the record of the group's present state.
 
         Args:
-            assignments: assignments by member id, in place of the members' own.
+            assignments: the assignments to write, by member id; None for the present assignments of the members.
         """
         is_consumer = self.protocol_type == CONSUMER_PROTOCOL_TYPE
         members = [

@@ -10,10 +10,10 @@ from coordinator_replay.simulation.coordinator.java_order import HashOrder, memb
 
 
 def assign_ranges(group: GroupSpec) -> dict[str, Assignment]:
-    """Return the ranges of each member, one in every topic that the member subscribes to.
+    """Return the assignment: each member gets a range of partitions of every topic that it subscribes to.
 
-    If the coordinator treats all subscriptions as equal (``is_homogeneous``), every member gets ranges of the first
-    member's topics, as in Kafka.
+    If the group is homogeneous (all members subscribe to the same topics), the topics of the first member are used for
+    all members, as in Kafka.
     """
     members = sorted(group.members, key=lambda member_id: member_order(member_id, group.members[member_id].instance_id))
     if not members:
