@@ -42,18 +42,12 @@ Place = tuple[int, str, int]
 
 
 def life_labels(answer: WhatIf) -> list[str]:
-    """Return the name of each life on an axis.
-
-    An alternative is shown by its number, which the page explains.
-    """
+    """Return short names: ``recorded``, ``simulated``, and ``what if N`` for alternative number N."""
     return ["recorded", "simulated", *(f"what if {number}" for number in range(1, len(answer.lives) - 1))]
 
 
 def clients_of(answer: WhatIf) -> Mapping[str, str]:
-    """Return the colour of each client, by the client's name.
-
-    The clients of the recorded life come first.
-    """
+    """Return the colour of each client, by the client's name."""
     names = dict.fromkeys(name for life in answer.lives for name in life.by_member.values())
     return {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(names)}
 
@@ -65,10 +59,7 @@ def causes_of(answer: WhatIf) -> Mapping[str, str]:
 
 
 def rebalance_rows(answer: WhatIf, clock: Clock) -> list[dict[str, Any]]:
-    """Return a row for each rebalance of each life.
-
-    The row has the values of the rebalance's mark in the figure, and of its line in the table.
-    """
+    """Return a row of values for each rebalance, to draw the rebalance in the figure and to list it in the table."""
     colours = causes_of(answer)
     return [
         {
@@ -180,7 +171,15 @@ def _idle(ownerships: Sequence[Mapping[str, Any]], clock: Clock) -> Iterable[dic
 
 
 def _paused(life: Lived, number: int, label: str, rows: Mapping[Place, int], clock: Clock) -> Iterable[dict[str, Any]]:
-    """Yield the times in which no simulated consumer worked on a partition, for the partitions in ``rows``."""
+    """Yield the time ranges in which no running consumer owned a partition in a simulation.
+
+    Args:
+        life: the simulated group.
+        number: number of the simulation.
+        label: name of the simulation.
+        rows: the row of each partition in the figure. Other partitions are left out.
+        clock: converts times to positions in the figure.
+    """
     for (topic, partition), since_ms, until_ms in life.pauses or ():
         row = rows.get((number, topic, partition))
         if row is not None and until_ms > since_ms:

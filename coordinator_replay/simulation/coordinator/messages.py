@@ -91,7 +91,7 @@ def respond(api: str, version: int, body: Mapping[str, Any], *, is_draft: bool =
 def messages(side: Literal["Request", "Response"], *, is_draft: bool = False) -> Mapping[str, Struct]:
     """Return the definitions of all requests, or of all responses, by Kafka's name.
 
-    With ``is_draft``, the draft's messages replace messages of the same name.
+    With ``is_draft``, messages of the draft of KIP-848 replace Kafka's messages of the same name.
     """
     folders = ("messages", "messages/draft") if is_draft else ("messages",)
     paths = [path for folder in folders for path in schema_files(folder, f"{side}.json")]

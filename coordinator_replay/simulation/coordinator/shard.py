@@ -1,7 +1,7 @@
 """The state of the coordinator of one log partition, and how operations on it run.
 
-The state that is on record is in a ``StateReplay`` of the engine, one for each group. The engine gets every written
-record, as in an audit of the log. The shard also has the state that is not on record: timers, background jobs, classic
+The engine replays every written record, as in an audit of the log. So the state of a group that follows from records is
+in the engine's ``StateReplay``. The shard also has the state that is not on record: timers, background jobs, classic
 groups during a rebalance, and ``ConsumerState``. Mirrors ``GroupCoordinatorShard`` with ``CoordinatorRuntime``.
 """
 

@@ -151,7 +151,7 @@ class WhatIf:
     Attributes:
         recorded: the costs of the recorded life.
         simulated: the costs of the simulation with the recorded settings.
-        fidelity: how well that simulation reproduces the recorded life.
+        fidelity: how well ``simulated`` reproduces the recorded life.
         alternatives: the costs of each alternative; empty if the fidelity is not enough.
         assumptions: assumptions about facts that the log does not show, in sentences.
         differences: sentences on how each alternative differs from the simulation with the recorded settings. If the

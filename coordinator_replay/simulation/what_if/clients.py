@@ -163,11 +163,10 @@ class ClassicConsumer(Consumer):
     def leaves(self) -> bool:
         """Return whether the consumer sends LeaveGroup when it is closed.
 
-        A static member does not, since it may come back.
-
-        librdkafka sends LeaveGroup when partitions are revoked. A cooperative consumer that has joined and has no
-        partitions revokes none (``rd_kafka_cgrp_revoke_all_rejoin``). It sends nothing, and its session times out.
+        The result is False for a static member, and for a cooperative consumer of librdkafka without partitions.
         """
+        # librdkafka sends LeaveGroup when it revokes partitions (``rd_kafka_cgrp_revoke_all_rejoin``). A cooperative
+        # consumer without partitions revokes none, so it sends nothing, and its session times out.
         if self.library == LIBRDKAFKA and self.strategy == COOPERATIVE and self.generation >= 0 and not self.owned:
             return False
         return self.instance_id is None and bool(self.member_id)

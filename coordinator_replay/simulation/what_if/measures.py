@@ -253,8 +253,5 @@ def with_range(value: object, bounds: tuple[int, int] | None) -> object:
 
 
 def range_text(bounds: tuple[int, int] | None) -> str:
-    """Return a range as text, to be written after a value.
-
-    Return an empty text if there is no range.
-    """
+    """Return the lowest and the highest value as text, such as ``5 to 9``; an empty text if ``bounds`` is None."""
     return "" if bounds is None else f" ({bounds[0]:,} to {bounds[1]:,})"

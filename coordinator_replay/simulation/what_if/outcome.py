@@ -129,9 +129,14 @@ def rows_of(
 def lived(
     rows: Rows, by_member: Mapping[str, str], start_ms: int, end_ms: int, pauses: Sequence[Pause] | None = None
 ) -> Lived:
-    """Return a life.
+    """Return the rows of a group, with its rebalances in a time range and its later rebalances.
 
-    ``rebalances`` of the life has the rebalances in a time range, and ``late`` has the later rebalances.
+    Args:
+        rows: rows of the group, by table.
+        by_member: name of a client, by member id.
+        start_ms: the start of the time range.
+        end_ms: the end of the time range, not included.
+        pauses: time ranges in which no running consumer owned a partition; None if they are not known.
     """
     latest = {row["rebalance_id"]: row for row in rows.get("rebalances", ())}
     ordered = sorted(latest.values(), key=lambda row: (moment_of(row), row["epoch"]))

@@ -1,13 +1,14 @@
-"""The range of a prediction: other results that are possible too, because the log does not show every detail.
+"""The range of a prediction: its lowest and its highest value.
 
-``Ranges`` draws ``DRAWS`` variants at random: other courses of the life (``variants``), other timings of the clients
-(``timing``), and other values of open settings. With nine draws and the likeliest variant, one more draw would be
-within the range in about eight of ten cases.
+The log does not show every detail. So the same question is simulated several times, with details chosen at random.
+Each simulation is a variant, and the range covers the results of all variants. ``DRAWS`` variants are simulated in
+addition to the likeliest variant. They differ in four kinds of details:
 
-A setting is open if the question does not give it and no record shows it. For example, the records of a classic group
-do not show the heartbeat interval that its members would have as a consumer group. The likeliest variant uses Kafka's
-default for an open setting. Every second draw uses the shortest value instead, so that the range shows how much depends
-on the setting. About half of the draws use librdkafka for clients of the classic protocol whose library is unknown.
+* when and how clients departed (``variants``);
+* the timing of clients (``timing``);
+* settings that the user does not give and that no record shows: Kafka's default, or the shortest value used in
+  practice;
+* the library of clients of the classic protocol, if it is unknown: Java's, or librdkafka in about half of the variants.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,15 +28,15 @@ from coordinator_replay.simulation.what_if.variants import drawn_course, rolled_
 
 
 class _Open(NamedTuple):
-    """A setting whose value may be neither on record nor given by the question.
+    """A setting that the log does not always show, such as the heartbeat interval.
 
     Attributes:
         name: Kafka's name of the setting.
-        value: function that returns the simulated value from ``Settings``.
-        shortest_ms: the lowest value in practice.
+        value: function that returns the setting's value from ``Settings``.
+        shortest_ms: the lowest value used in practice.
         is_classic: whether only the classic protocol has the setting.
         is_of_topics: whether the setting matters only if topics change.
-        is_of_members: whether records of classic members have the setting.
+        is_of_members: whether the records of a classic group show the setting.
     """
 
     name: str
@@ -218,7 +219,7 @@ class Ranges:
         return can
 
     def around(self, likely: LivedAgain, alternative: Alternative, tried: Settings) -> LivedAgain:
-        """Return a prediction with its range.
+        """Return a prediction with its lowest and highest values, after simulating other variants.
 
         Args:
             likely: the prediction of the likeliest variant.
@@ -238,15 +239,14 @@ class Ranges:
         return likely._replace(measures=with_ranges(likely.measures, others, left_out, self._life.unseen))
 
     def _variants(self, alternative: Alternative, tried: Settings) -> Iterator[Variant]:
-        """Yield a variant for each drawn course of the life. The timing of its clients is drawn at random, too.
-
-        Every second variant has the shortest values of open settings. About half of the variants have librdkafka for
-        clients of an unknown library.
+        """Yield the variants of an alternative: simulations that differ in the details that the log does not show.
 
         Args:
-            alternative: the alternative to predict. It may leave out restarts or change the number of clients.
+            alternative: the alternative to predict.
             tried: the settings of the alternative.
         """
+        # Every second variant has the shortest values of unknown settings. About half of the variants have librdkafka
+        # for clients of an unknown library.
         shorter = shortest(tried, self._life)
         for number, course in enumerate(self._courses):
             draw = Random(number)  # noqa: S311 - the same variants each time

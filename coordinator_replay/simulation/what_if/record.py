@@ -226,16 +226,15 @@ def recorded_settings(
 
 
 def measured_heartbeat(operations: Sequence[RecordedOperation]) -> int | None:
-    """Estimate the heartbeat interval of a group in ms. Return None if too few operations show it.
+    """Estimate the heartbeat interval of a group in ms, from how soon members take part in a rebalance.
 
-    Members notice a rebalance at their next heartbeat. So the interval is estimated from the time until they take part.
-
-    For a consumer group, the result is the longest time from a new target assignment to a member's first step.
-
-    No record shows when the join phase of a classic group began. But the phase is shorter than the time from the
-    previous operation to the end of the phase. This time is measured for each generation in which members joined or
-    left. The result is half of the second-shortest time.
+    Return None if too few operations show it.
     """
+    # Members notice a rebalance at their next heartbeat. For a consumer group, the result is the longest time from a
+    # new target assignment to a member's first step.
+    # No record shows when the join phase of a classic group began. But the phase is shorter than the time from the
+    # previous operation to the end of the phase. This time is measured for each generation in which members joined or
+    # left. The result is half of the second-shortest time.
     if not operations:
         return None
     if operations[-1].is_classic:

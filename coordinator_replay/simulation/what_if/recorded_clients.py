@@ -1,4 +1,4 @@
-"""The visits (``script.Visit``) of each client of a group, built from the group's operations."""
+"""The clients of a recorded group, and when each client was a member, as the group's records show it."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

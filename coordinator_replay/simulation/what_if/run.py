@@ -204,10 +204,7 @@ class Fleet:
         return wanted | {name for name in self.topics.by_name for regex in regexes if matches(regex, name)}
 
     def _leave_out_rest(self, until_ms: int) -> None:
-        """Skip to shortly before the next event of the script, if the group is at rest until then.
-
-        At rest, only heartbeats are due: every consumer has its target, and dead members were removed.
-        """
+        """Skip to shortly before the next event of the script, if consumers only send heartbeats until this event."""
         if self.now_ms < max(self._heartbeats.restless_until_ms, self._restless_until_ms):
             return
         rest_ms = self._agenda.rest_ms(until_ms, self.settings.heartbeat())
@@ -355,7 +352,7 @@ class Fleet:
             self._heartbeats.after(consumer, self.now_ms, self._agenda.next_event_ms)
 
     def _stir(self) -> None:
-        """Let no consumer skip a heartbeat for a while. Call this when something happens in the group."""
+        """Make every consumer send all its heartbeats for a while, because something has happened in the group."""
         self._heartbeats.stir(self.now_ms)
 
 

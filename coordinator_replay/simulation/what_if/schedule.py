@@ -64,11 +64,11 @@ class Agenda:
         return self._put_off[0][0] if self._put_off else None
 
     def happen(self, at_ms: int, action: Action) -> None:
-        """Add an event of the recorded life.
+        """Schedule an event of the recorded life.
 
         Args:
-            at_ms: the time of the event, as a time of the life.
-            action: function that performs the event.
+            at_ms: the time of the event on record.
+            action: function that repeats the event in the simulation.
         """
         self._count += 1
         heapq.heappush(self._events, (at_ms, self._count, action))
@@ -105,7 +105,10 @@ class Agenda:
         return rest_ms if rest_ms > REST_MS else 0
 
     def in_life(self, record: Record) -> Record:
-        """Return the record with its timestamp and the times in its value converted to times of the life."""
+        """Return the record with other times: times of the simulation become times of the recorded life.
+
+        The two differ by the total length of the rests that the simulation has skipped.
+        """
         if not self.left_out_ms:
             return record
         value = record.value
@@ -180,12 +183,14 @@ class Heartbeats:
         self._next.pop(consumer, None)
 
     def after(self, consumer: Consumer, now_ms: int, event_ms: int | None) -> None:
-        """Schedule the heartbeat after an answer: one interval later, or several intervals if the group is at rest.
+        """Schedule the next heartbeat of a consumer.
+
+        It comes one heartbeat interval later, or several intervals later if nothing happens in the group.
 
         Args:
             consumer: the consumer.
-            now_ms: the time of the answer.
-            event_ms: the time of the next event of the script.
+            now_ms: the time at which the consumer received its last response.
+            event_ms: the time of the next event of the script; None if no event is left.
         """
         interval_ms = min(self._interval_ms, max(consumer.session_ms // 2, 1))
         beats = 1

@@ -29,15 +29,12 @@ class Window(NamedTuple):
     """Time range in which a client may have departed, if the log does not show when and how.
 
     Attributes:
-        earliest_ms: the start of the range. It is right after the last sign of life, or one session timeout before the
-            first moment at which the client would have been removed. The later of the two counts.
-        latest_ms: the end of the range: right before the client was back, or the end of the recorded life.
+        earliest_ms: the earliest time at which the client may have departed.
+        latest_ms: the latest time at which the client may have departed.
         may_have_stayed: whether it is possible that the client did not depart at all.
-        is_restart: whether the client was back right after the window. The time until its return is then drawn
-            log-uniformly, so that most clients are away for seconds.
-        is_committed: whether the last sign of life was a commit.
-        rollout_ms: the start of the deployment that replaced the client; None without a deployment. A simulation calls
-            ``at`` with the same share for all windows of one deployment.
+        is_restart: whether the client was back directly after ``latest_ms``.
+        is_committed: whether the client committed an offset directly before ``earliest_ms``.
+        rollout_ms: the start of the deployment that replaced the client; None without a deployment.
     """
 
     earliest_ms: int
@@ -84,15 +81,13 @@ class Visit:
     Attributes:
         arrived_ms: the time at which the client started to join.
         member_id: the member id that the client had; empty for a client that is not on record.
-        subscriptions: subscriptions of the client, each with its first time.
-        departed_ms: the time at which the client closed or died; None if it stayed to the end.
+        subscriptions: pairs of a time and the subscription that the client had from this time on.
+        departed_ms: the time at which the client was closed or died; None if the client stayed to the end.
         how: ``closed`` or ``crashed``.
-        window: possible times of the departure, if no record shows when and how the client departed. ``departed_ms``
-            and ``how`` are then assumed.
-        later_ms: the longest time by which the client may have come after ``arrived_ms``. It is 0 unless the client
-            came in the join phase of a classic group, which leaves no record.
-        other_ending: a second possible end of the visit; None if only one end is possible.
-        arrival: possible times of the arrival, if the client replaced another client in a deployment.
+        window: possible times of the departure, if ``departed_ms`` is only assumed; otherwise None.
+        later_ms: by how many milliseconds at most the client may have arrived after ``arrived_ms``.
+        other_ending: a second possible departure; None if only one departure is possible.
+        arrival: possible times of the arrival, if ``arrived_ms`` is only assumed; otherwise None.
         alive_ms: the time of the last rebalance in which the client took part; 0 if it took part in none.
     """
 
@@ -130,12 +125,12 @@ class Life:
     """Script of a group's life between two times.
 
     Attributes:
-        settings: settings of the life, as far as the log shows them.
+        settings: settings of the group, as far as the log shows them.
         clients: clients that were in the group between these times.
         topics: pairs of a time and the topics that exist from this time on. The time of the first pair is ``start_ms``.
         assumptions: assumptions about facts that the log does not show, in sentences.
-        unseen: share of the life, from 0 to 1, in which join phases waited for static members. Clients that came and
-            went during such a wait are not on record.
+        unseen: share of the time, from 0 to 1, in which a join phase waited for a static member that had left. Members
+            that came and went in this time left no records.
     """
 
     group_id: str

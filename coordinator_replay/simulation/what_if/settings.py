@@ -78,16 +78,15 @@ BY_NAME: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Settings of a life. None means the recorded value of each member, or Kafka's default.
+    """Settings of one simulation. None means the recorded value of each member, or Kafka's default.
 
     Attributes:
-        instance: ``per-client`` if every client is a static member, ``none`` if no client is. None for the instance ids
-            on record.
+        instance: ``per-client`` to make every client a static member, ``none`` to make every client a dynamic member,
+            None for the instance ids on record.
         rebalance_ms: ``max.poll.interval.ms``.
         metadata_ms: ``metadata.max.age.ms``: how soon a classic consumer sees that a topic changed.
-        library: ``java`` or ``librdkafka``; None if each client has its own library, as far as the log shows it.
-        revoke_ms: how long a consumer takes to give up partitions under KIP-848. Kafka has no such setting. The time is
-            measured if the log shows it.
+        library: the library of all clients, ``java`` or ``librdkafka``; None for the library of each client on record.
+        revoke_ms: how long a consumer takes to revoke partitions under KIP-848. Kafka has no such setting.
     """
 
     protocol: str

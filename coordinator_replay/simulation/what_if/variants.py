@@ -100,17 +100,16 @@ def rolled_out(life: Life, draw: Random | None = None) -> Life:
 
 
 def in_range(clients: Sequence[ClientLife], start_ms: int, end_ms: int, lead_ms: int) -> tuple[ClientLife, ...]:
-    """Return the clients of a time range. Each client has only its visits in the range.
+    """Return the clients that were members of the group in a time range.
 
-    A client that the coordinator had as a member at the start of the range joins ``lead_ms`` before the start. Some of
-    these clients had already departed. The coordinator removes a client that crashed, or a static member, only when its
-    session is over.
+    Each client has only its visits (its times in the group) within the time range. If a client was already a member at
+    the start of the time range, its first visit begins ``lead_ms`` before the start.
 
     Args:
-        clients: clients of the whole life.
-        start_ms: the start of the range; clients that left earlier are left out.
-        end_ms: the end of the range, not included.
-        lead_ms: how long before the start these clients join.
+        clients: all clients of the group.
+        start_ms: the start of the time range.
+        end_ms: the end of the time range, not included.
+        lead_ms: how long before ``start_ms`` the first members join in the simulation.
     """
     lives = []
     for client in clients:
@@ -145,7 +144,7 @@ def _is_on_record(client: ClientLife, visit: Visit, start_ms: int, lead_ms: int)
         client: the client.
         visit: the client's last time in the group that began before the time range.
         start_ms: the start of the time range.
-        lead_ms: the longest session timeout.
+        lead_ms: how long such a client may stay a member; the same value as for ``in_range``.
     """
     if visit.departed_ms is None or visit.departed_ms > start_ms:
         return True
@@ -254,13 +253,13 @@ def unseen(phases: Iterable[RecordedPhase], start_ms: int, end_ms: int) -> float
 
 
 def roll_out(phases: Sequence[RecordedPhase], heartbeat_ms: int) -> int:
-    """Find rolling deployments, and note when their clients may have departed and arrived.
+    """Find rolling deployments, and store when their clients may have departed and arrived.
 
-    In a rolling deployment, clients are closed and replaced one after the other. The function writes the possible
-    times, as windows, to ``window`` and ``arrival`` of the visits (``script.Visit``) to which ``phases`` refers.
+    In a rolling deployment, clients are closed and replaced one after the other. The possible times are stored in
+    ``window`` and ``arrival`` of the clients' visits.
 
     Args:
-        phases: the phases of a group, in order.
+        phases: the join phases of a group, in order. They have the clients' visits: their times in the group.
         heartbeat_ms: the heartbeat interval of the group's members.
 
     Returns:

@@ -85,7 +85,10 @@ def schedule_heartbeat(shard: Shard, live: LiveClassicGroup, member_id: str, tim
 def _schedule(
     shard: Shard, live: LiveClassicGroup, phase: str, delay_ms: int, operation: Callable[[LiveClassicGroup], Records]
 ) -> None:
-    """Start the timer of a phase. When it fires, run an operation on the group, if the classic group still exists."""
+    """Start the timer of a classic group's join phase or sync phase.
+
+    When the timer fires, run the operation on the group. Do nothing if the group is no longer a classic group.
+    """
     group_id = live.group_id
 
     def run() -> Outcome:

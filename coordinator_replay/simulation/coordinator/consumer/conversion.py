@@ -229,7 +229,7 @@ def _may_be_classic(shard: Shard, size: int) -> bool:
 
 
 def downgrade_after_leaving(update: GroupUpdate, leaving: Set[str], response: Mapping[str, Any] | None) -> Outcome:
-    """Convert a consumer group to a classic group, and start a rebalance. Leaving members are not taken over."""
+    """Convert a consumer group to a classic group without the members that leave, and start a rebalance."""
     members = [update.group.members[member_id] for member_id in update.state.members if member_id not in leaving]
     update.records += consumer_group_tombstones(update.shard, update.group)
     reason = f"Downgrade group {update.group_id} from consumer to classic for member leaving."

@@ -239,10 +239,7 @@ def note_subscription(update: GroupUpdate, member: Member, subscription: Subscri
 
 
 def _is_replacing(update: GroupUpdate, member: Member) -> bool:
-    """Return whether the member replaces a static member.
-
-    ``replace_member`` has then added the member's records already.
-    """
+    """Return whether the member replaces a static member, and its records were added for this reason."""
     instance_id = member.subscription.instance_id if member.subscription is not None else None
     return instance_id is not None and instance_id in update.state.static_members
 

@@ -43,12 +43,11 @@ class GroupUpdate:
     """The consumer group of an operation, and the records that the operation is going to write.
 
     Attributes:
-        group: the replayed group; a new group if the operation creates it.
-        state: the part of the group's state that the engine does not keep.
-        records: records so far, in order.
+        group: the group as its records show it; a new group if the operation creates the group.
+        state: the part of the group's state that is not in records.
+        records: the records to write so far, in order.
         is_new: whether the operation creates the group.
-        named_topics: the topics that the request lists, in the request's order. Names in the same bin of a hash table
-            stay in this order.
+        named_topics: the topics that the request lists, in the request's order.
     """
 
     shard: Shard
@@ -144,9 +143,8 @@ def static_member(
     If a member is joining, the result is a new member that replaces the old member with this instance id.
 
     Raises:
-        RequestError: UNRELEASED_INSTANCE_ID, if the member is joining, both members use KIP-848, and the old member has
-            not left temporarily. If the member is not joining, UNKNOWN_MEMBER_ID means that the instance id is unknown,
-            and FENCED_INSTANCE_ID that it belongs to another member.
+        RequestError: UNRELEASED_INSTANCE_ID if the old member is still in the group. UNKNOWN_MEMBER_ID if the member is
+            not joining and its instance id is unknown. FENCED_INSTANCE_ID if the instance id belongs to another member.
     """
     static_member = update.static_member(instance_id)
     if not is_joining:
@@ -239,7 +237,7 @@ def consumer_group_tombstones(
     Args:
         shard: the coordinator's state.
         group: the group to remove.
-        renamed: the new id of each member id that was replaced.
+        renamed: new member ids, by the old member ids. The tombstones have the new member ids.
     """
     group_id, other_ids = group.group_id, renamed or {}
     members = [other_ids.get(member_id, member_id) for member_id in shard.consumer_states[group_id].members]
@@ -297,7 +295,8 @@ def current_value(current: Current, old: Current | None = None) -> dict[str, Any
 
     Args:
         current: the member's current assignment.
-        old: the assignment whose epoch is written for partitions without an epoch; ``current`` if None.
+        old: the member's assignment before ``current``. Partitions without an epoch get its epoch. None for the epoch
+            of ``current``.
     """
     epoch = (old or current).epoch
     return {

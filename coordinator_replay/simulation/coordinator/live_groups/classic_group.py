@@ -100,9 +100,9 @@ class LiveClassicGroup(ClassicGroup):
         return len(self.waiting_joins) == len(self.members) and not self.pending_members
 
     def waits(self, member_id: str) -> bool:
-        """Return whether a waiting JoinGroup or SyncGroup request shows that a member is alive.
+        """Return whether a member is known to be alive, because its JoinGroup or SyncGroup waits for a response.
 
-        The first JoinGroup of a new member does not show this.
+        The first JoinGroup of a new member does not count.
         """
         return member_id not in self.new_members and (
             member_id in self.waiting_joins or member_id in self.waiting_syncs

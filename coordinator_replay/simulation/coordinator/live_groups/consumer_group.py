@@ -82,20 +82,20 @@ class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
 
 @dataclass(slots=True, eq=False)
 class ConsumerState:
-    """The part of a consumer group's state that the engine does not keep.
+    """The part of a consumer group's state that is not in the engine's ``ConsumerGroup``.
 
     Attributes:
         members: ids of the members in the order of Kafka's hash table.
         static_members: member id by instance id.
         subscriptions: the subscriptions of the members.
-        is_homogeneous: whether the coordinator treats all subscriptions as equal. As in Kafka, a record of a member's
-            subscription updates this value, but a record of a resolved expression does not.
-        refresh_at_ms: time from which the metadata hash must be computed again.
+        is_homogeneous: whether all members subscribe to the same topics, as far as the coordinator knows.
+        refresh_at_ms: time from which on the metadata hash must be computed again.
         refresh_epoch: group epoch for which ``refresh_at_ms`` was set.
         targets: target assignment of each member, in the order of Kafka's hash tables.
-        extension: state of the assignment by clients (``ClientAssignment``), which only KIP-848's draft has. None if
-            the draft is not used. No record has this state.
-        has_partition_metadata: whether the group has a record of topic metadata, as brokers before 4.1 wrote it.
+        extension: data about assignors that run in clients, which only the draft of KIP-848 has. None if the draft is
+            not used.
+        has_partition_metadata: whether the group has a record ConsumerGroupPartitionMetadata. Brokers before 4.1 wrote
+            such records.
     """
 
     members: TimelineOrder[str, None] = field(default_factory=lambda: TimelineOrder(string_hash))

@@ -66,10 +66,7 @@ class GeneralAssignmentBuilder:
         return self._assignment
 
     def _find_earlier_owners(self) -> dict[Partition, str]:
-        """Return the last owner of each partition in generations before the latest one.
-
-        A partition may move back to this owner if that makes the members' numbers of partitions more even.
-        """
+        """Return the last owner of each partition in the generations before the latest generation."""
         latest: dict[Partition, tuple[int, str]] = {}
         for member, subscription in self._members.items():
             if (

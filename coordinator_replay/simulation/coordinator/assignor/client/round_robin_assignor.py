@@ -15,10 +15,7 @@ from coordinator_replay.simulation.coordinator.java_order import string_order
 
 
 def assign(topics: Topics, members: Members) -> Assignment:
-    """Give each partition to the next member of the circle that subscribes to its topic.
-
-    A member that does not subscribe is skipped until its next turn in the circle. Racks are ignored.
-    """
+    """Give the partitions to the members in turns. A member gets only partitions of topics that it subscribes to."""
     assignment: Assignment = {member_id: [] for member_id in members}
     circle = members_in_order(members, members)
     names = sorted(subscribed(topics, members), key=string_order)

@@ -33,7 +33,7 @@ class ClientSubscription(NamedTuple):
     """One member's subscription.
 
     Attributes:
-        topics: names subscribed to, in the client's order.
+        topics: names of the topics that the member subscribes to, in the client's order.
         owned: partitions that the member claims to own. They come from ``ownedPartitions`` of the subscription, or from
             its user data for ``sticky``.
         generation: the generation in which the member owned these partitions; -1 if the member names none.

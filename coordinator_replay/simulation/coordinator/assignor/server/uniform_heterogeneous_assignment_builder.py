@@ -182,11 +182,11 @@ class MemberAssignmentBalancer:
 
     @property
     def is_balanced(self) -> bool:
-        """Return whether the highest and the lowest load (the levels of the two ranges) differ by one at most."""
+        """Return whether any two subscribers of the topic differ by at most one partition in their load."""
         return self._heavy_level - self._light_level <= 1
 
     def next_lightest(self) -> int:
-        """Return the next member that should get a partition."""
+        """Return the next of the members with the fewest partitions."""
         members, sizes = self._members, self._sizes
         if self._next_light >= self._light_end:
             self._light_level += 1
