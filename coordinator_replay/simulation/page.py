@@ -161,7 +161,12 @@ def _owned(ownership: Mapping[str, Any], life: Lived, clock: Clock, colours: Map
 
 
 def _idle(ownerships: Sequence[Mapping[str, Any]], clock: Clock) -> Iterable[dict[str, Any]]:
-    """Yield the times between two owners in which the rows of a life show no owner."""
+    """Yield the time ranges in which a partition had no owner.
+
+    Args:
+        ownerships: the ownerships of one partition.
+        clock: converts times to positions in the figure.
+    """
     ordered = sorted(ownerships, key=lambda ownership: ownership["owned_from"])
     until: int | None = None
     for owned in ordered:

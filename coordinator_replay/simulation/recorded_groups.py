@@ -224,7 +224,7 @@ def _gain(what_if: WhatIf) -> Gain:
 
 
 def _ranges_of_gain(what_if: WhatIf) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield the name and the range of each field of ``Gain`` that has a range: predictions and savings."""
+    """Yield the names of fields of ``Gain``, each with the lowest and the highest value that is predicted for it."""
     before, after = what_if.simulated, what_if.alternatives[0]
     for name, predicted, spared in (
         ("rebalances", "rebalances", "rebalances_spared"),

@@ -111,7 +111,9 @@ def _unseen_sentence(share: float) -> Iterable[str]:
 def _with_first_protocol(operations: Sequence[RecordedOperation], start_ms: int | None) -> list[RecordedOperation]:
     """Return the operations in which the group uses the same protocol as at ``start_ms``.
 
-    If ``start_ms`` is None or before the first operation, the protocol of the first operation counts.
+    Args:
+        operations: the operations on the group, at least one.
+        start_ms: a time; None, or a time before the first operation, means the time of the first operation.
     """
     before = [operation for operation in operations if start_ms is not None and operation.at_ms <= start_ms]
     first = before[-1] if before else operations[0]

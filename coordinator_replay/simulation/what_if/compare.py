@@ -107,15 +107,16 @@ class Fidelity:
 
     Attributes:
         recorded: number of rebalances on record.
-        simulated: number of rebalances of the simulation.
+        simulated: number of rebalances in the simulation.
         matched: number of rebalances on record that match a simulated rebalance.
-        same_targets: number of matched rebalances after which each simulated client owned as many partitions as on
-            record.
-        share: ``matched``, divided by the number of rebalances of both lives together. A matched pair counts as one.
-        recorded_unowned_ms: time without owner on record, summed; null if such times are not on record.
-        simulated_unowned_ms: time without owner in the simulation, summed.
-        misses: rebalances without a match, in sentences.
-        unmatched: a sentence or two that count these rebalances by cause; empty if every rebalance has a match.
+        same_targets: number of matched rebalances after which each client owned as many partitions in the simulation as
+            on record.
+        share: ``matched`` divided by the number of all rebalances, where a matched pair counts as one.
+        recorded_unowned_ms: time in ms in which partitions had no owner on record, summed over partitions; null if the
+            records do not show it.
+        simulated_unowned_ms: the same time in the simulation; null if its records do not show it.
+        misses: a sentence for each rebalance without a match.
+        unmatched: one or two sentences that count the rebalances without a match by cause; empty if there are none.
     """
 
     recorded: int

@@ -33,8 +33,8 @@ def library_of(member_ids: Iterable[str], subscriptions: Iterable[Subscription])
     """Return the library of a client; None if the client's records don't show it.
 
     Args:
-        member_ids: ids of the client's members.
-        subscriptions: subscriptions of the client's members.
+        member_ids: the member ids that the client had.
+        subscriptions: the subscriptions that the client had.
     """
     marks = [_library_of_protocol(protocol) for subscription in subscriptions for protocol in subscription.protocols]
     return one_library([*marks, *map(_library_of_id, member_ids)])

@@ -1,6 +1,6 @@
-"""The rows of answers: the costs of a life, and the changes that an alternative would bring to a group.
+"""The rows of what-if answers: the costs of a simulation, and the changes that other settings would bring to a group.
 
-The types are separate from the code that measures. So code that only names the types does not load the coordinator.
+Examples of costs are the number of rebalances and the time in which partitions had no owner.
 """
 
 from collections.abc import Sequence
@@ -253,5 +253,9 @@ def with_range(value: object, bounds: tuple[int, int] | None) -> object:
 
 
 def range_text(bounds: tuple[int, int] | None) -> str:
-    """Return the lowest and the highest value as text, such as ``5 to 9``; an empty text if ``bounds`` is None."""
+    """Return the lowest and the highest value as text, to be written after a predicted value.
+
+    Args:
+        bounds: the two values; None for an empty text.
+    """
     return "" if bounds is None else f" ({bounds[0]:,} to {bounds[1]:,})"

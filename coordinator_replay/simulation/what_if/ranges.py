@@ -95,11 +95,13 @@ def with_librdkafka(settings: Settings, clients: Sequence[ClientLife]) -> tuple[
 
 
 def open_settings_sentences(alternatives: Sequence[Settings], life: Life) -> Iterable[str]:
-    """Yield sentences on settings that neither the question nor a record gives, and on the values that are simulated.
+    """Yield sentences for the user about unknown settings: which values are simulated for them.
+
+    A setting is unknown if neither the user nor a record gives its value.
 
     Args:
         alternatives: the settings of each alternative.
-        life: the life on which the alternatives are tried.
+        life: the script of the group's life.
     """
     sentences = (
         f"{setting.name} of the {settings.protocol} protocol is not on record. Unless given, Kafka's default is "
@@ -128,15 +130,13 @@ OPEN_SESSION = "The session timeout of a consumer group is"
 
 
 def _mixed(life: Life, alternatives: Sequence[Settings]) -> str:
-    """Return sentences about the session timeout of a classic group that is simulated as a consumer group.
+    """Return sentences for the user about session timeouts, if a classic group is simulated as a consumer group.
 
-    The sentences have the recorded timeouts. They say that the pauses may also differ because Kafka's default is
-    simulated instead, and which option simulates the recorded timeout.
-
-    Return an empty text if no timeout is on record, or if all recorded timeouts are equal to this default.
+    The sentences compare the recorded session timeouts with Kafka's default, which is simulated. Return an empty text
+    if they don't differ, or if no session timeout is on record.
 
     Args:
-        life: the recorded life of the classic group.
+        life: the script of the classic group's life.
         alternatives: the alternatives that use the consumer protocol and give no session timeout.
     """
     recorded = {

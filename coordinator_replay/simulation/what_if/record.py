@@ -47,16 +47,15 @@ class RecordedOperation(NamedTuple):
         return any(str(event.kind) in ("MEMBER_JOINED", "MEMBER_LEFT") for event in self.events)
 
     def began_ms(self, heartbeat_ms: int, initial_delay_ms: int) -> int:
-        """Return when the operation's rebalance began.
-
-        No record shows when the join phase of a classic group began. So an estimate of its length is subtracted from
-        its end. The length is one heartbeat interval, because members notice a rebalance at their next heartbeat. If
-        all members are new, the length is the initial delay, or two such delays for two members or more.
+        """Return when the rebalance of this operation began. For a classic group, this is an estimate.
 
         Args:
-            heartbeat_ms: interval of heartbeats.
+            heartbeat_ms: heartbeat interval of the members.
             initial_delay_ms: ``group.initial.rebalance.delay.ms``.
         """
+        # No record shows when the join phase of a classic group began. So an estimate of its length is subtracted from
+        # its end. The length is one heartbeat interval, because members notice a rebalance at their next heartbeat. If
+        # all members are new, the length is the initial delay, or two such delays for two members or more.
         if not self.is_classic or self.join_done_ms is None:
             return self.at_ms
         member_count = self.events[-1].member_count
@@ -138,12 +137,12 @@ class Recorded:
     """Recorded facts of a group.
 
     Attributes:
-        records: records of the group in log order, with decoded blobs. Offset commits are not needed.
+        records: records of the group in log order, with decoded subscriptions and assignments. Offset commits are not
+            needed.
         names: topic name by id.
-        counts: partition count by topic name, from the newest source.
+        counts: last known partition count, by topic name.
         changes: the changes of each topic with their times, by topic name.
-        audited: the group's rows of the table ``rebalances``. An audit uses offset commits and proofs to make these
-            rows; a replay of ``records`` has neither. None if there are no such rows: then the replay's rows are used.
+        audited: the group's rows of the table ``rebalances``; None to make such rows from ``records``.
         log_end_ms: time of the last record of the log, of any group; None if unknown.
         last_commits: time of each member's last commit, by member id, if known.
     """

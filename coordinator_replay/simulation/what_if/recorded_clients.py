@@ -287,14 +287,14 @@ class ClientLives:
     def _silent_departures(self, operation: RecordedOperation) -> Iterable[str]:
         """Yield the ids of dynamic classic members that probably departed without a LeaveGroup.
 
-        Their sessions timed out. There are two signs:
+        One of two signs shows such a member:
 
-        * The member is a cooperative librdkafka consumer without partitions (``ClassicConsumer.leaves``).
-        * The member's client leaves and joins in the same generation. After a LeaveGroup, there would have been a
-          generation without the client: the other members rebalance within a heartbeat, and a group without other
-          members becomes Empty. If heartbeats are more than ``QUICK_MS`` apart, this sign does not count: the client
-          may have been back before the others rebalanced.
+        * The member is a cooperative librdkafka consumer without partitions, which sends no LeaveGroup.
+        * The member's client departs, and joins again, in the same generation.
         """
+        # After a LeaveGroup, there would have been a generation without the client: the other members rebalance within
+        # a heartbeat, and a group without other members becomes Empty. If heartbeats are more than ``QUICK_MS`` apart,
+        # the second sign does not count: the client may have been back before the other members rebalanced.
         if not operation.is_classic:
             return
         joined = {
@@ -312,14 +312,16 @@ class ClientLives:
         return self.reasons.get(member.member_id, ("", "possible"))
 
     def _timeout(self, now: Visit, member: Member, operation: RecordedOperation) -> Ending | None:
-        """Return the session timeout that may have ended a visit, although a leave most likely ended it.
+        """Return the departure of a client in the case that its session timed out. None if this case is impossible.
 
-        Return None if no session timeout can have ended the visit.
-
-        A session runs from the last heartbeat. Under the classic protocol, a commit also renews the session
-        (``GroupMetadataManager.rescheduleClassicGroupMemberHeartbeat``). Under the consumer protocol, the last
-        heartbeat may be one interval before the last commit.
+        Args:
+            now: the client's time in the group.
+            member: the client's member.
+            operation: the operation that removed the member.
         """
+        # A session runs from the last heartbeat. Under the classic protocol, a commit also renews the session
+        # (``GroupMetadataManager.rescheduleClassicGroupMemberHeartbeat``). Under the consumer protocol, the last
+        # heartbeat may be one interval before the last commit.
         subscription = now.subscriptions[-1][1]
         cause, confidence = self._reason(member)
         if (cause == "MEMBER_LEAVE" and confidence == SURE) or cause in COORDINATORS:
@@ -331,9 +333,11 @@ class ClientLives:
         return Ending(self._died_ms(now, removed_ms), CRASHED)
 
     def _died_ms(self, now: Visit, removed_ms: int) -> int:
-        """Return the time of death of a client whose session timed out.
+        """Return the likely time at which a client died whose session timed out.
 
-        This is one session timeout before the removal, or right after the last sign of life if that is later.
+        Args:
+            now: the client's time in the group.
+            removed_ms: the time at which the coordinator removed the client's member.
         """
         return max(removed_ms - self._session(now.subscriptions[-1][1]), self._last_sign(now))
 
@@ -409,14 +413,11 @@ class ClientLives:
         return self.last_commits.get(now.member_id, 0)
 
     def _weighed(self, visit: Visit, following: Visit | None) -> Visit:
-        """Return a visit. If the client came back soon after it, mark a crash as an unlikely end of the visit.
-
-        The visit changes only if it probably ended with a close, and if its ``other_ending`` is a crash. A client that
-        was closed mostly comes back at once. A client that crashed may as well come back after its session timed out.
+        """Return a visit of a client. If the client was back soon, mark the crash in ``other_ending`` as unlikely.
 
         Args:
-            visit: the visit.
-            following: the next visit of the same client; None if there is none.
+            visit: the visit: the client's time in the group.
+            following: the next visit of the same client; None if there is no next visit.
         """
         other = visit.other_ending
         if other is None or other.how != CRASHED or following is None or visit.departed_ms is None:
@@ -428,10 +429,10 @@ class ClientLives:
         return replace(visit, other_ending=other._replace(is_unlikely=is_soon))
 
     def finish(self, end_ms: int) -> tuple[ClientLife, ...]:
-        """End the visits that have no end yet, and return the clients.
+        """Return the clients with all their visits: the times in which they were members of the group.
 
-        A client that is still a member is assumed to have stayed to the end of the recorded life. If it had left
-        temporarily, it is assumed to have departed when it left.
+        A client that is still a member at ``end_ms`` is assumed to have stayed. A static member that has left for a
+        restart is assumed to have departed.
 
         Args:
             end_ms: the end of the recorded life.
@@ -494,7 +495,7 @@ def _is_static_classic(now: Visit) -> bool:
 
 
 def _generation_of(operation: RecordedOperation) -> Mapping[str, Any]:
-    """Return the recorded fields of a new classic generation; empty if the operation is no new generation."""
+    """Return the fields of the record of a new classic generation; empty if the operation is no new generation."""
     return next((event.changes for event in operation.events if "attempts" in event.changes), {})
 
 

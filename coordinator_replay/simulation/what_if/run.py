@@ -1,6 +1,6 @@
-"""A run: simulated consumers follow the script of a life, and send requests to the simulated coordinator.
+"""One simulation of a group: simulated consumers come and go by a script, and send requests to the coordinator.
 
-The run skips long periods without events (``schedule``). Its records nevertheless have the times of the life.
+The simulation skips long times in which nothing happens. The records that it returns have the times of the script.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -35,11 +35,11 @@ SESSION_MS, REBALANCE_MS = 45_000, 300_000
 def consumer_of(
     client: ClientLife, visit: Visit, settings: Settings, timing: Timing, *, number: int, topic_names: Iterable[str]
 ) -> Consumer:
-    """Return the consumer that a client starts for a visit.
+    """Return the consumer that a client starts when it arrives in the group.
 
     Args:
         client: the client.
-        visit: the visit, with time and subscriptions.
+        visit: the time that the client spends in the group after this arrival, with its subscriptions.
         settings: the settings to try.
         timing: the timing of the clients, which no record shows.
         number: number of this consumer among the client's consumers, from 1; part of the member id under KIP-848.
@@ -115,7 +115,7 @@ class Simulated:
         records: the records that the coordinator wrote.
         by_member: name of a client, by member id.
         left: ids of dynamic members that told the coordinator that they leave.
-        pauses: pauses of partitions, as the consumers saw them.
+        pauses: the time ranges in which no running consumer owned a partition.
         steps: number of steps of the simulation.
     """
 

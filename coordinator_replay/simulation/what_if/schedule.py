@@ -55,7 +55,7 @@ class Agenda:
 
     @property
     def next_event_ms(self) -> int | None:
-        """Return when the next event of the life is due, as a time of the simulation; None if no event is left."""
+        """Return when the next event is due, as a time of the simulation's clock; None if no event is left."""
         return self._events[0][0] - self.left_out_ms if self._events else None
 
     @property
@@ -95,9 +95,8 @@ class Agenda:
         """Return how many milliseconds the clock may skip before the next event; 0 if this event is soon.
 
         Args:
-            until_ms: the end of the simulation, as a time of the life.
-            interval_ms: interval of heartbeats. The result is a multiple of it, so that a skip does not change how long
-                before the next event a heartbeat is sent.
+            until_ms: the end of the simulation.
+            interval_ms: heartbeat interval. The result is a multiple of this interval.
         """
         next_ms = min(self._events[0][0], until_ms) if self._events else until_ms
         rest_ms = next_ms - self.life_ms - REST_MS
@@ -145,9 +144,9 @@ class Heartbeats:
     """The next heartbeat of each consumer of a group.
 
     Attributes:
-        restless_ms: how long after an event no member skips a heartbeat.
-        restless_until_ms: the time until which no member skips a heartbeat. After this time, a member that is in no
-            rebalance sends heartbeats only as often as its session requires.
+        restless_ms: how long after an event every member sends all its heartbeats. After this time, the simulation
+            skips some heartbeats to save work.
+        restless_until_ms: the time until which every member sends all its heartbeats.
     """
 
     def __init__(

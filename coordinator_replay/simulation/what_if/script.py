@@ -60,13 +60,12 @@ class Window(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """Another possible end of a visit, if the log doesn't show whether a member left or its session timed out.
+    """Another possible departure of a client, if the log doesn't show whether it left or its session timed out.
 
     Attributes:
-        departed_ms: the time at which the client closed or died in this case.
+        departed_ms: the time at which the client was closed or died in this case.
         how: ``closed`` or ``crashed``.
-        is_unlikely: whether this end is much less likely than the end in ``Visit``, because it needs a
-            coincidence or contradicts commits.
+        is_unlikely: whether this departure is much less likely than the departure in ``Visit``.
     """
 
     departed_ms: int

@@ -144,7 +144,7 @@ def _revocations(settings: Settings) -> str:
 
 
 def _is_fatal(settings: Settings, clients: Sequence[ClientLife]) -> bool:
-    """Return whether librdkafka's members may get UNRELEASED_INSTANCE_ID, to which applications have to react."""
+    """Return whether a consumer of librdkafka may get UNRELEASED_INSTANCE_ID, a fatal error for it."""
     is_static = settings.instance == PER_CLIENT or any(client.instance_id is not None for client in clients)
     libraries = {settings.library or client.library for client in clients}
     is_consumer = settings.protocol == "consumer" and settings.instance != NO_INSTANCE

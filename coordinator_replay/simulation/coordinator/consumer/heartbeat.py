@@ -179,8 +179,7 @@ def progress(
         subscription: the member's subscription from now on.
         owned: the partitions that the member's client says it owns.
         is_bumped: whether to raise the group epoch even if the subscription does not require it.
-        keeps_target: whether to compute no new target assignment, even if the group epoch is higher than the epoch of
-            the present one.
+        keeps_target: whether to keep the present target assignment, even if the group epoch was raised since.
 
     Returns:
         The member as it is now.

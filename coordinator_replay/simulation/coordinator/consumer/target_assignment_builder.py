@@ -33,7 +33,7 @@ def update_epoch(update: GroupUpdate, old: Member, new: Member, *, is_bumped: bo
         is_bumped: whether to raise the epoch even if the metadata hash is unchanged.
 
     Returns:
-        The group epoch, and whether the coordinator treats all subscriptions as equal (homogeneous).
+        The group epoch, and whether all members subscribe to the same topics, as far as the coordinator knows.
     """
     group, state, shard = update.group, update.state, update.shard
     before, after = old.subscription_or_empty, new.subscription_or_empty
@@ -67,7 +67,7 @@ def update_target(
         epoch: the group epoch.
         old: the member before the operation.
         new: the member after the operation.
-        homogeneous: whether the coordinator treats all subscriptions as equal.
+        homogeneous: whether all members subscribe to the same topics, as far as the coordinator knows.
 
     Returns:
         The assignment epoch, and the target of ``new``.
@@ -115,10 +115,15 @@ def subscribed_names(group: ConsumerGroup, subscription: Subscription) -> frozen
 
 
 def preferred_assignor(group: ConsumerGroup, old: Member, new: Member, default: str) -> str:
-    """Return the assignor that most members ask for, this request included (``computePreferredServerAssignor``).
+    """Return the assignor that most members ask for after a request (``computePreferredServerAssignor``).
 
-    The first in the order of Kafka's hash table wins a tie. If this request gives a name its only vote, the name
-    comes first in its bin of the table. Without any vote, return ``default``.
+    The iteration order of Kafka's hash table breaks a tie.
+
+    Args:
+        group: the group before the request.
+        old: the member that sent the request, before the request.
+        new: the same member after the request.
+        default: the result if no member asks for an assignor.
     """
     votes: HashOrder[str, int] = HashOrder.copy_of(string_hash, assignor_votes(group).items())
     before = old.subscription_or_empty.assignor
@@ -141,9 +146,9 @@ def assignor_votes(group: ConsumerGroup) -> TimelineOrder[str, int]:
 
 
 def most_wanted_assignor(group: ConsumerGroup, default: str) -> str:
-    """Return the assignor that most members ask for; ``default`` if no member asks for one.
+    """Return the assignor that most members ask for; ``default`` if no member asks for an assignor.
 
-    The first in the order of Kafka's hash table wins a tie.
+    The iteration order of Kafka's hash table breaks a tie.
     """
     votes = assignor_votes(group)
     return max(votes, key=lambda name: votes[name], default=default)

@@ -1,8 +1,7 @@
-"""The part of a consumer group's state that the engine does not keep.
+"""The part of a consumer group's state that is not in the engine's ``ConsumerGroup``.
 
-Mirrors the parts of ``modern.consumer.ConsumerGroup`` and ``modern.ModernGroup`` that the engine does not need. The
-deadline (``refresh_at_ms``) and the ``extension`` are lost in a reload. Everything else follows from the records, in
-the order in which they are replayed.
+Mirrors parts of ``modern.consumer.ConsumerGroup`` and ``modern.ModernGroup``. If the log partition gets a new leader,
+``refresh_at_ms`` and ``extension`` are lost. All other attributes follow from the group's records.
 """
 
 from collections import Counter
@@ -21,9 +20,9 @@ NEVER = 0
 
 
 class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
-    """Counts of members by their subscription (names and expression).
+    """Numbers of members that have the same subscription: the same topic names and the same regular expression.
 
-    The counts are immutable: a change makes a new object.
+    An object never changes: a change makes a new object.
     """
 
     def replaced(self, before: Subscription | None, after: Subscription | None) -> "Subscriptions":

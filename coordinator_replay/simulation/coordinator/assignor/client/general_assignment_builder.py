@@ -258,9 +258,15 @@ class PartitionMovements:
         self._moved: dict[tuple[str, str, str], HashOrder[Partition, None]] = {}
 
     def partition_to_move(self, partition: Partition, source: str, destination: str) -> Partition:
-        """Return a partition of the same topic that moved from ``destination`` to ``source`` before.
+        """Return the partition to move, so that two members never exchange partitions of a topic.
 
-        If there is none, return ``partition``.
+        This is a partition of the same topic that already moved from ``destination`` to ``source``. If there is no such
+        partition, it is ``partition`` itself.
+
+        Args:
+            partition: the partition that a balanced assignment would move.
+            source: the member that would lose the partition.
+            destination: the member that would get the partition.
         """
         if partition in self._routes:
             source = self._routes[partition][0]

@@ -85,7 +85,7 @@ def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
 def racks_matter(consumer_racks: frozenset[str], topics: Iterable[tuple[frozenset[str], ...]]) -> bool:
     """Return whether an assignment depends on racks (``AbstractPartitionAssignor.useRackAwareAssignment``).
 
-    It does if two conditions hold:
+    Racks matter if two conditions hold:
 
     - The rack of at least one consumer has a replica.
     - At least one partition lacks a replica in a rack that has replicas of other partitions.

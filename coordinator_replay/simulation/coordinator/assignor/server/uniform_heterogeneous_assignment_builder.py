@@ -148,13 +148,10 @@ class _AssignmentBuilder:
 
 
 class MemberAssignmentBalancer:
-    """Least and most loaded subscribers of a topic, while partitions move between them.
+    """Subscribers of a topic, sorted by load: the number of all partitions that a member has.
 
-    Subscribers are sorted by load once. The range at the left end of the list has the subscribers with the lowest load
-    (its level). ``next_lightest`` returns them one after the other. After the last one, the level rises by one, and
-    subscribers with this load join the range. The range at the right end has the subscribers with the highest load.
-    ``next_heaviest`` goes through this range to the left, with a falling level. Mirrors Kafka's class of the same
-    name.
+    ``next_lightest`` returns the subscribers with the lowest load in turns, ``next_heaviest`` those with the highest.
+    The list is sorted only once, although partitions move. Mirrors Kafka's class of the same name.
 
     Attributes:
         spread: difference between the highest and the lowest load at the beginning.
