@@ -113,7 +113,7 @@ def places_of(answer: WhatIf) -> list[Place]:
 
 
 def place_labels(answer: WhatIf) -> list[str]:
-    """Return the labels of the rows in the figure of owners."""
+    """Return the labels of the rows in the figure that shows the owners of partitions."""
     labels = life_labels(answer)
     return [neutral(f"{labels[number]}  {topic}-{partition}") for number, topic, partition in places_of(answer)]
 
@@ -198,13 +198,13 @@ def _span(since_ms: int, until_ms: int, seen: str, clock: Clock) -> dict[str, An
 
 
 def what_if_figures() -> list[figure]:
-    """Return the figures of the page, from the top, without data."""
+    """Return the figures in their order on the page. They have no data yet."""
     axis = Axis()
     return [_rebalances(axis), _owners(axis)]
 
 
 def _rebalances(axis: Axis) -> figure:
-    """Return a figure with a row for each life, and a mark for each rebalance of the life."""
+    """Return a figure of rebalances. It has a row for the recorded life, and for each simulation."""
     drawn = rows_figure("lives", axis)
     shown = drawn.scatter(
         "at", "row", size=11, color="colour", fill_alpha=0.7, source=source("lives-rebalances", REBALANCES)

@@ -140,7 +140,7 @@ class Coordinator:
     def update_topics(self, topics: Iterable[Topic], at_ms: int) -> list[Result]:
         """Replace the topics of the cluster.
 
-        Created, changed and deleted topics follow from the difference to the present topics.
+        The coordinator reacts to each topic that was created, changed or deleted.
 
         Raises:
             UsageError: the topics contradict each other, or time goes back; nothing changes.

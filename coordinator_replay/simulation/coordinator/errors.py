@@ -65,7 +65,7 @@ class MemberSideError(RequestError):
 
 
 class IllegalStateError(CoordinatorReplayError):
-    """An error for a case in which Kafka's group throws ``IllegalStateException``.
+    """An error that stands for Kafka's ``IllegalStateException``.
 
     The client receives UNKNOWN_SERVER_ERROR.
     """

@@ -2,8 +2,7 @@
 
 A broker's ids are random. Here they are counted, so that every run has the same ids.
 
-The n-th id is the version 4 UUID whose last six bytes are n. Java's hash tables order members by the characters of
-their ids, so the ids decide ties.
+The n-th id is the version 4 UUID whose last six bytes are n.
 """
 
 import base64

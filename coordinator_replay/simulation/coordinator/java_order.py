@@ -54,7 +54,7 @@ def partition_hash(partition: tuple[str, int]) -> int:
 
 
 def table_size_for(capacity: int) -> int:
-    """Return the size of a table for a given capacity: the smallest power of two that is not below the capacity."""
+    """Return the number of bins of a Java hash table: the smallest power of two that is not below the capacity."""
     return 1 << max(capacity - 1, 0).bit_length()
 
 

@@ -22,7 +22,7 @@ class Outcome(NamedTuple):
         records: the records to write, as one batch.
         response: body of the response, sent when the records are written; None if the answer was sent already, or comes
             later.
-        when_written: called when the records are in the log, before the response goes out.
+        when_written: function to call when the records are in the log, before the response is sent.
         producer: id and epoch of the producer whose transaction the records belong to.
     """
 

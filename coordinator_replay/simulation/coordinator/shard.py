@@ -135,9 +135,9 @@ class Shard:
         return replay.offsets if replay is not None else Offsets()
 
     def forget_group(self, group_id: str) -> None:
-        """Forget a group without writing a record.
+        """Remove a group from the coordinator's memory, without writing a record.
 
-        The group reappears with its next record, or when the log partition is loaded again.
+        The group exists again after its next record, or when the log partition is loaded again.
         """
         self._forgotten[group_id] = self.end_offset
 
@@ -187,7 +187,7 @@ class Shard:
         return True
 
     def write(self, records: Sequence[NewRecord], producer: tuple[int, int] | None = None) -> None:
-        """Append records as one batch and replay them.
+        """Append records to the log as one batch, and update the groups' state from these records.
 
         Args:
             records: the records.
@@ -212,7 +212,7 @@ class Shard:
         self._tell(written)
 
     def write_marker(self, producer_id: int, producer_epoch: int, *, committed: bool) -> None:
-        """Append the control record that ends a producer's transaction, and replay it."""
+        """Append the control record that ends a producer's transaction, and update the groups' offsets from it."""
         marker = Marker(producer_id, committed, PARTITION, self.end_offset, self.now_ms)
         self.end_offset += 1
         for replay in self.replays.values():
@@ -363,9 +363,13 @@ class Shard:
         return replay
 
     def send(self, request: Request, answer: Answer) -> None:
-        """Add the response to a request to the results.
+        """Add a response to the coordinator's results.
 
-        If the request is refused and its API has no error response, add a ``Failure``.
+        If the request is refused and its API has no error response, add a ``Failure`` instead.
+
+        Args:
+            request: the request that the response belongs to.
+            answer: the body of the response, or the error.
         """
         version = request.version or 0
         if isinstance(answer, RequestError):

@@ -129,11 +129,15 @@ Observer = Callable[[Event], None]
 
 
 def ignore(_: Event) -> None:
-    """Observe nothing."""
+    """Do nothing with an event. This is the observer of a coordinator whose events nobody needs."""
 
 
 def request_trigger(request: Request) -> Trigger:
-    """Convert a request with all its fields to a trigger."""
+    """Return the trigger of an operation that handles a request.
+
+    Args:
+        request: the request, with defaults for omitted fields.
+    """
     body = request.body
     members = body["members"] or () if request.api == "LeaveGroup" else ()
     named = [body, *members]
@@ -150,7 +154,11 @@ def request_trigger(request: Request) -> Trigger:
 
 
 def timer_trigger(key: tuple[str, ...]) -> Trigger:
-    """Convert a timer's key to a trigger: the timer's name, and its group and members if the key has them."""
+    """Return the trigger of an operation that a timer started.
+
+    Args:
+        key: the timer's name, and the ids of its group and its member if the timer has them.
+    """
     name, *rest = key
     return Trigger(TriggerKind.TIMER, name, group_id=rest[0] if rest else "", member_ids=tuple(rest[1:]))
 

@@ -87,7 +87,7 @@ class Consumer:
 
     @property
     def is_joined(self) -> bool:
-        """Return whether the consumer's next request is a heartbeat in its usual interval."""
+        """Return whether the consumer's next request is a regular heartbeat."""
         return self.is_calm
 
     def act(self, around: Connection) -> None:
@@ -208,9 +208,9 @@ class ClassicConsumer(Consumer):
         return {name: topic.partitions for name, topic in around.topics.by_name.items() if name in self.topics}
 
     def rejoin(self, around: Connection) -> None:
-        """Join again after the consumer's subscription or topics changed.
+        """Join again, because the consumer's subscription or topics have changed.
 
-        A consumer that is not stable, or waits for an answer, does nothing.
+        A consumer that takes part in a rebalance already, or waits for a response, does nothing.
         """
         if self.stage == "stable" and not self.is_waiting:
             self._give_up(around)
@@ -352,7 +352,7 @@ class ModernConsumer(Consumer):
 
     @property
     def is_joined(self) -> bool:
-        """Return whether the consumer's next request is a heartbeat in its usual interval."""
+        """Return whether the consumer's next request is a regular heartbeat."""
         return self.generation > 0 and self.assigned is None
 
     def act(self, around: Connection) -> None:

@@ -249,12 +249,12 @@ def _clients_near(row: _Rebalance, rows: Iterable[_Rebalance], life: Lived) -> s
 
 
 def _mark(row: _Rebalance, by_member: Mapping[str, str], exchanged: Container[str]) -> tuple[Any, ...]:
-    """Return the values by which two rebalances are compared: members afterwards, clients that joined or left.
+    """Return three values to compare rebalances: the number of members afterwards, who joined, and who left.
 
     Args:
         row: row of the rebalance.
         by_member: name of a client, by member id.
-        exchanged: clients whose names become empty texts, because only their number is compared.
+        exchanged: clients whose names are not compared: only their number is compared.
     """
 
     def names(member_ids: Iterable[str]) -> list[str]:

@@ -199,9 +199,9 @@ def _bounds(name: str, numbers: Sequence[int], unseen: float) -> tuple[int, int]
 
 
 def open_rankings(lives: Sequence[Measures]) -> list[list[str]]:
-    """Return lists of alternatives that can't be ranked by rebalances, because their ranges overlap.
+    """Return lists of alternatives that can't be ranked by their number of rebalances.
 
-    Each list has the names of alternatives that overlap, directly or through another alternative of the list.
+    The predictions of the alternatives in a list overlap: one lowest value is not above another highest value.
     """
     placed = sorted(
         ((life.ranges.get("rebalances", (life.rebalances,) * 2), life) for life in lives), key=lambda it: it[0]
@@ -222,12 +222,11 @@ def open_rankings(lives: Sequence[Measures]) -> list[list[str]]:
 
 
 def table_of(lives: Sequence[Measures]) -> list[tuple[str, list[object]]]:
-    """Return a table with a column for each life.
+    """Return a table with a column for the recorded life, and a column for each simulation.
 
-    Each row has the heading of a measure, and its value in every life. After the row of rebalances comes a row for each
-    cause.
+    Each row has the heading of a measure, and its values. After the row of rebalances comes a row for each cause.
 
-    A value with a range is a text: ``7 (5 to 9)``.
+    A prediction with a lowest and a highest value is a text: ``7 (5 to 9)``.
     """
     causes = sorted({cause for life in lives for cause in (*life.causes, *(life.ranges.keys() - set(RANGED)))})
     rows = [(label, [_cell(life, name, getattr(life, name)) for life in lives]) for name, label in MEASURES]
@@ -245,9 +244,9 @@ def _cell(measures: Measures, name: str, value: object) -> object:
 
 
 def with_range(value: object, bounds: tuple[int, int] | None) -> object:
-    """Return a predicted value and its range as one text.
+    """Return a predicted value with its lowest and its highest value as one text, such as ``7 (5 to 9)``.
 
-    If there is no range, return the value itself.
+    If ``bounds`` is None, return the value itself.
     """
     return value if bounds is None else f"{value:,}{range_text(bounds)}"
 

@@ -90,7 +90,7 @@ Rows = Mapping[str, list[dict[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class Lived:
-    """The rows of a life, and the clients of its members.
+    """The rows of a recorded or simulated group, and the clients of its members.
 
     Attributes:
         rebalances: rows of ``rebalances`` within the time range, by time.

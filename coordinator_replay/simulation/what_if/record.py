@@ -160,8 +160,8 @@ class Recorded:
     def rows(self) -> dict[str, list[dict[str, Any]]]:
         """Return the group's rows, by table.
 
-        They follow from the group's records. Only the rows of ``rebalances`` are the audit's own, if ``audited`` has
-        them.
+        The rows are made from the group's records. Only the rows of ``rebalances`` come from ``audited``, unless
+        ``audited`` is None.
         """
         rows = rows_of(self.group_id, self.records, self.names, self.changes)
         if self.audited is not None:

@@ -123,7 +123,7 @@ class ClientLives:
         self.counts: Counter[str] = Counter()
 
     def take(self, operation: RecordedOperation) -> None:
-        """Update the clients: note which of them the next operation in the log shows as arriving or departing."""
+        """Note which clients arrive and which depart in an operation. Call this for the operations in their order."""
         self._silent = set(self._silent_departures(operation))
         at_ms = self._began_ms(operation)
         self._begin_phase(operation)

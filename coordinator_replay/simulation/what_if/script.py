@@ -45,7 +45,7 @@ class Window(NamedTuple):
     rollout_ms: int | None = None
 
     def at(self, share: float) -> int:
-        """Return a time within the window.
+        """Return a time at which the client may have departed.
 
         Args:
             share: a number from 0 to 1: the probability that the client had departed by the returned time.

@@ -176,12 +176,10 @@ def moved(clients: Sequence[ClientLife], timing: Timing) -> list[ClientLife]:
 
 
 def _gathered(moments: Sequence[int]) -> Mapping[int, int]:
-    """Return a mapping that makes times equal that are less than ``SHIFT_MS`` apart.
+    """Return new times that make neighbours equal, by the old times.
 
-    The key is one of the times. The value is the last time of its cluster.
-
-    Args:
-        moments: the times. They are divided into clusters of neighbours: a cluster lasts at most ``SHIFT_MS``.
+    The times are divided into series of neighbours that last at most ``SHIFT_MS``. The new time of each time is the
+    last time of its series.
     """
     last: dict[int, int] = {}
     first_ms = None

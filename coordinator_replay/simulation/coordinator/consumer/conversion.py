@@ -2,9 +2,9 @@
 
 When a KIP-848 member joins a classic group, the group becomes a consumer group (``upgrade``). When the last KIP-848
 member leaves, or a classic static member takes its place, the group becomes a classic group again (``downgrade``).
-``group.consumer.migration.policy`` sets which conversions are allowed. Mirrors
-``convertToConsumerGroup`` and ``convertToClassicGroup`` of ``GroupMetadataManager``,
-``ConsumerGroup.fromClassicGroup`` and ``ClassicGroup.fromConsumerGroup``.
+``group.consumer.migration.policy`` sets which conversions are allowed. Mirrors ``convertToConsumerGroup`` and
+``convertToClassicGroup`` of ``GroupMetadataManager``, ``ConsumerGroup.fromClassicGroup`` and
+``ClassicGroup.fromConsumerGroup``.
 
 Timers of the other protocol keep running. When they fire, they find another type of group and do nothing.
 """
@@ -204,7 +204,14 @@ def _replayed(shard: Shard, group_id: str, records: Iterable[NewRecord]) -> tupl
 
 
 def downgrade_is_due(update: GroupUpdate, leaving: Set[str]) -> bool:
-    """Return whether only classic members remain after ``leaving`` are removed, and the group may become classic."""
+    """Return whether the group must become a classic group when some members leave.
+
+    This is the case if other members remain, all of them use the classic protocol, and the configuration allows it.
+
+    Args:
+        update: the group, a consumer group.
+        leaving: the ids of the members that leave.
+    """
     left = [member for member_id, member in update.group.members.items() if member_id not in leaving]
     return (
         bool(left)

@@ -52,7 +52,8 @@ class LiveClassicGroup(ClassicGroup):
         pending_members: ids given out with MEMBER_ID_REQUIRED that have not joined yet.
         pending_syncs: members of the generation that have not sent SyncGroup yet.
         new_members: members whose first join is not answered yet.
-        has_new_member: whether a member joined since the delay of the first rebalance began.
+        has_new_member: whether a member joined since the coordinator last began to wait for
+            ``group.initial.rebalance.delay.ms``.
         topics: topics that members of the generation subscribe to; None if unknown.
     """
 
@@ -201,7 +202,7 @@ class LiveClassicGroup(ClassicGroup):
         self.static_members[instance_id] = new_member_id
 
     def update_member(self, member_id: str, subscription: Subscription) -> None:
-        """Replace a member's subscription, and count its protocols again."""
+        """Replace a member's subscription, and update the number of members that support each protocol."""
         member = self.members[member_id]
         self._count(member, -1)
         self.members[member_id] = updated = member._replace(subscription=subscription)
@@ -309,7 +310,7 @@ class LiveClassicGroup(ClassicGroup):
     def is_subscribed_to(self, topic: str) -> bool:
         """Return whether a member subscribes to the topic.
 
-        If the topics are unknown, return whether the protocol type is ``consumer``.
+        If the topics of the group's members are unknown, return whether the protocol type is ``consumer``.
         """
         if self.topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL_TYPE

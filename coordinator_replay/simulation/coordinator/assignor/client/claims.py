@@ -17,13 +17,13 @@ from coordinator_replay.simulation.coordinator.java_order import HashOrder, hash
 
 @dataclass(slots=True)
 class Claims:
-    """The partitions that each member keeps after conflicts between the members' claims are resolved.
+    """The partitions that each member may keep. A member claims the partitions that it says it owns.
 
     Attributes:
         owned: the partitions that each member may keep, in the order of a HashMap of member ids. Partitions of unknown
             topics are left out.
         contested: partitions that two members claim with the same generation; no member keeps them.
-        latest_generation: the highest generation that a member names.
+        latest_generation: the highest generation in the members' subscriptions.
         subscriptions_are_equal: whether all members subscribe to the same topics. As in Kafka, some members that
             subscribe to no topic are ignored.
     """
@@ -35,7 +35,7 @@ class Claims:
 
 
 def resolve_claims(topics: Topics, members: Members) -> Claims:
-    """Return the members' claims after conflicts are resolved.
+    """Return the partitions that each member may keep. A member claims the partitions that it says it owns.
 
     If two members claim a partition, the claim with the higher generation wins. If the generations are equal, no member
     keeps the partition.

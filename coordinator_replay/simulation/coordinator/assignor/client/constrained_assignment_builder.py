@@ -18,10 +18,12 @@ from coordinator_replay.simulation.coordinator.java_order import string_order
 
 
 def assign_equal(topics: Topics, racks: Racks, claims: Claims) -> tuple[Assignment, dict[Partition, str]]:
-    """Return the assignment for equal subscriptions, and the new owner of each partition that moves between members.
+    """Return the assignment, and the new owner of each partition that moves between members.
+
+    All members must subscribe to the same topics.
 
     Raises:
-        AssignorError: a member does not reach its quota, because claims name partitions that do not exist.
+        AssignorError: a member says that it owns a partition that does not exist, and Kafka's assignor would fail.
     """
     builder = _ConstrainedAssignmentBuilder(topics, racks, claims)
     builder.keep_owned()
@@ -58,9 +60,9 @@ class _ConstrainedAssignmentBuilder:
         self._last_owners: dict[Partition, str] = {}
 
     def keep_owned(self) -> None:
-        """Let members keep their partitions up to the quota.
+        """Let each member keep its partitions up to the quota. Some members keep one partition more than the quota.
 
-        Some members may keep one partition more.
+        The quota is the number of partitions divided by the number of members, rounded down.
         """
         for member, claimed in self._claims.owned.items():
             owned = self._keepable(member, claimed)
@@ -107,10 +109,10 @@ class _ConstrainedAssignmentBuilder:
         return left
 
     def deal(self, unassigned: list[Partition]) -> None:
-        """Deal partitions in turns.
+        """Give the unassigned partitions to the members in turns.
 
-        First, the members below the quota get partitions. When all members are at the quota, each of ``candidates``
-        gets one more partition.
+        First, the members with fewer partitions than the quota get partitions. When all members have reached the quota,
+        each of ``candidates`` gets one more partition.
         """
         turn = 0
         for partition in unassigned:
@@ -132,10 +134,10 @@ class _ConstrainedAssignmentBuilder:
                     self._members_over_quota += 1
 
     def verify(self) -> None:
-        """Check that no member is left below the quota.
+        """Check that each member has at least as many partitions as the quota says.
 
         Raises:
-            AssignorError: a member is below the quota.
+            AssignorError: a member has fewer partitions.
         """
         if any(len(self.assignment[member]) != self._quota for member in self.below) or (
             self.below and self._members_over_quota != self._extra_members
@@ -160,13 +162,11 @@ class _ConstrainedAssignmentBuilder:
             self.candidates.clear()
 
     def _after_nearby(self, member: str, place: int) -> int:
-        """Count one more partition for a member, and return where the search for the next member begins.
-
-        Both places are indexes of ``below``, the list of the members that may still get partitions below the quota.
+        """Count one more partition for a member, and return the index at which the search for the next member begins.
 
         Args:
-            member: a member of ``below`` that is about to get a partition.
-            place: the index of this member.
+            member: a member with fewer partitions than the quota (a member of ``below``).
+            place: the index of this member in ``below``.
         """
         has = len(self.assignment[member]) + 1
         if has >= self._quota:

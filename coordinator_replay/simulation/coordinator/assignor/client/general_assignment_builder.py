@@ -24,7 +24,7 @@ from coordinator_replay.simulation.coordinator.java_order import HashOrder, part
 
 
 class GeneralAssignmentBuilder:
-    """One run of the sticky algorithm for different subscriptions."""
+    """One run of the sticky algorithm for members that subscribe to different topics."""
 
     def __init__(self, topics: Topics, racks: Racks, claims: Claims, members: Members) -> None:
         self._topics, self._racks, self._claims, self._members = topics, racks, claims, members

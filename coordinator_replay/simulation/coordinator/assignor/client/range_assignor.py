@@ -39,7 +39,7 @@ def assign(topics: Topics, members: Members) -> Assignment:
 
 
 class _TopicRun:
-    """One topic while its partitions are given out."""
+    """One topic while its partitions are assigned to members."""
 
     def __init__(self, topic: str, racks: tuple[frozenset[str], ...], members: Members) -> None:
         self.topic = topic
