@@ -7,5 +7,5 @@ enforce:
 * ``coordinator``: Kafka's group coordinator in plain Python;
 * ``what_if``: simulated consumers, and the comparison of a simulation with the recorded life, in plain Python;
 * ``recorded_groups``: reads a group from the tables, and passes it to ``what_if``;
-* ``page`` draws the lives, ``simulated_log`` writes a log, ``commands`` has the commands of the command line.
+* ``page`` makes a page of the results, ``simulated_log`` writes a log, ``commands`` has the command line's commands.
 """

@@ -123,7 +123,7 @@ def owner_columns(answer: WhatIf, clock: Clock) -> Mapping[str, Columns]:
 
     Returns:
         Two sets of columns by name. ``lives-owned`` has the time ranges in which a client owned a partition.
-        ``lives-idle`` has the time ranges in which no client, or no running client, owned it.
+        ``lives-idle`` has the time ranges in which no client, or no running client, owned a partition.
     """
     rows = {place: row for row, place in enumerate(places_of(answer))}
     colours, labels = clients_of(answer), life_labels(answer)
@@ -235,7 +235,7 @@ MOST_TABLE_ROWS = 2000
 
 
 def what_if_drawing(warehouse: Tables, answer: WhatIf, marks: Sequence[Mark] = ()) -> Drawing:
-    """Return the drawing of all lives: title, text and figures.
+    """Return the page's title, text and figures.
 
     Args:
         warehouse: the tables that the recorded life is from.

@@ -3,14 +3,14 @@
 Rules of this package:
 
 - No I/O, no clock, no threads, no randomness: time is given, member ids are counted.
-- The engine keeps all state that is on record. It replays every record as soon as the record is written. No operation
-  changes this state in another way.
-- One operation runs at a time. An operation reads the state, checks it, and returns an ``Outcome`` with records and a
-  response. A failed check raises ``RequestError``, and nothing changes.
+- The engine keeps the state that follows from records. It replays every record as soon as the record is written. Only
+  records change this state.
+- One operation runs at a time. An operation reads the state, checks the state, and returns an ``Outcome`` with records
+  and a response. A failed check raises ``RequestError``, and nothing changes.
 
-``HANDLERS`` has a function ``(shard, request, reply) -> Outcome`` for each request. To answer later, an operation keeps
-the ``Reply``, and another operation calls ``send``. ``Shard.schedule`` sets a timer, whose operation is run like a
-request. ``Coordinator`` itself handles changes of topics and reloads.
+``HANDLERS`` has a function for each request: it takes the shard, the request and a ``Reply``, and returns an
+``Outcome``. A request that has to wait is answered later, by a call of ``Reply.send``. ``Shard.schedule`` sets a timer
+for an operation. ``Coordinator`` itself handles changes of topics and reloads.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -199,9 +199,9 @@ class Coordinator:
         return self._taken()
 
     def replay(self, group_id: str) -> StateReplay:
-        """Return the engine's replay of a group: its state and its offsets, from the records written so far.
+        """Return the state and the offsets of a group, as the engine replays them from the records written so far.
 
-        If the group has no records, the replay is empty.
+        If the group has no records, the result has no members and no offsets.
         """
         return self._shard.replays.get(group_id) or StateReplay(group_id)
 

@@ -186,7 +186,7 @@ def hash_set(items: Iterable[K], hash_of: Callable[[K], int], size: int = 0) -> 
     Args:
         items: the elements of the set.
         hash_of: ``hashCode`` of an element.
-        size: size of the collection from which the set was made; 0 if the set was made empty.
+        size: size of the collection that Java passes to the constructor; 0 for the constructor without arguments.
     """
     table: HashOrder[K, None] = HashOrder(hash_of, max(int(size / 0.75) + 1, DEFAULT_CAPACITY))
     for item in items:

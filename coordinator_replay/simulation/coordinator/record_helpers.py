@@ -84,7 +84,12 @@ def regular_expression(
 
 
 def classic_group(group: ClassicGroup, members: Sequence[Mapping[str, Any]] = ()) -> NewRecord:
-    """Return a record of kind 2: a classic group with its members, which come from ``classic_member``."""
+    """Return a record of kind 2: the metadata of a classic group.
+
+    Args:
+        group: the group.
+        members: the entries of the members, made by ``classic_member``.
+    """
     entered_ms = group.state_timestamp_ms
     value = {
         "protocolType": group.protocol_type or "",

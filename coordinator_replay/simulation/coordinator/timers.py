@@ -1,8 +1,9 @@
 """Timers of the coordinator, one for each key.
 
-Timers fire in the order of their times. Timers with equal times fire in the order in which they were last set. Every
-heartbeat moves a timer to a later time, so moves must be cheap. The old entry stays in the queue until its old time
-comes. Then this entry gets the new time.
+Timers fire in the order of their times. Timers with equal times fire in the order in which they were last set.
+
+A heartbeat gives a timer a later time. To save work, the timer's entry in the queue keeps the old time at first, and
+gets the new time only when the old time comes.
 """
 
 import heapq

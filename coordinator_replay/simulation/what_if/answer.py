@@ -174,7 +174,7 @@ class WhatIf:
 
     @property
     def measures(self) -> tuple[Measures, ...]:
-        """Return the costs of each life, in the order of ``lives``."""
+        """Return the costs of the recorded life, of its simulation, and of each alternative, in this order."""
         return (self.recorded, self.simulated, *self.alternatives)
 
 
@@ -283,9 +283,13 @@ def _verdict(before: int, after: int, bounds: tuple[int, int] | None) -> str:
 
 
 def _changes_by_cause(before: Measures, after: Measures) -> Iterable[str]:
-    """Yield a text on causes with fewer rebalances than before, and a text on causes with more.
+    """Yield a text on causes with fewer rebalances in the alternative, and a text on causes with more.
 
-    Leave out a cause if its predicted range includes the number of rebalances that it had before.
+    A cause is left out if it is open whether the alternative changes the number of its rebalances.
+
+    Args:
+        before: measures of the simulation with the recorded settings.
+        after: measures of the alternative.
     """
     vanish, appear = [], []
     for cause in dict.fromkeys((*before.causes, *after.causes)):

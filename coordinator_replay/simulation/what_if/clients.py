@@ -178,12 +178,11 @@ class ClassicConsumer(Consumer):
     def metadata_renewed_ms(self, now_ms: int, age_ms: int) -> int:
         """Return the next time at which the consumer renews its metadata.
 
-        Java's consumer renews its metadata when the metadata reaches the maximum age. The metadata's present age is
-        unknown, so return the latest possible time. librdkafka renews its metadata at a fixed interval, counted from
-        the start of the consumer.
+        For a consumer of Java, this is the latest possible time: ``age_ms`` after ``now_ms``. A consumer of librdkafka
+        renews its metadata at a fixed interval, counted from its start.
 
         Args:
-            now_ms: a time of the life.
+            now_ms: the present time of the recorded life.
             age_ms: ``metadata.max.age.ms``; 0 if it is known that the consumer sees new topics at once.
         """
         if self.library != LIBRDKAFKA or age_ms == 0:

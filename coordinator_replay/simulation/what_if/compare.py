@@ -51,10 +51,10 @@ def live_again(
     name: str,
     timing: Timing = LIKELIEST,
 ) -> LivedAgain:
-    """Simulate a life with the given clients and settings, and measure the result.
+    """Simulate a group with the given clients and settings, and measure the result.
 
     Args:
-        life: the script of the life.
+        life: the script of the group's life.
         recorded: the recorded group.
         settings: the settings to try.
         clients: the clients to simulate.

@@ -14,7 +14,7 @@ FEW = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
-    """Costs of a life.
+    """Costs of the recorded life, or of one simulation.
 
     Attributes:
         group_id: id of the group; empty while only the group's own lives are compared.
@@ -24,15 +24,15 @@ class Measures:
         partitions_reassigned: number of partitions that got another owner, summed over rebalances.
         unowned_ms_max: longest time in ms in which a partition had no owner, by the group's records. Null if the
             records can't show such times, as in eager rebalances.
-        unowned_ms_total: all times in ms in which a partition had no owner, summed over partitions; null as
-            ``unowned_ms_max``.
+        unowned_ms_total: all times in ms in which a partition had no owner, summed over partitions. Null if
+            ``unowned_ms_max`` is null.
         members_interrupted: number of times that a member had to revoke partitions in a rebalance and stayed in the
             group. In an eager rebalance, every member revokes all its partitions.
         stop_the_world: number of eager rebalances in which all members had to stop.
         pause_ms_max: longest time in ms in which no running consumer owned a partition. Null for the recorded life:
             only a simulation shows whether a consumer runs.
-        pause_ms_total: all times in ms in which no running consumer owned a partition, summed over partitions; null as
-            ``pause_ms_max``.
+        pause_ms_total: all times in ms in which no running consumer owned a partition, summed over partitions. Null if
+            ``pause_ms_max`` is null.
         commit_pause_ms_max: longest commit pause in ms around a rebalance. Null if no audit has measured it, and in a
             simulation, whose consumers do not commit.
         stable_share: share of the time in which the group was Stable, from 0 to 1. Null for classic groups: their
@@ -142,7 +142,8 @@ MOST_TIMES = 2
 def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int, unseen: float) -> Measures:
     """Return the measures of the likeliest variant, with the lowest and the highest value that each may have.
 
-    These values cover all variants, and a margin on both sides. If ``others`` is empty, they are left out.
+    The lowest and the highest value cover all variants, and a margin on both sides. Without ``others``, the result has
+    no such values.
 
     Args:
         likely: measures of the likeliest variant.
@@ -169,8 +170,8 @@ def with_ranges(likely: Measures, others: Sequence[Measures], left_out: int, uns
 def _bounds_of_cause(counts: Sequence[int], unseen: float) -> tuple[int, int]:
     """Return the lowest and the highest number of rebalances that a prediction names for one cause.
 
-    The two numbers are at least one rebalance below and one above the number of the likeliest variant. The lowest
-    number is never negative.
+    The lowest number is at least one below the number of the likeliest variant, but not negative. The highest number is
+    at least one above it.
 
     Args:
         counts: the number of rebalances with this cause in each variant, the likeliest variant first.

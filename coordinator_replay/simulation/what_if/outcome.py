@@ -154,14 +154,14 @@ def moment_of(rebalance: Mapping[str, Any]) -> int:
 
 
 def measured(name: str, life: Lived, start_ms: int, end_ms: int, *, is_eager: bool) -> Measures:
-    """Return the costs of a life between two times.
+    """Return the costs of a recorded or simulated group in a time range.
 
     Args:
         name: name of the result.
-        life: the rows of the life.
+        life: the rows of the group.
         start_ms: the start of the time range.
         end_ms: the end of the time range, not included.
-        is_eager: whether the rebalances of the life stop every member.
+        is_eager: whether every member revokes all partitions in each rebalance.
     """
     rebalances = life.rebalances
     longest = max((row["unowned_ms_max"] or 0 for row in rebalances), default=0)

@@ -22,7 +22,7 @@ from coordinator_replay.simulation.what_if.settings import STRATEGIES, Settings,
 
 
 class RecordedOperation(NamedTuple):
-    """The events of one operation.
+    """One operation of the coordinator on the recorded group: what the records of one batch changed.
 
     Attributes:
         at_ms: the time at which the operation's records were written.
@@ -74,7 +74,7 @@ class RecordedOperation(NamedTuple):
 def operations_of(group_id: str, records: Iterable[Record]) -> list[RecordedOperation]:
     """Return, in order, the operations on a group. Operations without events are left out.
 
-    Operations before the first record with a time get the time of that record. This is the latest possible time.
+    If the first records have no time, their operations get the time of the first record that has a time.
 
     Raises:
         UsageError: no record of the group carries a time.

@@ -151,10 +151,10 @@ class ClientLives:
         self.phases.append(RecordedPhase(done_ms=operation.join_done_ms or operation.at_ms, left_out=left_out))
 
     def _are_alive(self, operation: RecordedOperation) -> None:
-        """Store the time of an operation as the last sign of life of some clients.
+        """Store the time of an operation as the last time at which some clients were certainly alive.
 
-        If the operation made a new generation of a classic group, these are the clients of all members. If a member
-        revoked or received partitions under KIP-848, this is the client of the member.
+        A new generation of a classic group shows this for all members. Under KIP-848, an operation in which a member
+        revoked or received partitions shows it for this member.
         """
         for event in operation.events:
             if str(event.kind) in STEPS:
@@ -413,7 +413,7 @@ class ClientLives:
         return self.last_commits.get(now.member_id, 0)
 
     def _weighed(self, visit: Visit, following: Visit | None) -> Visit:
-        """Return a visit of a client. If the client was back soon, mark the crash in ``other_ending`` as unlikely.
+        """Return a visit of a client. If the client was back soon, mark a crash as an unlikely end of this visit.
 
         Args:
             visit: the visit: the client's time in the group.

@@ -81,7 +81,7 @@ def consumer_of(
 
 
 def topics_matched(subscription: Subscription, topic_names: Iterable[str]) -> tuple[str, ...]:
-    """Return the topics that a classic consumer subscribes to, with its regex resolved."""
+    """Return the topics that a classic consumer subscribes to, by name or by its regular expression."""
     names = list(subscription.topics or ())
     if subscription.regex:
         names += [name for name in sorted(topic_names) if matches(subscription.regex, name)]
@@ -167,9 +167,8 @@ class Fleet:
         """Run the simulation, and return its result.
 
         Args:
-            until_ms: the end of the life, not included.
-            tail_ms: how long the simulation continues after the end of the life, so that unfinished rebalances are on
-                record.
+            until_ms: the end of the time range to simulate, not included.
+            tail_ms: how long the simulation continues after ``until_ms``, to finish rebalances.
 
         Raises:
             TooLong: the simulation takes more than ``MOST_STEPS`` steps.
@@ -357,10 +356,10 @@ class Fleet:
 
 
 def simulate(life: Life, settings: Settings, clients: Sequence[ClientLife], timing: Timing = LIKELIEST) -> Simulated:
-    """Simulate a life with the given clients and settings.
+    """Simulate a group with the given clients and settings.
 
     Args:
-        life: the script.
+        life: the script of the group's life.
         settings: the settings to try.
         clients: the clients to simulate.
         timing: the timing of the clients, which no record shows.

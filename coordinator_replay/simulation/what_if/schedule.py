@@ -106,7 +106,7 @@ class Agenda:
     def in_life(self, record: Record) -> Record:
         """Return the record with other times: times of the simulation become times of the recorded life.
 
-        The two differ by the total length of the rests that the simulation has skipped.
+        The two differ by the total length of the time ranges that the simulation has skipped.
         """
         if not self.left_out_ms:
             return record
@@ -184,7 +184,7 @@ class Heartbeats:
     def after(self, consumer: Consumer, now_ms: int, event_ms: int | None) -> None:
         """Schedule the next heartbeat of a consumer.
 
-        It comes one heartbeat interval later, or several intervals later if nothing happens in the group.
+        The heartbeat comes after one heartbeat interval, or after several intervals if nothing happens in the group.
 
         Args:
             consumer: the consumer.
@@ -259,10 +259,10 @@ class Closing:
         self._at(now_ms + longest_ms, lambda: self._end(consumer.name, steps))
 
     def wait(self, name: str, action: Action) -> bool:
-        """Put off what a client does next if its consumer is still closing. Return whether the client waits.
+        """Postpone an action of a client if the client's consumer is still closing. Return whether the client waits.
 
         Args:
-            name: the client.
+            name: name of the client.
             action: what the client does next.
         """
         steps = self._next.get(name)

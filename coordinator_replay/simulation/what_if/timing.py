@@ -49,7 +49,7 @@ class Timing(NamedTuple):
     def offset_ms(self, number: int, interval_ms: int) -> int:
         """Return by how many milliseconds all heartbeats of a member are shifted, from 0 up to one interval.
 
-        Each member has another shift. If ``drift`` is 0, no member has a shift.
+        The shifts of two members differ. If ``drift`` is 0, no heartbeat is shifted.
 
         Args:
             number: serial number of the member; the first member to arrive has the lowest.

@@ -238,7 +238,7 @@ def note_subscription(update: GroupUpdate, member: Member, subscription: Subscri
 
 
 def _is_replacing(update: GroupUpdate, member: Member) -> bool:
-    """Return whether the member replaces a static member, and its records were added for this reason."""
+    """Return whether the member has taken the place of a static member in this request."""
     instance_id = member.subscription.instance_id if member.subscription is not None else None
     return instance_id is not None and instance_id in update.state.static_members
 

@@ -295,8 +295,8 @@ def current_value(current: Current, old: Current | None = None) -> dict[str, Any
 
     Args:
         current: the member's current assignment.
-        old: the member's assignment before ``current``. Partitions without an epoch get its epoch. None for the epoch
-            of ``current``.
+        old: the member's assignment before ``current``; None to use ``current``. Its member epoch is written for each
+            partition that has no epoch of its own.
     """
     epoch = (old or current).epoch
     return {

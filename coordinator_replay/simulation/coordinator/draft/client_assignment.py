@@ -142,7 +142,7 @@ def client_assignment(update: GroupUpdate) -> ClientAssignment:
 
 
 def heartbeat(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """Handle ConsumerGroupHeartbeat of a member that may bring assignors.
+    """Handle ConsumerGroupHeartbeat of a member that may offer assignors that run in the client.
 
     Raises:
         RequestError: the request is refused, nothing changes.

@@ -58,7 +58,7 @@ class Subscriptions(Counter[tuple[tuple[str, ...], str | None]]):
         return {name for names in (*(names for names, _ in self), *used) for name in names}
 
     def are_homogeneous(self, regexes: Mapping[str, Regex]) -> bool:
-        """Return whether the coordinator treats all subscriptions as equal (``ConsumerGroup.subscriptionType``).
+        """Return whether all members subscribe to the same topics, as in Kafka (``ConsumerGroup.subscriptionType``).
 
         All members must have the same topic names and the same expression. There is a second condition:
 

@@ -1,8 +1,8 @@
 """The sticky algorithm for members that all subscribe to the same topics.
 
 Each member gets the number of partitions divided by the number of members (the quota), and some get one more. Members
-keep their partitions up to the quota, in the order of partition number, then topic. The other partitions are dealt to
-the members in turns. Mirrors ``AbstractStickyAssignor.ConstrainedAssignmentBuilder``.
+keep their partitions up to the quota, in the order of partition number, then topic. The members get the other
+partitions in turns. Mirrors ``AbstractStickyAssignor.ConstrainedAssignmentBuilder``.
 """
 
 from coordinator_replay.simulation.coordinator.assignor.client.claims import Claims
@@ -40,10 +40,12 @@ def assign_equal(topics: Topics, racks: Racks, claims: Claims) -> tuple[Assignme
 class _ConstrainedAssignmentBuilder:
     """An assignment that is being made.
 
+    The quota is the number of partitions divided by the number of members, rounded down.
+
     Attributes:
         assignment: partitions by member.
         below: members with fewer partitions than the quota.
-        candidates: members at the quota that may get one more partition.
+        candidates: members that have reached the quota, and that may get one more partition.
         moves: the new owner of each partition that moves between members.
     """
 
@@ -91,7 +93,10 @@ class _ConstrainedAssignmentBuilder:
         return without_kept(every, kept)
 
     def deal_nearby(self, unassigned: list[Partition]) -> list[Partition]:
-        """Deal each partition to a member whose rack has a replica of it. Return the partitions that no member got."""
+        """Give each partition to a member whose rack has a replica of the partition.
+
+        Return the partitions that no member got.
+        """
         left = []
         turn = 0
         for partition in unassigned:

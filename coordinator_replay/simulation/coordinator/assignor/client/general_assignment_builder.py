@@ -180,8 +180,8 @@ class GeneralAssignmentBuilder:
     def _destination(self, partition: Partition) -> str | None:
         """Return the member to which a partition should move; None if the partition should stay.
 
-        The partition moves to its earlier owner if the present owner has at least two partitions more. Otherwise it
-        moves to the least loaded subscriber, if any subscriber has at least two partitions fewer than the owner.
+        A partition moves only to a member that has at least two partitions fewer than the present owner. This is the
+        partition's earlier owner if possible, otherwise the least loaded subscriber of the topic.
         """
         load = len(self._assignment[self._owner[partition]])
         earlier = self._earlier_owners.get(partition)
@@ -245,10 +245,10 @@ def _imbalance(assignment: Assignment) -> int:
 
 
 class PartitionMovements:
-    """Moves of partitions so far. If a partition moved several times, its move is from its first to its last member.
+    """The partitions that have moved so far, each with its first and its last owner.
 
-    Two members must not exchange partitions of one topic. If a partition would move the opposite way, the partition
-    that moved first goes back instead. Mirrors ``AbstractStickyAssignor.PartitionMovements``.
+    The moves are needed because two members must not exchange partitions of a topic. Mirrors
+    ``AbstractStickyAssignor.PartitionMovements``.
     """
 
     __slots__ = ("_moved", "_routes")

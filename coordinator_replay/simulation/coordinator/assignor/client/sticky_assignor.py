@@ -69,7 +69,7 @@ def assign_cooperatively(topics: Topics, members: Members) -> Assignment:
 
 
 def _moves(assignment: Assignment, members: Members) -> dict[Partition, str]:
-    """Return the new owner of each partition that one member claims and another member gets."""
+    """Return the new owner of each partition that one member says it owns and another member gets."""
     added = {
         partition: member
         for member, partitions in assignment.items()

@@ -34,9 +34,9 @@ class ClientSubscription(NamedTuple):
 
     Attributes:
         topics: names of the topics that the member subscribes to, in the client's order.
-        owned: partitions that the member claims to own. They come from ``ownedPartitions`` of the subscription, or from
-            its user data for ``sticky``.
-        generation: the generation in which the member owned these partitions; -1 if the member names none.
+        owned: partitions that the member says it owns, from ``ownedPartitions`` of the subscription. The assignor
+            ``sticky`` reads them from the user data of the subscription.
+        generation: the generation in which the member owned these partitions; -1 if the subscription has none.
         rack_id: ``client.rack``; None or an empty text for none.
         instance_id: ``group.instance.id`` of a static member.
     """

@@ -179,7 +179,7 @@ class MemberAssignmentBalancer:
 
     @property
     def is_balanced(self) -> bool:
-        """Return whether any two subscribers of the topic differ by at most one partition in their load."""
+        """Return whether the numbers of partitions of any two subscribers of the topic differ by at most one."""
         return self._heavy_level - self._light_level <= 1
 
     def next_lightest(self) -> int:
