@@ -1,7 +1,7 @@
-"""The page of ``what-if``: a group's recorded life and its simulated lives, on one time axis.
+"""The page of ``what-if``: a group's recorded life and its simulations, on one time axis.
 
-For each life, the page shows the rebalances, the owners of each partition, and the times without an owner. A client has
-the same colour in all lives, whatever its member ids are.
+For the recorded life and for each simulation, the page shows the rebalances, the owners of each partition, and the
+times without an owner. A client has the same colour everywhere, whatever its member ids are.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -71,7 +71,7 @@ class Shard:
         timers: the running timers.
         replays: the state of each group that its records show, by group id.
         classic_groups: the present state of classic groups, by group id. Use ``group`` to read a group.
-        consumer_states: for each consumer group, by group id, the part of its state that is not in records.
+        consumer_states: for each consumer group, by group id, the part of its state that is not in ``replays``.
         end_offset: log offset of the next record.
         results: batches and responses that have not been returned to the caller yet.
         jobs_are_on_hold: whether background jobs are postponed.

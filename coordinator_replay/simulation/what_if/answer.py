@@ -148,16 +148,16 @@ def _gaps(operations: Sequence[RecordedOperation], start_ms: int, end_ms: int) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIf:
-    """The answer: a group's recorded life, and its simulated lives under several settings.
+    """The answer of what-if: a group's recorded life, and its simulations under several settings.
 
     Attributes:
         recorded: the costs of the recorded life.
         simulated: the costs of the simulation with the recorded settings.
         fidelity: how well ``simulated`` reproduces the recorded life.
-        alternatives: the costs of each alternative; empty if the fidelity is not enough.
+        alternatives: the costs of each alternative; empty if ``fidelity`` is too low for predictions.
         assumptions: assumptions about facts that the log does not show, in sentences.
-        differences: sentences on how each alternative differs from the simulation with the recorded settings. If the
-            fidelity is not enough, one sentence that says so.
+        differences: sentences on how each alternative differs from the simulation with the recorded settings. If
+            ``fidelity`` is too low for predictions, one sentence that says so.
         lives: the rows of the recorded life, of its simulation, and of each predicted alternative, in this order.
     """
 

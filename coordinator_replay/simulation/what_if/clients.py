@@ -45,7 +45,7 @@ class Connection(Protocol):
         """Take note of the partitions that a consumer owns from now on."""
 
     def last_owned(self, member_id: str) -> tuple[Sequence[Partition], int]:
-        """Return the partitions that a member owned last, and the generation in which it got them."""
+        """Return the partitions that a member owned last, and the generation in which the member got them."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -383,7 +383,7 @@ class ModernConsumer(Consumer):
     def leave(self, around: Connection) -> None:
         """Tell the coordinator that the consumer leaves.
 
-        A static member leaves only temporarily (member epoch -2), since it may come back.
+        A static member leaves only for a restart: it sends member epoch -2.
         """
         self._send(around, {"memberEpoch": LEFT_EPOCH if self.instance_id is None else AWAY_EPOCH})
 

@@ -111,7 +111,7 @@ class Fidelity:
         matched: number of rebalances on record that match a simulated rebalance.
         same_targets: number of matched rebalances after which each client owned as many partitions in the simulation as
             on record.
-        share: ``matched`` divided by the number of all rebalances, where a matched pair counts as one.
+        share: ``matched`` divided by the number of all rebalances, recorded or simulated. A matched pair counts as one.
         recorded_unowned_ms: time in ms in which partitions had no owner on record, summed over partitions; null if the
             records do not show it.
         simulated_unowned_ms: the same time in the simulation; null if its records do not show it.

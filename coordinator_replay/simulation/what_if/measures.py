@@ -171,7 +171,7 @@ def _bounds_of_cause(counts: Sequence[int], unseen: float) -> tuple[int, int]:
     """Return the lowest and the highest number of rebalances that a prediction names for one cause.
 
     The lowest number is at least one below the number of the likeliest variant, but not negative. The highest number is
-    at least one above it.
+    at least one above the number of the likeliest variant.
 
     Args:
         counts: the number of rebalances with this cause in each variant, the likeliest variant first.
@@ -202,7 +202,7 @@ def _bounds(name: str, numbers: Sequence[int], unseen: float) -> tuple[int, int]
 def open_rankings(lives: Sequence[Measures]) -> list[list[str]]:
     """Return lists of alternatives that can't be ranked by their number of rebalances.
 
-    The predictions of the alternatives in a list overlap: one lowest value is not above another highest value.
+    Each list has the names of alternatives whose predicted ranges overlap.
     """
     placed = sorted(
         ((life.ranges.get("rebalances", (life.rebalances,) * 2), life) for life in lives), key=lambda it: it[0]

@@ -93,7 +93,7 @@ class Lived:
     """The rows of a recorded or simulated group, and the clients of its members.
 
     Attributes:
-        rebalances: rows of ``rebalances`` within the time range, by time.
+        rebalances: rows of the table ``rebalances`` within the time range, in the order of time.
         rows: the last version of every row, by table.
         by_member: name of a client, by member id.
         late: rebalances that began at the end of the time range or later.

@@ -104,7 +104,7 @@ class ClientLives:
     def __init__(
         self, settings: Settings, reasons: Mapping[str, tuple[str, str]], last_commits: Mapping[str, int]
     ) -> None:
-        """Begin without clients.
+        """Make a builder that has no clients yet.
 
         Args:
             settings: settings of the recorded life.

@@ -241,9 +241,9 @@ class Fleet:
             self._last_owned[consumer.member_id] = (tuple(owned), consumer.generation)
 
     def last_owned(self, member_id: str) -> tuple[Sequence[Partition], int]:
-        """Return the partitions that a member owned last, and the generation in which it got them.
+        """Return the partitions that a member owned last, and the generation in which the member got them.
 
-        Return no partitions and -1 if the member has never owned any.
+        Return no partitions and -1 if the member has never owned a partition.
         """
         return self._last_owned.get(member_id, ((), -1))
 

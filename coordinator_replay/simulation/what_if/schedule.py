@@ -49,7 +49,7 @@ class Agenda:
     def life_ms(self) -> int:
         """Return the present time of the recorded life.
 
-        This is the time of the simulation plus the total length of the skipped periods without events.
+        This is the time of the simulation's clock plus the total length of the time ranges that the simulation skipped.
         """
         return self.now_ms + self.left_out_ms
 
@@ -157,7 +157,7 @@ class Heartbeats:
         at: Callable[[int, Action], None],
         act: Callable[[Consumer], None],
     ) -> None:
-        """Begin without heartbeats.
+        """Make an object that has no scheduled heartbeats yet.
 
         Args:
             settings: settings of the simulated life.
@@ -238,7 +238,7 @@ class Closing:
     """
 
     def __init__(self, at: Callable[[int, Action], None]) -> None:
-        """Begin without consumers.
+        """Make an object that has no closing consumers yet.
 
         Args:
             at: function that schedules an action for a time.

@@ -75,7 +75,7 @@ class Ending(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A client's time in the group, from its start to its end.
+    """The time that a client spends in the group, from its arrival to its departure.
 
     Attributes:
         arrived_ms: the time at which the client started to join.

@@ -31,8 +31,8 @@ class Timing(NamedTuple):
     """The timing of the clients of a simulation.
 
     Attributes:
-        drift: seed of random numbers. They shift heartbeats, arrivals and departures of clients. With 0, nothing is
-            shifted.
+        drift: seed of the random numbers by which heartbeats, arrivals and departures of clients are shifted. With 0,
+            nothing is shifted.
         wake_ms: number of milliseconds that librdkafka's clients wait before they join again, in addition to the usual
             wait. A negative number shortens the wait.
         pace: duration of a revocation, as a multiple of the usual duration.
@@ -176,10 +176,9 @@ def moved(clients: Sequence[ClientLife], timing: Timing) -> list[ClientLife]:
 
 
 def _gathered(moments: Sequence[int]) -> Mapping[int, int]:
-    """Return new times that make neighbours equal, by the old times.
+    """Return a new time for each time. Times that are close together get the same new time.
 
-    The times are divided into series of neighbours that last at most ``SHIFT_MS``. The new time of each time is the
-    last time of its series.
+    Times are close together if they are within ``SHIFT_MS`` of the first of them. Their new time is the last of them.
     """
     last: dict[int, int] = {}
     first_ms = None

@@ -160,12 +160,12 @@ def _downgrade(
     subscription: Subscription,
     owned: Sequence[Mapping[str, Any]],
 ) -> Member:
-    """Convert a consumer group to a classic group, as a classic member takes the place of the last KIP-848 member.
+    """Convert a consumer group to a classic group, because a classic member replaces the last KIP-848 member.
 
     Args:
         update: the group.
         replaced: the last member that uses KIP-848, a static member.
-        member: the classic member that takes its place.
+        member: the classic member that replaces ``replaced``.
         subscription: the new subscription of ``member``.
         owned: the partitions that ``member`` says it owns.
 

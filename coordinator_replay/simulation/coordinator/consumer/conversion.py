@@ -245,7 +245,7 @@ def downgrade_after_leaving(update: GroupUpdate, leaving: Set[str], response: Ma
 
 
 def downgrade_by_replacement(update: GroupUpdate, replaced: Member, joining: Member, *, rebalances: bool) -> None:
-    """Convert a consumer group to a classic group, as a classic member replaces the last KIP-848 member.
+    """Convert a consumer group to a classic group, because a classic member replaces the last KIP-848 member.
 
     Args:
         update: the group; the function adds records to ``update.records``.

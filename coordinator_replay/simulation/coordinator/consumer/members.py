@@ -44,7 +44,7 @@ class GroupUpdate:
 
     Attributes:
         group: the group as its records show it; a new group if the operation creates the group.
-        state: the part of the group's state that is not in records.
+        state: the part of the group's state that is not in ``group``.
         records: the records to write so far, in order.
         is_new: whether the operation creates the group.
         named_topics: the topics that the request lists, in the request's order.

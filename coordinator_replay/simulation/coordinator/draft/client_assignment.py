@@ -1,19 +1,19 @@
 """Assignment by clients, which is in KIP-848's draft, but in no release of Kafka.
 
-Our own setting ``group.consumer.client.assignors`` allows members to bring assignors. If all members have an assignor
-in common, the coordinator does not compute the assignment. It asks a member to do so (``ShouldComputeAssignment``). The
-member fetches the group's members and topics (PrepareAssignment), computes, and sends the result (InstallAssignment).
-The group may change in the meantime, so the assignment epoch may be more than one behind the group epoch.
+Our own setting ``group.consumer.client.assignors`` allows members to offer assignors that run in the client. If all
+members have an assignor in common, the coordinator asks a member to compute the assignment
+(``ShouldComputeAssignment``). The member fetches the group's members and topics (PrepareAssignment), computes the
+assignment, and sends it (InstallAssignment). The group may change in the meantime, so the assignment epoch may be more
+than one behind the group epoch.
 
-Only the proposal's text defines the behaviour. The text leaves some things open, and these rules were chosen for them:
+KIP-848's text leaves some things open. These rules were chosen:
 
-- An assignor can be used only if all members have it, in a version that all can read. Among these assignors, the one
-  that most members name first is used.
-- The coordinator asks the first member that sends a heartbeat while an assignment is due. It asks no other member until
-  the asked member has installed an assignment or is removed. If the asked member reports an error, the coordinator asks
-  the next member that sends a heartbeat.
-- No record of Kafka 4.3 has the members' assignors, so a reload forgets them. No member is asked until members send
-  their assignors again.
+- An assignor is used only if all members have a version of it that all members can read. If there are several such
+  assignors, the assignor that most members name first is used.
+- If an assignment is due, the coordinator asks the next member that sends a heartbeat. It asks another member only if
+  the asked member reports an error or is removed.
+- No record of Kafka 4.3 has the members' assignors. So a new leader of the log partition asks no member until members
+  have sent their assignors again.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

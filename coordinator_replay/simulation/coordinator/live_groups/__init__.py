@@ -1,1 +1,1 @@
-"""The state of groups that is not in their records, for each protocol. The shard keeps this state."""
+"""The state of groups that the coordinator needs and the engine does not keep, for each protocol."""

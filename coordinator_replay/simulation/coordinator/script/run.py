@@ -1,6 +1,6 @@
 """Files of JSON lines (scripts) that give a coordinator requests, topics and time. The answers are JSON lines too.
 
-A line is one command, in the form of ``scripts/kafka``'s CoordinatorOracle (see ``docs/simulate.md``):
+A line is one command (see ``docs/simulate.md``):
 
 - ``{"config": {...}}``: settings, only before anything else.
 - ``{"topics": [{"name", "id", "partitions", "racks"?}]}``: all topics from now on.

@@ -37,8 +37,7 @@ def assign(topics: Topics, members: Members) -> Assignment:
 def assign_with_moves(topics: Topics, members: Members) -> tuple[Assignment, dict[Partition, str] | None]:
     """Return the assignment, and the new owner of each partition that moves between members.
 
-    The new owners are None if subscriptions differ, because the algorithm for different subscriptions does not list
-    them.
+    The second value is None if the members subscribe to different topics.
 
     Raises:
         AssignorError: Kafka's assignor fails because of the partitions that members say they own.

@@ -87,7 +87,7 @@ def racks_matter(consumer_racks: frozenset[str], topics: Iterable[tuple[frozense
 
     Racks matter if two conditions hold:
 
-    - The rack of at least one consumer has a replica.
+    - The rack of at least one consumer has a replica of a partition.
     - At least one partition lacks a replica in a rack that has replicas of other partitions.
 
     Args:
