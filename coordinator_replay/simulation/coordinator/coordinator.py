@@ -76,8 +76,8 @@ class Coordinator:
             config: settings; Kafka's defaults if None.
             topics: the topics of the cluster.
             now_ms: time at the beginning, ms since the epoch.
-            observer: called with an ``Event`` for each written batch, started rebalance, raised group epoch and removed
-                member.
+            observer: function that gets an ``Event`` for each written batch, started rebalance, raised group epoch and
+                removed member.
 
         Raises:
             UsageError: the topics contradict each other.

@@ -8,9 +8,8 @@ Sources: ``java.util.HashMap`` (OpenJDK 17), ``org.apache.kafka.timeline.BaseHas
 ``SnapshottableHashTable``.
 
 One thing is not reproduced. Once a table has 64 bins, a HashMap turns a bin with nine keys or more into a red-black
-tree, which has another order. Here the bin keeps the order of insertion. This matters, for example, for a member whose
-target has eleven partitions of a topic with the numbers 0, 64, 128 and so on. They share a bin: the ninth and the tenth
-enlarge the table to 64 bins, and the eleventh makes the bin a tree.
+tree, which has another order. Here the bin keeps the order of insertion. This makes a difference, for example, if a
+member's target has eleven partitions of a topic with the numbers 0, 64, 128 and so on.
 """
 
 from collections import Counter
@@ -84,9 +83,8 @@ class _Order(MutableMapping[K, V]):
 class HashOrder(_Order[K, V]):
     """A mapping that iterates like a ``java.util.HashMap`` to which the same operations were applied.
 
-    The low bits of a key's spread hash choose the bin of the key. Iteration goes through the bins in turn. Inside a
-    bin, keys are in the order of insertion, also after the table has grown. Only ``compute`` and similar methods put a
-    new key first.
+    As in Java, the hash of a key chooses the bin of the key. Iteration goes through the bins in turn. Inside a bin,
+    keys are in the order of insertion. Only ``compute`` and similar methods put a new key first.
 
     Args:
         hash_of: function that returns the ``hashCode`` of a key.

@@ -1,8 +1,7 @@
-"""The metadata hash of a group's topics, by which the coordinator notices changes.
+"""The metadata hash of a group's topics. If this hash changes, the coordinator raises the group epoch.
 
-Mirrors ``Utils.computeTopicHash`` and ``computeGroupHash``. The hash is XXH3 with 64 bits over the fields. Numbers are
-little-endian. A string is hashed as its UTF-16 units, followed by the number of these units. Tests compare the hashes
-with those in Kafka's own records.
+Mirrors ``Utils.computeTopicHash`` and ``computeGroupHash``. The hash of a topic is the 64-bit XXH3 of its fields.
+Numbers are little-endian. A string is hashed as its UTF-16 units, followed by the number of these units.
 """
 
 import struct

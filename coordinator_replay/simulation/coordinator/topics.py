@@ -81,7 +81,7 @@ class Topics:
         self.by_name, self.by_id = by_name, by_id
 
     def followed_by(self, topics: Iterable[Topic]) -> tuple["Topics", TopicChange]:
-        """Return the next image, and its differences from this image.
+        """Return the next image of the topics, and its differences from this image.
 
         Raises:
             UsageError: the topics contradict each other, or a topic has lost partitions.
@@ -96,7 +96,7 @@ class Topics:
         return new, change
 
     def change_from(self, old: "Topics") -> TopicChange:
-        """Return the differences from an older image."""
+        """Return the differences between this image of the topics and an older image."""
         kept = {
             name
             for name in self.by_name.keys() & old.by_name.keys()

@@ -1,8 +1,8 @@
 """Events that a coordinator tells its observer.
 
 There is an event for each written batch, started rebalance, raised group epoch and removed member. The trigger of an
-event is the request, timer or change that caused the event. Records do not show these causes. The coordinator does not
-keep events, and no record, response or timer depends on them.
+event is the request, timer or change that caused the event. Records do not show triggers. The coordinator does not keep
+events, and no record, response or timer depends on an event.
 """
 
 from collections.abc import Callable, Mapping

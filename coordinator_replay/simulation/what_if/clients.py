@@ -1,11 +1,14 @@
 """Simulated consumers of both protocols, with the behaviour of Java's client or of librdkafka.
 
-A consumer sends the requests of a real consumer and reacts to the answers. The run (``run.Fleet``) decides when a
-consumer acts, and carries its requests. A consumer knows the run only as a ``Connection``.
+A simulated consumer sends the requests of a real consumer and reacts to the responses. The simulation (``run.Fleet``)
+decides when a consumer acts, and passes its requests to the coordinator. For a consumer, the simulation is a
+``Connection``.
 
-A consumer of librdkafka differs from a consumer of Java in three ways. It joins at most once a second. It rejoins when
-it sees that a topic has changed, even if it is not the leader. If it is cooperative and has no partitions, it closes
-without LeaveGroup. ``libraries`` tells which library a client uses.
+A consumer of librdkafka differs from a consumer of Java in three ways:
+
+* It joins at most once a second.
+* It rejoins when it sees that a topic has changed, even if it is not the leader.
+* It closes without LeaveGroup if it is cooperative and has no partitions.
 """
 
 from collections.abc import Mapping, Sequence

@@ -17,7 +17,7 @@ class Measures:
     """Costs of the recorded life, or of one simulation.
 
     Attributes:
-        group_id: id of the group; empty while only the group's own lives are compared.
+        group_id: id of the group; empty before the row becomes part of an answer.
         name: ``recorded``, ``recorded settings, simulated``, or the alternative's settings.
         rebalances: number of rebalances.
         causes: number of rebalances by cause, the most frequent cause first.

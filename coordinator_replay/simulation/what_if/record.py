@@ -105,9 +105,9 @@ def _append(operations: list[RecordedOperation], events: Sequence[Event], first_
 def assigned_partitions(operations: Sequence[RecordedOperation]) -> dict[str, list[DatedTopicChange]]:
     """Return the partition counts that the records prove for each topic, by the topic's name or id.
 
-    A count follows from the highest assigned partition. The records do not show when partitions were created, so two
-    things are assumed. Each topic is older than the group. If a later rebalance assigns a partition above the highest
-    so far, the partition was added at the start of that rebalance.
+    A count follows from the highest partition number that was assigned. Each topic is assumed to be older than the
+    group. If a later rebalance assigns a higher partition number, the partition is assumed to have been added at the
+    start of this rebalance.
     """
     by_topic: dict[str, list[DatedTopicChange]] = {}
     for operation in operations:
@@ -170,7 +170,7 @@ class Recorded:
 
     @cached_property
     def operations(self) -> list[RecordedOperation]:
-        """Return the records as operations."""
+        """Return the operations on the group, as its records show them."""
         return operations_of(self.group_id, self.records)
 
 

@@ -32,8 +32,8 @@ class Agenda:
     """The clock of a simulation, and its future events and actions.
 
     Attributes:
-        now_ms: the time of the simulation, which does not count the skipped rests (periods without events).
-        left_out_ms: total length of the skipped rests.
+        now_ms: the time of the simulation, which does not count the time ranges that the simulation skipped.
+        left_out_ms: total length of the time ranges that the simulation skipped.
     """
 
     __slots__ = ("_count", "_events", "_put_off", "left_out_ms", "now_ms")

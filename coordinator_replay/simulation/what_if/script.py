@@ -1,8 +1,8 @@
-"""The script of a run: which clients came, went and came back, and when topics changed.
+"""The script of a simulation: which clients came, went and came back, and when topics changed.
 
-Each start of a client has a new member id. So a client is known by its instance id, or else by its client id and host.
-If several clients have the same client id and host at one time, each is a client of its own. Facts that are not in the
-log are assumed. ``Life.assumptions`` has a sentence for each assumption.
+A client gets a new member id each time it starts. So a client is recognized by its instance id, or by its client id and
+host if it has no instance id. Facts that are not in the log are assumed. ``Life.assumptions`` has a sentence for each
+assumption.
 """
 
 import re

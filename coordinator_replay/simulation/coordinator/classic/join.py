@@ -29,7 +29,7 @@ class Join:
         shard: the coordinator's state.
         live: the group to join.
         request: the request, with defaults for omitted fields.
-        reply: takes the response to the request.
+        reply: the receiver of the response to the request.
     """
 
     __slots__ = ("body", "live", "reply", "request", "shard")

@@ -1,8 +1,8 @@
 """The rebalance of a classic group: join phase, sync phase, and their timers.
 
 Mirrors ``GroupMetadataManager.prepareRebalance``, ``completeClassicGroupJoin`` and the methods that they call. Every
-function that can end a join phase returns the records to write. Most often there are none, because a record is written
-only for an assignment, or when a group becomes empty.
+function that can end a join phase returns the records to write. A record is written only if the group becomes empty,
+or when the leader has sent an assignment.
 
 Timers: ``join`` ends the join phase, ``sync`` ends the wait for SyncGroup, and ``heartbeat`` removes a member. Each
 timer looks the group up again when it fires, and does nothing if the group no longer exists.
@@ -47,9 +47,9 @@ def refuse_join(reply: Reply, error: str, member_id: str, *, protocol_is_null: b
     """Answer a JoinGroup request with an error.
 
     Args:
-        reply: takes the response.
+        reply: the receiver of the response.
         error: Kafka's name of the error.
-        member_id: the id the response names.
+        member_id: the member id in the response.
         protocol_is_null: whether the protocol name is null instead of empty, in versions that allow null.
     """
     body: dict[str, Any] = {"errorCode": CODES[error], "memberId": member_id}

@@ -1,8 +1,8 @@
 """Members of the classic protocol in a consumer group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-Such a member joins, and is assigned and reconciled like any other member. Its member epoch is its generation. The
-response to its heartbeat can't have an assignment. If the assignment changes, the response has REBALANCE_IN_PROGRESS,
-and the member joins again. Mirrors ``GroupMetadataManager.classicGroup…ToConsumerGroup``.
+The coordinator treats the member epoch of such a member as its generation. If the member's assignment changes, the
+response to its heartbeat has the error REBALANCE_IN_PROGRESS, and the member joins again. Mirrors
+``GroupMetadataManager.classicGroup…ToConsumerGroup``.
 """
 
 from collections import Counter

@@ -1,9 +1,9 @@
 """Regular expressions of consumer groups.
 
-A background job finds the topics that an expression matches (it *resolves* the expression), with the syntax of RE2. A
-record keeps the result. Mirrors ``GroupMetadataManager.maybeUpdateRegularExpressions`` and
-``handleRegularExpressionsResult`` with ``TopicRegexResolver``. All expressions of a group are resolved together,
-against the topics at the time of the job. A separate operation writes the result.
+A background job *resolves* all expressions of a group: it finds the topics that each expression matches, with the
+syntax of RE2. A later operation writes a record for each expression, with these topics. Mirrors
+``GroupMetadataManager.maybeUpdateRegularExpressions`` and ``handleRegularExpressionsResult`` with
+``TopicRegexResolver``.
 """
 
 from collections import Counter
@@ -57,7 +57,7 @@ def update_expression(update: GroupUpdate, old: str | None, new: str | None) -> 
         value is True if ``new`` is None.
 
     Raises:
-        RequestError: INVALID_REGULAR_EXPRESSION, the new expression can't be read.
+        RequestError: INVALID_REGULAR_EXPRESSION, the new expression can't be parsed.
     """
     expressions = update.state.subscriptions.expressions
     has_changed = old != new
@@ -154,7 +154,7 @@ def take_resolved(
 
 
 def check(expression: str) -> None:
-    """Refuse an expression that can't be read.
+    """Refuse a regular expression that can't be parsed.
 
     Raises:
         RequestError: INVALID_REGULAR_EXPRESSION.

@@ -4,9 +4,8 @@ Mirrors ``classic.ClassicGroup``: its states and transitions, its members with a
 requests that wait for an answer. The order of Kafka's hash tables is reproduced, because it decides which member
 becomes the leader, who wins a tied vote, and how members are ordered in records and answers.
 
-As in Kafka, a rebalance happens in memory, and most of its steps write no record. So this group is not the group that
-the engine replays from the records. A new leader of the log partition would begin with the replayed group
-(``LiveClassicGroup.loaded``).
+As in Kafka, most steps of a rebalance write no record. So this group can be ahead of the group that the engine replays
+from the records. A new leader of the log partition begins with the replayed group (``LiveClassicGroup.loaded``).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -261,11 +260,10 @@ class LiveClassicGroup(ClassicGroup):
         """End the join phase.
 
         Raise the generation, then wait for the assignment or become Empty (``initNextGeneration``). As in Kafka, the
-        generation is raised first, and stays raised if the rest fails.
+        generation stays raised even if an error follows.
 
         Raises:
-            IllegalStateError: no join phase is in progress. This happens if the timer fires after an upgrade has ended
-                the join phase.
+            IllegalStateError: no join phase is in progress.
             RequestError: the members have no protocol in common, or a subscription is damaged in a way that Kafka does
                 not expect.
         """

@@ -129,7 +129,7 @@ class ConsumerState:
         return now_ms >= self.refresh_at_ms or group_epoch < self.refresh_epoch
 
     def forget_soft_state(self) -> None:
-        """Drop all state that does not follow from records."""
+        """Drop all state that does not follow from records. A new leader of the log partition would not have it."""
         self.request_refresh()
         self.extension = None
 

@@ -141,9 +141,10 @@ def _named(shard: Shard, topic: Mapping[str, Any], version: int) -> tuple[str, s
 def _check_commit(shard: Shard, request: Request, epoch: int, *, is_transactional: bool) -> Check | None:
     """Check a commit against its group. Return the ``Check`` to call for each partition of the commit.
 
-    Return None if partitions need no check. If the group does not exist and the commit has no generation or epoch,
-    create a classic group in memory. In a classic group that is Stable or PreparingRebalance, a commit outside a
-    transaction restarts the member's heartbeat timer.
+    Return None if partitions need no check.
+
+    If the group does not exist, a commit without a generation or an epoch creates a classic group in memory. In a
+    classic group, a commit outside a transaction may restart the member's heartbeat timer.
 
     Raises:
         RequestError: the commit is refused as a whole.

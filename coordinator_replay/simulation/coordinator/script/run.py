@@ -78,11 +78,11 @@ class ScriptRun:
     """
 
     def __init__(self, observer: Observer = ignore) -> None:
-        """Begin a script.
+        """Make a run that has not run a line yet.
 
         Args:
-            observer: called with an ``Event`` for each written batch, started rebalance, raised group epoch and removed
-                member.
+            observer: function that gets an ``Event`` for each written batch, started rebalance, raised group epoch and
+                removed member.
         """
         self.coordinator: Coordinator | None = None
         self._observer = observer
@@ -332,9 +332,9 @@ def simulate(
 
     Args:
         lines: lines with one command each; empty lines are skipped.
-        answered: called with the answer to each command.
-        observer: called with an ``Event`` for each written batch, started rebalance, raised group epoch and removed
-            member.
+        answered: function that gets the answer to each command.
+        observer: function that gets an ``Event`` for each written batch, started rebalance, raised group epoch and
+            removed member.
         name: name of the script in errors.
 
     Returns:

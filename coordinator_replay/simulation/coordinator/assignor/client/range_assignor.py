@@ -102,14 +102,14 @@ def _assign_by_rack(runs: list[_TopicRun], assignment: Assignment) -> None:
 
 
 def _assign_together(runs: list[_TopicRun], count: int, assignment: Assignment) -> None:
-    """Give partition N of all these topics to one member, for each N below ``count``.
+    """Assign several topics together: partitions with the same number go to the same member.
 
-    Choose the first member that has room in each topic and fits partition N of each topic (``fits``). If there is no
-    such member, skip N.
+    A member that has a rack gets partitions only if its rack has a replica of each of them. Partitions that no member
+    can get remain unassigned.
 
     Args:
         runs: the topics.
-        count: the partition count of each topic.
+        count: the partition count, which is the same for all topics.
         assignment: the assignment to extend.
     """
     waiting = list(runs[0].consumers)

@@ -1,9 +1,9 @@
 """``uniform`` for members that subscribe to different topics.
 
-Mirrors ``UniformHeterogeneousAssignmentBuilder``. Members keep partitions of topics that they still subscribe to.
-Free partitions go to the least loaded subscriber. Then partitions move from heavy to light subscribers, topic by
-topic. This ends when no topic's subscribers differ by more than one partition, or after a fixed number of rounds. A
-member's load is the number of all its partitions.
+Mirrors ``UniformHeterogeneousAssignmentBuilder``. A member's load is the number of all its partitions. Members keep
+partitions of topics that they still subscribe to. A free partition goes to the least loaded subscriber of its topic.
+Then partitions move from subscribers with a high load to subscribers with a low load, topic by topic. This ends when
+the loads of any two subscribers of a topic differ by at most one, or after a fixed number of rounds.
 """
 
 from coordinator_replay.engine.model import Assignment

@@ -1,10 +1,11 @@
 """``uniform`` for members that subscribe to the same topics.
 
-Mirrors ``UniformHomogeneousAssignmentBuilder``: each member keeps its partitions up to its quota. The other partitions
-go to members below their quota. The quota is the number of partitions divided by the number of members, rounded down.
-If r partitions remain after this division, r members have a quota that is higher by one. The first r members that
-already have more than the quota are chosen. If there are fewer than r such members, the last of the other members are
-chosen too.
+Mirrors ``UniformHomogeneousAssignmentBuilder``. The quota of a member is the number of partitions divided by the number
+of members, rounded down. If r partitions remain after this division, r members have a quota that is higher by one:
+first the members that already have more partitions than the quota, then the last of the other members.
+
+Each member keeps its partitions up to its quota. Members with fewer partitions than their quota get the other
+partitions.
 """
 
 from coordinator_replay.engine.model import Assignment
