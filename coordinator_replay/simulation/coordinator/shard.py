@@ -69,7 +69,7 @@ class Shard:
         now_ms: the time now.
         ids: makes member ids.
         timers: the running timers.
-        replays: the state of each group that its records show, by group id.
+        replays: the state of each group as its records show it, by group id.
         classic_groups: the present state of classic groups, by group id. Use ``group`` to read a group.
         consumer_states: for each consumer group, by group id, the part of its state that is not in ``replays``.
         end_offset: log offset of the next record.

@@ -333,7 +333,7 @@ class ClientLives:
         return Ending(self._died_ms(now, removed_ms), CRASHED)
 
     def _died_ms(self, now: Visit, removed_ms: int) -> int:
-        """Return the likely time at which a client died whose session timed out.
+        """Return the likely time at which a client died, if its session timed out.
 
         Args:
             now: the client's time in the group.

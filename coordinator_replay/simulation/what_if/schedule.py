@@ -106,7 +106,7 @@ class Agenda:
     def in_life(self, record: Record) -> Record:
         """Return the record with other times: times of the simulation become times of the recorded life.
 
-        The two differ by the total length of the time ranges that the simulation has skipped.
+        The simulation is behind by the total length of the time ranges that it has skipped.
         """
         if not self.left_out_ms:
             return record

@@ -288,9 +288,9 @@ def prepare(shard: Shard, request: Request, _: Reply) -> Outcome:
 
 
 def install(shard: Shard, request: Request, _: Reply) -> Outcome:
-    """Handle InstallAssignment: store the assignment that a member computed as the group's target assignment.
+    """Handle InstallAssignment: a member sends the assignment that it has computed.
 
-    The assignment epoch becomes the group epoch for which the member computed the assignment.
+    This becomes the group's target assignment. Its epoch is the group epoch for which the member computed it.
 
     Raises:
         RequestError: as for PrepareAssignment, or INVALID_ASSIGNMENT.

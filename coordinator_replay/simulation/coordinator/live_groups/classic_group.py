@@ -109,7 +109,7 @@ class LiveClassicGroup(ClassicGroup):
         )
 
     def can_rebalance(self) -> bool:
-        """Return whether a rebalance may begin now."""
+        """Return whether a rebalance may begin in the group's present state."""
         return self.state in LEGAL_PREDECESSORS[GroupState.PREPARING_REBALANCE]
 
     def transition_to(self, state: GroupState, at_ms: int) -> None:
