@@ -34,7 +34,7 @@ from coordinator_replay.engine.replay import StateReplay
 from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.times import latest_ms
 
-VERSION = 34
+VERSION = 35
 
 SNAPSHOT_VERSION = 1000 * VERSION + ENGINE_VERSION
 """Version of the stored snapshots of a group. It combines the version of the form of these snapshots with the version
@@ -259,11 +259,14 @@ class GroupReplay:
             rows += [(name, row), self._step_rules.rebalance(row)]
         rows += self._members.interrupt(confirmed._members, at_ms, offset)
         rows += self._ownership.interrupt(confirmed._ownership, at_ms, offset, why)
-        states, history = self._step_rules.states, self._rebalances.history
+        states, earlier = self._step_rules.states, self._rebalances
         self._begin_rebalances()
         self._step_rules.states = states
         self._rebalances.member_count = len(self._members.stays)
-        self._rebalances.history.take_signs(confirmed._rebalances.history, history)
+        self._rebalances.history.take_signs(confirmed._rebalances.history, earlier.history)
+        if why == RECORDS_MISSING:
+            self._rebalances.last_generation = earlier.last_generation
+            self._rebalances.last_generation_ms = earlier.last_generation_ms
         self._topics.sources = confirmed._topics.sources
         rows.append(self._expiry_rules.interrupt(partition, offset, at_ms, confirmed.replay.group))
         return rows

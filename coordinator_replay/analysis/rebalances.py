@@ -90,6 +90,9 @@ WAIT_FOR_EACH_OTHER = frozenset({GroupType.CONSUMER, GroupType.STREAMS})
 MOST_AWAITING = 64
 """Largest number of rebalances whose reason waits for facts from later rebalances."""
 
+MOST_APPEND_MS = 5_000
+"""Default of ``offsets.commit.timeout.ms``: the longest time that the coordinator waits until its record is stored."""
+
 BEFORE_ALL = -1
 """A log offset below all others."""
 
@@ -208,6 +211,9 @@ class Rebalances:
         open_join_at: log offset of the last rebalance whose new members may have been in the group before.
         unproven_at: log offset of the last unproven step; departures before it may be missing.
         unproven_ms: time of the last unproven step.
+        last_generation: the last generation of a classic group on record; None if the group's last rebalance is not of
+            a classic group.
+        last_generation_ms: time of this generation's record; None if the record has no time.
         has_completed: whether a rebalance has ended and its partitions are not counted yet.
     """
 
@@ -227,6 +233,8 @@ class Rebalances:
     open_join_at: int = BEFORE_ALL
     unproven_at: int | None = None
     unproven_ms: int | None = None
+    last_generation: int | None = None
+    last_generation_ms: int | None = None
     history: GroupHistory = field(init=False)
 
     def __post_init__(self) -> None:
@@ -256,7 +264,9 @@ class Rebalances:
             if kind is JOINED or kind is LEFT:
                 (self.joined if kind is JOINED else self.left).append(event.member_id or "")
             elif kind in BEGINS_OR_ENDS:
-                if _begins(event):
+                if self._is_written_again(event, last_ms):
+                    self.member_count, self.joined, self.left = event.member_count, [], []
+                elif _begins(event):
                     opened = self._situation(events, event, at_ms, _started_ms(event, at_ms, last_ms))
                     belongs_to = self._open(opened, _earliest(opened, last_ms))
                     if is_first_exact and event.group_type is GroupType.CLASSIC:
@@ -285,6 +295,26 @@ class Rebalances:
             # The members at the start of the last rebalance may be incomplete; from here on they are known.
             self.member_count, self.joined, self.left = len(self.members.stays), [], []
         return last.is_exact and not was_exact
+
+    def _is_written_again(self, event: Event, last_ms: int | None) -> bool:
+        """Return whether a classic group's first record behind missing records repeats the last generation on record.
+
+        The coordinator writes a generation again when a static member comes back. ``currentStateTimestamp`` is then
+        still the time at which the group became Stable, at most ``MOST_APPEND_MS`` after the generation's own record.
+        A group that was deleted and created again can have the same generation, but it became Stable later than that.
+
+        Args:
+            event: the event of a generation.
+            last_ms: the latest time of the group's earlier operations; None if no earlier operation has a time.
+        """
+        if event.is_exact or event.group_type is not GroupType.CLASSIC or event.kind not in GENERATIONS:
+            return False
+        before, generation = event.changes.get("epoch") or (None, None)
+        stable_ms, ended_ms = event.changes.get("join_done_ms"), self.last_generation_ms
+        if before is not None or generation is None or generation != self.last_generation or stable_ms is None:
+            return False
+        latest = latest_ms(last_ms, None if ended_ms is None else ended_ms + MOST_APPEND_MS)
+        return latest is not None and stable_ms <= latest
 
     def end(self, rebalance_id: str | None, at_ms: int | None) -> Iterator[Row]:
         """Count the changes of ownership in an operation for the rebalances to which they belong.
@@ -416,9 +446,12 @@ class Rebalances:
         if is_open(situation):
             # A rebalance without a time becomes final with the group's first record that has a time.
             rebalance.reason_open_until_ms = (situation.at_ms or 0) + HINDSIGHT_MS
-        if event.group_type is not GroupType.CLASSIC:
+        is_classic = event.group_type is GroupType.CLASSIC
+        if not is_classic:
             rebalance.unowned_ms_max = rebalance.unowned_ms_total = 0
         self.running.append(rebalance)
+        self.last_generation = event.epoch if is_classic else None
+        self.last_generation_ms = situation.at_ms if is_classic else None
         self.has_completed |= is_over
         self.member_count = event.member_count
         self.joined, self.left = [], []
@@ -529,6 +562,7 @@ FIELDS = Fields(
     Rebalances,
     *("running", "awaiting_reason", "member_count", "joined", "left"),
     *("is_step_exact", "lost_at", "open_join_at", "unproven_at", "unproven_ms"),
+    *("last_generation", "last_generation_ms"),
 )
 """The fields in a snapshot, besides the history."""
 

@@ -55,7 +55,20 @@ class ClassicLog:
         told = {"protocolType": "consumer", "protocol": protocol if members else None, "leader": leader}
         self._write(at_ms, list(members), told, missing)
 
-    def _write(self, at_ms: int, members: list[Mapping[str, Any]], told: Mapping[str, Any], missing: int = 0) -> None:
-        value = {**told, "generation": self.generation, "currentStateTimestamp": at_ms - 5, "members": members}
+    def replace(self, at_ms: int, stable_ms: int, *members: Mapping[str, Any], missing: int = 0) -> None:
+        """Write the generation again, as for a static member that came back: it has been Stable since ``stable_ms``."""
+        told = {"protocolType": "consumer", "protocol": "range", "leader": members[0]["memberId"]}
+        self._write(at_ms, list(members), told, missing, stable_ms)
+
+    def _write(
+        self,
+        at_ms: int,
+        members: list[Mapping[str, Any]],
+        told: Mapping[str, Any],
+        missing: int = 0,
+        state_ms: int | None = None,
+    ) -> None:
+        since_ms = at_ms - 5 if state_ms is None else state_ms
+        value = {**told, "generation": self.generation, "currentStateTimestamp": since_ms, "members": members}
         offset = len(self.records) + missing
         self.records.append(Record("GroupMetadata", {"group": GROUP}, value, 0, offset, at_ms, missing, 4))

@@ -565,6 +565,29 @@ def test_a_rebalance_before_a_gap_is_as_exact_as_it_is_once_all_it_revoked_has_a
     assert [(row["epoch"], row["is_exact"]) for row in found] == [(1, True), (2, is_exact)]
 
 
+@pytest.mark.parametrize(
+    ("stable_ms", "again"),
+    [
+        pytest.param(1_002, [], id="since its own record"),
+        pytest.param(1_150, [], id="since just behind the beginning of the gap"),
+        pytest.param(7_000, [(1, False, 1)], id="since within the gap: created again"),
+    ],
+)
+def test_a_generation_written_again_behind_a_gap_is_no_second_rebalance(stable_ms: int, again: list[Any]) -> None:
+    log = ClassicLog()
+    log.sync(1_000, member("a-1", [0], instance="a"))
+    log.replace(8_000, stable_ms, member("a-2", [0], instance="a"), missing=1)
+    log.sync(9_000, member("a-2", [0], instance="a"), member("b", [1]))
+    life = GroupReplay("test", GROUP)
+    rows = [row for record in log.records[:2] for row in life.feed(record)]
+    rows += life.interrupt(0, 2, 1_100, [])
+    life = GroupReplay.restore(json.loads(json.dumps(life.snapshot())))
+    rows += [row for record in log.records[2:] for row in life.feed(record)]
+    found = table([*rows, *life.finish()], "rebalances")
+    shown = [(row["epoch"], row["is_exact"], len(row["members_joined"])) for row in found]
+    assert shown == [(1, True, 1), *again, (2, False, 1)]
+
+
 @pytest.mark.parametrize("sample", WHOLE_LOGS)
 def test_a_group_is_not_proven_from_a_record_that_cannot_be_read_to_the_next_one_of_its_key(sample: str) -> None:
     for group_id, records in group_records(sample):
