@@ -21,6 +21,6 @@ SELECT coalesce(cause, 'UNKNOWN') AS cause, count(*) AS rebalances, max(commit_p
                AND coalesce($from <= until, true))
        OR EXISTS (FROM incomplete_log_partitions WHERE cluster = $cluster AND $group IS NULL
                   AND coalesce($from <= until, true)) AS is_at_least
-FROM rebalances LEFT JOIN unowned USING (rebalance_id)
-WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(CASE WHEN is_end_open OR completed_offset IS NULL AND settled_at_offset IS NOT NULL THEN began_by ELSE completed_at END >= $from, completed_offset IS NULL AND settled_at_offset IS NULL OR $from IS NULL)
+FROM timed_rebalances LEFT JOIN unowned USING (rebalance_id)
+WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(in_progress_to >= $from, is_in_progress OR $from IS NULL)
 GROUP BY 1 ORDER BY sum(commit_pause_ms) DESC NULLS LAST, rebalances DESC, cause

@@ -4,7 +4,7 @@
 -- note longest: the bounds of the longest rebalance. "all but 1" means that the log has no upper bound of 1 rebalance, such as the first one of a classic group. JSON and CSV have numbers: longest_ms_max is empty if a rebalance has no upper bound, and longest_ms_bound is the largest upper bound of the others.
 -- then rebalances GROUP shows how long each took. sql --query rebalance-triggers names the clients that caused most rebalances. why GROUP explains each rebalance.
 WITH chosen AS (
-    SELECT * FROM rebalances WHERE cluster = $cluster AND coalesce(CASE WHEN is_end_open OR completed_offset IS NULL AND settled_at_offset IS NOT NULL THEN began_by ELSE completed_at END >= $from, completed_offset IS NULL AND settled_at_offset IS NULL OR $from IS NULL)
+    SELECT * FROM timed_rebalances WHERE cluster = $cluster AND coalesce(in_progress_to >= $from, is_in_progress OR $from IS NULL)
 ),
 hours AS (
     SELECT group_id, date_trunc('hour', coalesce(started_at, completed_at)) AS hour, count(*) AS rebalances

@@ -8,8 +8,8 @@ WITH known AS (
     SELECT rebalance_id, group_id, group_type, held_up_by, held_up_ms, members_left, started_at, began_by, completed_offset, log_partition,
            duration_ms_max, coalesce(is_exact, false) AS is_exact,
            lag(completed_offset) OVER (PARTITION BY group_id, log_partition ORDER BY completed_offset NULLS LAST) AS previous_offset,
-           coalesce(CASE WHEN is_end_open OR completed_offset IS NULL AND settled_at_offset IS NOT NULL THEN began_by ELSE completed_at END >= $from, completed_offset IS NULL AND settled_at_offset IS NULL OR $from IS NULL) AS is_wanted
-    FROM rebalances WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
+           coalesce(in_progress_to >= $from, is_in_progress OR $from IS NULL) AS is_wanted
+    FROM timed_rebalances WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group)
 ),
 wanted AS (SELECT * FROM known WHERE is_wanted),
 committed AS (

@@ -6,11 +6,11 @@ SELECT date_trunc('hour', coalesce(started_at, completed_at)) AS hour, rebalance
        sum(commit_pause_ms) AS commit_pause_ms_total, max(commit_pause_ms) AS longest_commit_pause_ms,
        histogram(coalesce(cause, 'UNKNOWN')) AS causes, count(DISTINCT epoch) AS epochs,
        bool_or(incomplete.group_id IS NOT NULL) AS is_at_least
-FROM rebalances LEFT JOIN incomplete_groups AS incomplete
+FROM timed_rebalances AS rebalances LEFT JOIN incomplete_groups AS incomplete
   ON incomplete.cluster = rebalances.cluster AND incomplete.group_id = rebalances.group_id
  AND coalesce(since < date_trunc('hour', coalesce(started_at, completed_at)) + INTERVAL 1 HOUR, true)
  AND coalesce(date_trunc('hour', coalesce(started_at, completed_at)) <= until, true)
-WHERE rebalances.cluster = $cluster AND ($group IS NULL OR rebalances.group_id = $group) AND coalesce(CASE WHEN is_end_open OR completed_offset IS NULL AND settled_at_offset IS NOT NULL THEN began_by ELSE completed_at END >= $from, completed_offset IS NULL AND settled_at_offset IS NULL OR $from IS NULL)
+WHERE rebalances.cluster = $cluster AND ($group IS NULL OR rebalances.group_id = $group) AND coalesce(in_progress_to >= $from, is_in_progress OR $from IS NULL)
   AND coalesce(started_at, completed_at) IS NOT NULL
   -- When such a one was over is not on record: it may not have been in this hour.
   AND NOT coalesce(is_end_open, false)

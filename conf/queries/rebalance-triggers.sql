@@ -5,8 +5,8 @@
 -- then sql --query flapping-groups sums up each group, with its usual cause. why GROUP explains each rebalance.
 WITH chosen AS (
     SELECT group_id, rebalance_id, coalesce(cause, 'UNKNOWN') AS cause, trigger_members, commit_pause_ms
-    FROM rebalances
-    WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(CASE WHEN is_end_open OR completed_offset IS NULL AND settled_at_offset IS NOT NULL THEN began_by ELSE completed_at END >= $from, completed_offset IS NULL AND settled_at_offset IS NULL OR $from IS NULL)
+    FROM timed_rebalances
+    WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND coalesce(in_progress_to >= $from, is_in_progress OR $from IS NULL)
 ),
 triggers AS (SELECT group_id, rebalance_id, cause, unnest(trigger_members) AS member_id, commit_pause_ms FROM chosen),
 sums AS (SELECT group_id, count(*) AS group_total FROM chosen GROUP BY group_id),

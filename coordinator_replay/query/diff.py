@@ -14,7 +14,7 @@ from coordinator_replay.errors import UsageError
 from coordinator_replay.listing import counted, partition_ranges
 from coordinator_replay.query.absence import hiding_pending
 from coordinator_replay.query.groups import Group, groups_at
-from coordinator_replay.query.rebalances import GOES_ON, GOES_ON_UNTIL
+from coordinator_replay.query.rebalances import TIMED_REBALANCES
 from coordinator_replay.query.tables import AS_OF, END, MEMBERS_AS_OF, Tables
 
 ADDED, REMOVED, CHANGED = "added", "removed", "changed"
@@ -208,8 +208,8 @@ _BETWEEN = f"""
     WITH between_them AS (
         SELECT group_id, 'rebalance' AS what, 'between' AS change, coalesce(cause, 'UNKNOWN') AS name,
                NULL AS before, NULL AS after, count(*) AS number, bool_and(coalesce(is_exact, false)) AS is_exact
-        FROM rebalances
-        WHERE cluster = $cluster AND coalesce({GOES_ON_UNTIL} > $start, {GOES_ON})
+        FROM {TIMED_REBALANCES}
+        WHERE cluster = $cluster AND coalesce(in_progress_to > $start, is_in_progress)
           AND coalesce(coalesce(started_at, completed_at) <= $at, true)
         GROUP BY ALL
         UNION ALL

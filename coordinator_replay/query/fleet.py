@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from coordinator_replay.answer_columns import column, select_list
 from coordinator_replay.query.findings import FINDING_TOUCHES_RANGE, Finding, findings_of
 from coordinator_replay.query.groups import groups_at
-from coordinator_replay.query.rebalances import GOES_ON_UNTIL, TOUCHES_RANGE
+from coordinator_replay.query.rebalances import TIMED_REBALANCES, TOUCHES_RANGE
 from coordinator_replay.query.tables import Coverage, Tables
 from coordinator_replay.times import EPOCH, later, round_length
 
@@ -17,15 +17,15 @@ MOST_BARS = 120
 """Largest number of intervals in which rebalances are counted; each interval is a bar of a chart."""
 
 _CAUSES = f"""
-    SELECT time_bucket($width, coalesce(started_at, {GOES_ON_UNTIL}), $origin) AS since, coalesce(cause, 'UNKNOWN'),
+    SELECT time_bucket($width, coalesce(started_at, in_progress_to), $origin) AS since, coalesce(cause, 'UNKNOWN'),
            count(*)
-    FROM rebalances
-    WHERE cluster = $cluster AND {TOUCHES_RANGE} AND coalesce(started_at, {GOES_ON_UNTIL}) IS NOT NULL
+    FROM {TIMED_REBALANCES}
+    WHERE cluster = $cluster AND {TOUCHES_RANGE} AND coalesce(started_at, in_progress_to) IS NOT NULL
     GROUP BY 1, 2 ORDER BY 1, 2
 """  # noqa: S608 - put together from constants
 
 _GROUPS_WITH_NEWS = f"""
-    SELECT group_id FROM rebalances WHERE cluster = $cluster AND {TOUCHES_RANGE}
+    SELECT group_id FROM {TIMED_REBALANCES} WHERE cluster = $cluster AND {TOUCHES_RANGE}
     UNION
     SELECT group_id FROM findings WHERE cluster = $cluster AND group_id IS NOT NULL AND {FINDING_TOUCHES_RANGE}
 """  # noqa: S608 - put together from constants

@@ -14,7 +14,7 @@ from coordinator_replay.answer_columns import column, row_of, select_list
 from coordinator_replay.listing import counted, listed
 from coordinator_replay.query.completeness import undecoded_note
 from coordinator_replay.query.group_moves import in_log_order
-from coordinator_replay.query.rebalances import TOUCHES_RANGE
+from coordinator_replay.query.rebalances import TIMED_REBALANCES, TOUCHES_RANGE
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.times import LATEST, moment_text
 
@@ -215,7 +215,7 @@ _GROUPS = f"""
     WITH touched AS (
         -- A group that was converted has the type of its last rebalance.
         SELECT group_id, count(*) AS rebalances,
-               arg_max(group_type, {in_log_order("rebalances", _OFFSET_OR_LAST)}) AS group_type,
+               arg_max(group_type, {in_log_order("timed_rebalances", _OFFSET_OR_LAST)}) AS group_type,
                histogram(coalesce(cause, 'UNKNOWN')) AS causes,
                min(coalesce(started_at, completed_at)) AS first_at,
                max(commit_pause_ms) AS commit_pause_ms,
@@ -223,7 +223,7 @@ _GROUPS = f"""
                bool_or(group_type = 'classic') AS is_classic,
                bool_or(NOT coalesce(is_exact, false)) AS is_inexact,
                any_value(log_partition) AS log_partition
-        FROM rebalances
+        FROM {TIMED_REBALANCES}
         WHERE cluster = $cluster AND {TOUCHES_RANGE}
         GROUP BY group_id
     ), ends AS (

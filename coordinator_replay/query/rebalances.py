@@ -11,6 +11,7 @@ from coordinator_replay.errors import UsageError
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.similar import did_you_mean
 from coordinator_replay.query.tables import Tables
+from coordinator_replay.tables.views import views
 from coordinator_replay.times import duration, duration_within, later
 
 _CAUSES = "SELECT DISTINCT cause FROM rebalances WHERE cluster = $cluster AND cause IS NOT NULL ORDER BY cause"
@@ -25,9 +26,9 @@ SHORT_WAIT_MS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebalance:
-    """A row of table ``rebalances``.
+    """A row of the view ``timed_rebalances``.
 
-    The fields that are not described here are columns of this table (see ``schemas/tables/rebalances.json``).
+    The fields that are not described here are columns of table ``rebalances`` (see ``schemas/tables/rebalances.json``).
 
     Attributes:
         began_by: the latest time at which the rebalance can have begun: its start, or for a classic group the end of
@@ -36,6 +37,9 @@ class Rebalance:
         is_pause_at_least: whether commits may have paused for longer, because commits are missing from the log.
         completed_offset: log offset of the record that completed the rebalance; None while it is in progress.
             ``completed_at`` is also None if neither this record nor an earlier record of the group has a time.
+        is_in_progress: whether the rebalance was in progress at the end of the log.
+        in_progress_to: the time up to which records show the rebalance in progress; None if ``is_in_progress`` is
+            True, or if no record has this time.
         reasons: the reasons that the coordinator logged, in order; None without a broker's log.
         facts: the facts that the sentences of ``evidence`` state, see docs/reasons-table.md.
         client_reasons: the reasons that clients gave (KIP-800).
@@ -80,6 +84,8 @@ class Rebalance:
     reasons: list[str] | None
     client_reasons: list[str] | None
     completed_offset: int | None
+    is_in_progress: bool
+    in_progress_to: datetime | None
     matched_by: str | None = column(default=None)
 
     @property
@@ -116,22 +122,12 @@ class Rebalance:
     @property
     def is_end_missing(self) -> bool:
         """Return whether the rebalance may be over without a record of its end, because records are missing."""
-        return not self.is_over and self.lacks_records
-
-    @property
-    def in_progress_until(self) -> datetime | None:
-        """Return the time up to which the rebalance was certainly in progress.
-
-        Return None if it was in progress at the end of the log, or if no record has this time.
-        """
-        if self.is_end_open or self.is_end_missing:
-            return self.started_at or self.began_by
-        return self.completed_at
+        return not self.is_over and not self.is_in_progress
 
     @property
     def is_end_untimed(self) -> bool:
         """Return whether the rebalance may have been over at any time, because no record has a time of it."""
-        return self.in_progress_until is None and (self.is_over or self.is_end_missing)
+        return self.in_progress_to is None and not self.is_in_progress
 
     @property
     def open_end(self) -> str:
@@ -178,9 +174,7 @@ class Rebalance:
 
         A rebalance whose end may be missing from the log, or may have come before ``completed_at``, does not count.
         """
-        if self.is_end_open:
-            return False
-        return self.completed_at > time if self.completed_at is not None else not (self.is_over or self.is_end_missing)
+        return self.is_in_progress or (self.in_progress_to is not None and self.in_progress_to > time)
 
     def match(self, causes: Sequence[str]) -> str | None:
         """Return the text ``cause`` if the rebalance's cause is one of the given causes.
@@ -193,24 +187,16 @@ class Rebalance:
         return None if wanted.isdisjoint(self.alternatives or ()) else "alternative"
 
 
-GOES_ON = "completed_offset IS NULL AND settled_at_offset IS NULL"
-"""SQL condition on rebalances that are in progress at the end of the log.
+TIMED_REBALANCES = f"({views()['timed_rebalances'].sql}) AS timed_rebalances"
+"""SQL for the view ``timed_rebalances``, to stand behind FROM: table ``rebalances`` with two more columns."""
 
-A rebalance has a ``settled_at_offset``, but no ``completed_offset``, if records are missing that may show its end.
-"""
-
-GOES_ON_UNTIL = """CASE WHEN is_end_open OR completed_offset IS NULL AND settled_at_offset IS NOT NULL
-      THEN coalesce(started_at, began_by) ELSE completed_at END"""
-"""SQL for the time up to which a rebalance was certainly in progress. It is null for a rebalance that is in progress at
-the end of the log."""
-
-TOUCHES_RANGE = f"""coalesce({GOES_ON_UNTIL} >= $start, {GOES_ON} OR $start IS NULL)
+TOUCHES_RANGE = """coalesce(in_progress_to >= $start, is_in_progress OR $start IS NULL)
       AND coalesce(coalesce(started_at, completed_at) < $end, true)"""
-"""SQL condition on rebalances that certainly touch a time range."""
+"""SQL condition on rows of the view ``timed_rebalances`` that certainly touch a time range."""
 
 REBALANCES = f"""
     SELECT {select_list(Rebalance)}
-    FROM rebalances
+    FROM {TIMED_REBALANCES}
     WHERE cluster = $cluster {{of_groups}}
       AND {TOUCHES_RANGE}
     ORDER BY coalesce(started_at, completed_at) NULLS FIRST, group_id, completed_offset, epoch
@@ -218,7 +204,7 @@ REBALANCES = f"""
 """SQL for the rebalances that touch a time range, sorted by the time at which they began."""
 
 COLUMNS = tuple(column.name for column in stored_columns(Rebalance))
-"""Columns of the table ``rebalances`` from which a ``Rebalance`` is read, in the order of its fields."""
+"""Columns of the view ``timed_rebalances`` from which a ``Rebalance`` is read, in the order of its fields."""
 
 
 def rebalances_of(

@@ -169,7 +169,7 @@ def _rebalance(
     at = clock.left(began(rebalance))
     return {
         "at": at,
-        "end": at if rebalance.is_end_untimed else max(clock.right(rebalance.in_progress_until), at),
+        "end": at if rebalance.is_end_untimed else max(clock.right(rebalance.in_progress_to), at),
         "row": row,
         "id": rebalance.rebalance_id,
         "cause": neutral(rebalance.cause or "UNKNOWN"),

@@ -173,7 +173,7 @@ def _rebalances(life: GroupLife, clock: Clock) -> dict[str, list[Span]]:
         about = {**{name: getattr(rebalance, name) for name in COLUMNS}, "evidence": evidence}
         cause = rebalance.cause or "UNKNOWN"
         # A rebalance that was over before the group's first timed record ends where the trace begins.
-        until = life.start if rebalance.is_end_untimed else rebalance.in_progress_until
+        until = life.start if rebalance.is_end_untimed else rebalance.in_progress_to
         begin, end = _span(clock, rebalance.began_by or until, until)
         certain.append((begin, end, cause, about))
         if rebalance.began_after is not None and (earliest := _span(clock, rebalance.began_after, None)[0]) < begin:

@@ -577,7 +577,8 @@ def test_a_time_without_a_group_has_all_rebalances_in_progress_or_the_last_befor
         {"rebalance_id": "open", "group_id": "stuck", "started_at": at("02:12"), **shared},
         {"rebalance_id": "early", "group_id": "lost", "started_at": at("02:12"), "completed_at": at("02:20"), **shared,
          "is_end_open": True},
-        {"rebalance_id": "unseen", "group_id": "cut", "started_at": at("02:12"), **shared, "is_exact": False},
+        {"rebalance_id": "unseen", "group_id": "cut", "started_at": at("02:12"), **shared, "is_exact": False,
+         "settled_at_offset": 7},
         {"rebalance_id": "short", "group_id": "quick", "started_at": at("02:12:30"), "completed_at": at("02:12:31"),
          **shared},
     ])  # fmt: skip
