@@ -202,11 +202,11 @@ def _lists(values: pa.Array, begins: Numbers) -> pa.ListArray:
 
 
 class _MinuteSums:
-    """Commits of each group and minute, sorted by group and minute.
+    """Numbers of commits of each group in each minute, with the state of the group. Sorted by group and minute.
 
     Args:
-        minutes: rows of ``_MINUTES``.
-        states: rows of MINUTE_STATES.
+        minutes: the numbers of commits, with the columns of ``_MINUTES``.
+        states: states of groups at the end of each minute, with the columns of MINUTE_STATES.
     """
 
     def __init__(self, minutes: pa.Table, states: pa.Table) -> None:
@@ -290,10 +290,10 @@ class IntervalSums:
         self._rows = 0
 
     def add(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Keep rows of the history back until there are enough of them. Then yield their sums.
+        """Collect rows of ``offset_history``. When there are enough of them, yield their sums.
 
         Yields:
-            The name of the staged files (a key of ``_SUMS``), and rows for them.
+            A kind of sums (a key of ``_SUMS``), and rows with these sums.
         """
         lengths = pc.binary_length(rows.column("metadata"))
         self._waiting.append(rows.select(_INTERVAL).append_column("metadata_bytes", lengths))
@@ -302,7 +302,7 @@ class IntervalSums:
             yield from self.flush()
 
     def flush(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the sums of the rows that were kept back, by the name of each statement in ``_SUMS``."""
+        """Yield the sums of the rows that ``add`` has collected. See ``add``."""
         if self._waiting:
             history = pa.Table.from_batches(self._waiting)
             self._waiting, self._rows = [], 0

@@ -1,7 +1,6 @@
 """The stage that compares the copies of a log partition with each other and with the records of earlier runs.
 
-Only leaders with different epochs can have different logs. So the stage runs only for log partitions whose copies may
-come from leaders of different epochs (``same_log.may_have_diverged``).
+The stage runs only for log partitions whose copies may come from leaders with different leader epochs.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -180,10 +179,13 @@ def _segment_copy(compared: ComparedCopy, offsets: CopyOffsets, records: LogReco
 
 
 def _newest_stored(share: CopiesShare, log: EarlierLog, stored: LogRecords) -> SegmentCopy | None:
-    """Return the stored copy with the highest end.
+    """Return the copy with the highest end among the copies that earlier runs have read.
 
-    Return None if no copy is stored, or if the copy with the highest end is an export. Also return None if the cleaner
-    may have removed records of the copy because of records after the copy's end.
+    Return None in these cases:
+
+    - No earlier run has read a copy.
+    - This copy is an export.
+    - The cleaner had already worked on log offsets after the end of this copy when the copy was made.
     """
     copies = read_copies(share.tables.get(COPIES, ())).get(share.log_partition, [])
     copy = max(copies, key=lambda copy: copy.bounds.end, default=None)

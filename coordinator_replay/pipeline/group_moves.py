@@ -147,9 +147,9 @@ class GroupMoves:
         return is_over
 
     def counting(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        """Yield batches of records, without the records that no longer count.
+        """Yield batches of records. Leave out records that a log partition got after their group had moved away.
 
-        These are records that a log partition got after their group had moved to another log partition.
+        A group moves to another log partition if the partition count of ``__consumer_offsets`` is raised.
         """
         for batch in batches:
             yield batch.filter(pa.array(~self.are_over(batch, "log_offset"))) if self.ends else batch

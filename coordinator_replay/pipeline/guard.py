@@ -52,12 +52,13 @@ class GroupFailure(NamedTuple):
 
 
 class GroupGuard:
-    """A guard for the steps of one group.
+    """A context manager that keeps an error about one group from ending the run.
 
-    If a step fails, the block ``with guard:`` ends, and no error is raised. Only errors in ``_UNGUARDED`` are raised.
+    An exception ends the block ``with guard:``. The guard stores the exception and does not raise it. Exceptions of
+    the types in ``_UNGUARDED`` are raised.
 
     Attributes:
-        failure: the first failure; None if nothing has failed.
+        failure: the first exception that the guard has stored; None if there was none.
     """
 
     __slots__ = ("failure", "place", "step")

@@ -1,6 +1,7 @@
-"""The columns of staged rows about offsets: intervals in which an offset was current, and pending commits.
+"""The columns of staged rows about committed offsets.
 
-``offsets.interval_pass`` makes these rows from sorted events. ``Staged`` has their kinds.
+A row has the time range in which an offset was current, or a commit that waits for its transaction marker. The enum
+``Staged`` lists the kinds of rows. ``offsets.interval_pass`` makes the rows.
 """
 
 from enum import IntEnum

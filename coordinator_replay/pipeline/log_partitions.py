@@ -100,7 +100,7 @@ class PartitionStep:
     _times: dict[Needed, _Times] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        """Read the bucket's rows of ``log_partitions`` that earlier runs wrote."""
+        """Set ``old`` to the rows of the table ``log_partitions`` that earlier runs wrote for the bucket."""
         uris = [file.uri for file in self.files.old(TABLE)]
         batches = read_paths(uris, table(TABLE).file_schema().names)
         self.old = {row["log_partition"]: row for batch in batches for row in plain_rows(batch)}
@@ -163,7 +163,7 @@ class PartitionStep:
         return self._times
 
     def complete_ms(self, partition: int) -> int | None:
-        """Return the time since which the last range of a log partition is complete.
+        """Return the time since which no record of a log partition is missing, in milliseconds.
 
         Return None if no record has a time.
         """

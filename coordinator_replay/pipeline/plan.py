@@ -75,8 +75,8 @@ class Plan:
 
     Attributes:
         shares: the buckets, each with its action and the reasons.
-        derives: whether derived tables have to change.
-        is_rebuild: whether all buckets are rebuilt, because this run derives all rows differently from the runs before.
+        derives: whether the run writes tables that are derived from the records. If not, it writes only the records.
+        is_rebuild: whether the run rebuilds all buckets.
         moves: moves of groups to other log partitions.
     """
 

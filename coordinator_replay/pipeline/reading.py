@@ -74,11 +74,11 @@ class Reading:
         decoded: the decoded files of the dump, in the dump's order.
         tally: counts of all records in these files.
         copies: the copies of log partitions that the dump has.
-        history: the ranges of log offsets that earlier runs have read, without those that an election has truncated
-            since.
-        logs: the facts with which the next dump is compared, by log partition.
-        lost_from: for each truncated log partition, the first lost log offset.
-        gaps: ranges that no file covers, as tuples of log partition, first log offset, end (not included).
+        history: the log offsets that earlier runs have read, without log offsets that an election has truncated.
+        logs: facts about the log by log partition. The next run compares its dump with them.
+        lost_from: the first log offset that an election has truncated, by log partition.
+        gaps: ranges of log offsets that no file covers, as tuples of log partition, first log offset, end (not
+            included).
         extents: the log offsets that the files of the dump cover.
         notes: sentences about the dump for the user.
     """
@@ -341,9 +341,13 @@ def _copies_shares(
 
 
 def _head(copy: DumpCopy, heads: Mapping[str, LogCopy]) -> LogCopy:
-    """Return the facts that the headers of a copy show.
+    """Return the facts that the batch headers of a copy show.
 
-    If the copy's last batch was not read, leave the leader epochs out.
+    Leave out the leader epochs if the last batch of the copy was not read.
+
+    Args:
+        copy: the copy of a log partition.
+        heads: these facts by source of the copy.
     """
     head = heads.get(copy.source, LogCopy(copy.source, copy.bounds.log_partition))
     return head if copy.has_last_batch else replace(head, epochs=[])

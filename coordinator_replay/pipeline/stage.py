@@ -204,19 +204,17 @@ class SparkStages:
 
 
 def manifest_of(spark: SparkSession, rows: Sequence[tuple[int, str]]) -> DataFrame:
-    """Return a manifest with each row in its own partition of Spark, in the order of ranks.
-
-    ``repartitionByRange`` with a given number gives each row its own partition: Spark samples a manifest completely,
-    and adaptive execution does not merge such partitions. A grouped map by rank then needs no further exchange. A
-    manifest with a single row is not repartitioned, because the first exchange of a session takes more than a second.
-
-    The rows are passed as a pandas frame, which becomes a local relation. A list of Python rows would become an RDD of
-    pickles, and the first such RDD of a session takes two seconds.
+    """Return a DataFrame with the shares of a stage. Each row is in its own partition of Spark, in the order of ranks.
 
     Args:
         spark: the session.
-        rows: rows of MANIFEST; ranks count from 0.
+        rows: for each share, its rank and the share as JSON. Ranks count from 0.
     """
+    # A pandas frame becomes a local relation. A list of Python rows would become an RDD of pickles, and the first such
+    # RDD of a session takes two seconds.
+    # ``repartitionByRange`` with a given number gives each row its own partition: Spark samples a manifest completely,
+    # and adaptive execution does not merge such partitions. A grouped map by rank then needs no further exchange. A
+    # manifest with a single row is not repartitioned, because the first exchange of a session takes more than a second.
     manifest = spark.createDataFrame(pd.DataFrame(rows, columns=["rank", "share"]), MANIFEST).coalesce(1)
     return manifest if len(rows) == 1 else manifest.repartitionByRange(len(rows), "rank")
 

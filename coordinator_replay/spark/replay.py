@@ -178,8 +178,8 @@ def replay_group(
 def replay_input(records: DataFrame) -> DataFrame:
     """Return decoded records with the columns of STREAM.
 
-    For offset commits, the JSON columns become null. Three kinds of rows are left out: rows without a group, tombstones
-    of offset commits, and all offset commits if there is no column ``topic``.
+    The columns ``key_json`` and ``value_json`` are null for offset commits. Rows without a group are left out, and
+    tombstones of offsets. If there is no column ``topic``, all offset commits are left out.
 
     Raises:
         InputError: a column of ``_NEEDED`` is missing, or ``log_timestamp`` is no timestamp.

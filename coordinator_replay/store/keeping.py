@@ -32,10 +32,10 @@ def kept_since(properties: Mapping[str, str]) -> datetime | None:
 
 
 def purge_of(snapshot: Snapshot) -> Purge | None:
-    """Return which rows a table has purged; None if the table has kept all rows.
+    """Return which old rows were deleted from a table; None if the table has kept all rows.
 
     Args:
-        snapshot: the table.
+        snapshot: the version of the table.
     """
     since = kept_since(snapshot.properties) if snapshot.table in PURGED_BY else None
     if since is None:
@@ -45,9 +45,10 @@ def purge_of(snapshot: Snapshot) -> Purge | None:
 
 
 def may_have_purged_rows(file: TableFile, purge: Purge) -> bool:
-    """Return whether a file may have rows to purge, judged by its lowest values in Delta's log.
+    """Return whether a file of a table may have rows that are old enough to delete.
 
-    Open rows are never purged, nor are rows that ended at ``purge.before`` or later.
+    Delta's log has the file's lowest time. The file has no such rows if this time is ``purge.before`` or later. A file
+    with open rows has none either.
     """
     lowest = file.lowest.get(purge.over)
     return not file.is_open and (lowest is None or lowest < purge.before)

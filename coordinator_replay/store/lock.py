@@ -173,9 +173,9 @@ class Lease:
             self._filesystem.delete_file(self._path)
 
     def _read(self) -> dict[str, Any] | None:
-        """Return the lease in the store; None if there is none.
+        """Return the content of the lock file; None if there is no lock file.
 
-        A lease that is still being written counts as valid, with an empty holder.
+        If another process is still writing the lock file, return only the time until which the lock is valid.
         """
         if self._filesystem.get_file_info(self._path).type == fs.FileType.NotFound:
             return None

@@ -224,9 +224,14 @@ def _lines_of(uris: Sequence[str], rows: Sequence[Mapping[str, Any]], partitions
 
 
 def _lines(uris: Iterable[str], partitions: Mapping[str, int], where: pc.Expression) -> Lines:
-    """Return lines about groups, by group and in order of time.
+    """Return lines of brokers' logs, by group and in order of time.
 
-    Lines that name another log partition than the group's are left out.
+    A line that names a log partition counts only if the group's records are in this log partition.
+
+    Args:
+        uris: files of the table ``broker_log``.
+        partitions: the log partition of each group.
+        where: a filter for the lines.
     """
     by_group: dict[str, list[GroupLogLine]] = defaultdict(list)
     for batch in read_paths(uris, _LINE_COLUMNS, where):

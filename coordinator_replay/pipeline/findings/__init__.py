@@ -1,1 +1,1 @@
-"""The last stage of a bucket: it makes expiring offsets, findings and metrics from the evidence about groups."""
+"""The stages that find expiring offsets, findings and metrics in the evidence about groups."""

@@ -317,7 +317,10 @@ class GroupEvidence:
 
 
 def _bursts(totals: Totals, kind: SummaryKind) -> Iterator[tuple[str, int, Burst]]:
-    """Yield the bursts of commits of one kind: the topic, the number of the burst within the topic, and the burst."""
+    """Yield the topic, a number and the sums of each burst. A burst is a series of commits of one kind in a topic.
+
+    The number counts the bursts of the topic, from 0 on.
+    """
     topics = defaultdict[str, list[Burst]](list)
     for (topic, _), sums in totals.every[kind.name].items():
         topics[topic] += sums["bursts"]

@@ -53,7 +53,7 @@ class News:
         return Counter(finding["severity"] for finding in findings if (finding["found_in_run"] or "") >= self.since)
 
     def count_earlier(self) -> Counter[str]:
-        """Return the number of stored findings that are new, by severity."""
+        """Return the number of new findings among the findings that earlier runs have stored, by severity."""
         schema = table(FINDINGS).arrow_schema(["severity", FOUND_IN_RUN])
         batches = (conform(batch, schema) for batch in read_paths(self.earlier, schema.names))
         return sum((self.count(batch.to_pylist()) for batch in batches), Counter[str]())

@@ -479,13 +479,15 @@ def _by_bucket(rows: pa.RecordBatch, share: CausesShare) -> Iterator[tuple[int, 
 
 
 def find_causes(share: CausesShare) -> CausesResult:
-    """Find the causes of all removed offsets whose cause may still change, and write their rows.
+    """Find why offsets were removed, and write the rows of these offsets.
+
+    Causes that can't change any more are left out.
 
     Args:
         share: the inputs.
 
     Returns:
-        The retention, and files of rows of ``offset_history``, ``removed_offsets`` and ``expired_offsets``.
+        The retention (``offsets.retention.minutes``), and the written files.
     """
     batches = [*read_paths(share.removed, STAGED.names)]
     removed = pa.Table.from_batches(batches, STAGED) if batches else STAGED.empty_table()

@@ -60,12 +60,13 @@ class Sources:
 
 
 class Chunk(NamedTuple):
-    """A part of the log of a bucket.
+    """A part of a bucket's log that is processed at one time.
 
     Attributes:
-        ranges: tuples of log partition, first log offset, end (not included).
-        but: None if the chunk has only ``ranges``. Otherwise the chunk also has every whole log partition that is not
-            in this list.
+        ranges: the ranges of log offsets in the chunk, as tuples of log partition, first log offset, end (not
+            included).
+        but: None if the chunk has only ``ranges``. If it is a list, the chunk also has all records of each log
+            partition that is not in the list.
     """
 
     ranges: Sequence[tuple[int, int, int]]
@@ -253,7 +254,12 @@ class Derivation:
         )
 
     def _moved(self, rows: Sequence[pa.RecordBatch], chunk: Chunk | None) -> list[pa.RecordBatch]:
-        """Return an event for each key whose group leaves its log partition within a chunk."""
+        """Return an event that ends the current offset of each key whose group moves to another log partition.
+
+        Args:
+            rows: the events of the chunk.
+            chunk: the part of the log in which the move must lie; None for any move.
+        """
         return [
             events.lost_keys(
                 rows,

@@ -185,10 +185,13 @@ class _Batch:
         return rows
 
     def _states(self, rows: Numbers) -> pa.Array:
-        """Return, for each commit, the state of its group.
+        """Return, for each commit, the state of its group at the commit.
 
-        If no state is on record, the state is Unknown. But if the group is proven not to have existed, Kafka made a
-        simple group for the commit, and the state is Empty.
+        The state is Unknown if no record shows it. The state is Empty if the log proves that there was no group before
+        the commit.
+
+        Args:
+            rows: indexes of the commits.
         """
         is_new = self._are_looked_up(rows)
         at = self._state_rows.last_at(self.groups[rows], self.fields[EventField.LOG_OFFSET, rows])

@@ -1,11 +1,12 @@
 """The compiled loop that turns commits, markers and tombstones of many keys into intervals of current offsets.
 
-The loop applies the rules of ``engine.offsets`` to columns of numbers. In this module, a row is the index of an event
-in these columns. The other columns stay in Arrow. For each key (group, topic, partition, log partition), the loop keeps
-the row of the current offset (``stored``) and the rows of commits that wait for a marker. The loop skips context rows,
-which only look-ups use (``lookups``). The code is short because the first audit on a machine compiles it, and the
-compiler copies a function into each of its calls.
+A key is a group, topic, partition and log partition. The loop applies the rules of ``engine.offsets`` to columns of
+numbers, with one event in each row. In this module, the word *row* means the index of an event in these columns. For
+each key, the loop keeps the row of the current offset (``stored``) and the rows of commits that wait for a marker.
 """
+
+# The code is short because the first audit on a machine compiles it, and the compiler copies a function into each of
+# its calls.
 
 from enum import IntEnum
 from typing import Any

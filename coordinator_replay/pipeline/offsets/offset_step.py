@@ -158,7 +158,7 @@ class OffsetStep:
         )
 
     def _all_sources(self) -> Sources:
-        """Return files with all facts about the bucket's offsets, from the first commit on."""
+        """Return the files with all commits of the bucket, and with the other rows from which offsets are derived."""
         rows = sum(file.rows or 0 for file in self.files.old("offset_commits"))
         return Sources(
             commits=self.files.uris("offset_commits"),
@@ -336,22 +336,20 @@ def _at_least(rows: pa.RecordBatch, ends: Mapping[int, int], column: str) -> Boo
 def _with_group_tombstones(
     removed: pa.RecordBatch, tombstones: pa.Table, proofs: OffsetProofs, last_times: Mapping[int, int]
 ) -> pa.RecordBatch:
-    """Return removed offsets with ``has_group_tombstone``: whether the group's tombstone follows in the same operation.
+    """Return removed offsets with a column ``has_group_tombstone``.
 
-    Records with the same time belong to one operation, even if different runs have read them. The value is null if the
-    tombstone may exist but was not read. There are two such cases:
-
-    - Records of the log partition are missing. For example, the cleaner removes a group's tombstone if the group was
-      created again.
-    - The log partition was read from an export, and the export may end in the middle of the operation. A segment never
-      ends there.
+    The value is true if a tombstone of the group follows the offset's tombstone with the same record time. The value is
+    null if such a tombstone may exist but is not in the dump.
 
     Args:
         removed: removed offsets.
         tombstones: tombstones of groups, see ``_group_tombstones``.
-        proofs: the proofs about the offsets of the log partitions.
+        proofs: for each log partition, the log offsets from which no record is missing.
         last_times: the latest time of a record that was read, by log partition, in microseconds.
     """
+    # Records with the same time belong to one operation of the coordinator. The group's tombstone may be missing
+    # because the cleaner removed it, or because an export ends in the middle of the operation. A segment never ends
+    # there.
     rows = pa.table(
         {
             "group_id": removed.column("group_id").cast(pa.string()),

@@ -87,7 +87,7 @@ class DumpCopy:
         )
 
     def as_gaps(self) -> "DumpCopy":
-        """Return the copy with a gap over all log offsets, so that missing log offsets prove nothing."""
+        """Return the copy with all log offsets marked as a gap. Then a missing record does not count as cleaned."""
         return replace(self, bounds=replace(self.bounds, gaps=(*self.bounds.gaps, (0, LARGEST_INT64))))
 
     def has_news(self, end: int | None) -> bool:

@@ -147,7 +147,12 @@ def _row(line: bytes) -> dict[str, Any]:
 
 
 def _first(raw: Mapping[str, Any], kind: type, *names: str) -> Any:
-    """Return the first value among the named fields; None if no field has a value.
+    """Return the value of the first named field that has one; None if no named field has a value.
+
+    Args:
+        raw: a JSON object.
+        kind: the type that the value must have.
+        names: names of fields of the JSON object.
 
     Raises:
         ValueError: the value does not have the type ``kind``.

@@ -1,4 +1,4 @@
-"""Look-ups that show whether a dump comes from the log of earlier runs: anchors, and files beside segments."""
+"""Look-ups in segment files that show whether a dump comes from the same log as the records of earlier runs."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -46,8 +46,11 @@ def look_up(share: LookUp) -> list[Comparison]:
 
 
 def around(skip: Sequence[tuple[int, int]], offsets: Iterable[int]) -> list[tuple[int, int]]:
-    """Return closed ranges of log offsets, without some single log offsets.
+    """Return ranges of log offsets without some single log offsets. A range includes both of its ends.
 
+    Args:
+        skip: the ranges.
+        offsets: the log offsets to leave out.
     >>> around([(0, 9), (20, 29)], [0, 5, 12])
     [(1, 4), (6, 9), (20, 29)]
     """

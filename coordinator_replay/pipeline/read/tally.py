@@ -111,15 +111,15 @@ Place = tuple[int, datetime | None]
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of records, and the names of topics and leader epochs in them.
+    """Counts of records, and the topics and leader epochs that these records name.
 
     Attributes:
-        counts: the counts by key.
-        names: topics by id, from commits.
-        named: topics by id, from group records.
+        counts: the counts of records.
+        names: names of topics by topic id, from commits.
+        named: names of topics by topic id, from group records.
         epochs: position of the first record of each leader epoch, by log partition and leader epoch.
-        divisors: for each log partition, a number that shows which partition counts of ``__consumer_offsets`` are
-            possible, see ``hash_divisor``; 0 if the log partition has no groups.
+        divisors: greatest common divisor of ``hash(group) - log_partition`` over the groups of each log partition; 0
+            if the log partition has no groups. See ``hash_divisor``.
     """
 
     counts: dict[CountKey, Count] = field(default_factory=dict)
