@@ -57,9 +57,9 @@ class BucketResult:
 def _partitions(
     share: BucketShare, run_id: str, files: BucketFiles, offsets: OffsetsByCopy, positions: Mapping[int, int]
 ) -> PartitionStep:
-    """Return the step that proves facts about the bucket's log partitions, from copies that this and earlier runs read.
+    """Return the step that finds out in which log offsets of a bucket's log partitions no record is missing.
 
-    If an election truncated a log partition, also remove the files with the copies of earlier runs.
+    If an election truncated a log partition, also replace the rows of ``log_copies``.
 
     Args:
         share: the bucket.

@@ -111,7 +111,7 @@ class CopiesShare:
 
     @property
     def size(self) -> int:
-        """Return a rough measure of the work."""
+        """Return a rough measure of the work on the share, by which shares are sorted."""
         return sum(staged.file.size for staged in self.staged)
 
 

@@ -190,19 +190,17 @@ def _are_lost(rows: pa.RecordBatch, lost_from: Mapping[int, int]) -> Bools:
 
 
 class _Existing:
-    """Positions of the records in a bucket's tables, and damage in quarantine.
-
-    Records that an election truncated are left out.
+    """Records that a bucket's tables already have, without records that an election truncated.
 
     Attributes:
-        places: positions of the records in tables other than quarantine, by log partition.
-        quarantined: positions of the quarantined records, by log partition.
-        identities: identities of the damage in quarantine, see ``_identity``.
+        places: log offsets of the records in tables other than ``quarantine``, by log partition.
+        quarantined: log offsets of the records in ``quarantine``, by log partition.
+        identities: identities of the damaged bytes in ``quarantine``, see ``_identity``.
 
     Args:
         files: files of the bucket.
-        positions: whether positions are needed. If False, only damage is read.
-        lost_from: for each truncated log partition, the first log offset that an election truncated.
+        positions: whether to read the log offsets of the records. If False, only ``identities`` is filled.
+        lost_from: the first log offset that an election truncated, by log partition.
     """
 
     def __init__(self, files: BucketFiles, *, positions: bool, lost_from: Mapping[int, int]) -> None:

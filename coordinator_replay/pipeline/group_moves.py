@@ -213,16 +213,15 @@ def _packed(groups: pa.Array, partitions: pa.Array, names: pa.Array) -> Numbers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovesShare:
-    """Inputs of the search for moves.
+    """Inputs of the search for groups that moved to another log partition.
 
     Attributes:
-        staged: files of commits and group records that this run has staged.
+        staged: files with the commits and group records of this run.
         records: files of ``offset_commits`` and ``group_records``.
-        groups: files of ``group_state`` and open files of ``offset_history``. These have every group that the tables
-            know.
+        groups: files of ``group_state`` and ``offset_history`` with all groups of earlier runs.
         known: the moves that earlier runs found.
         partition_count: partition count of ``__consumer_offsets``; None if no cluster metadata shows it.
-        is_all: whether the moves of all groups are looked for again.
+        is_all: whether to search for the moves of all groups. If not, the moves in ``known`` stay as they are.
     """
 
     staged: Sequence[str]
@@ -235,12 +234,12 @@ class MovesShare:
 
 @dataclass(frozen=True, slots=True)
 class FoundMoves:
-    """Moves that were found, and what the groups show about the partition count.
+    """Moves of groups to other log partitions, and the divisors of the log partitions.
 
     Attributes:
         moves: the moves, by group and then by number.
-        divisors: for each log partition, a number that shows which partition counts of ``__consumer_offsets`` are
-            possible, see ``hash_divisor``; 0 if the log partition has no groups.
+        divisors: greatest common divisor of ``hash(group) - log_partition`` over the groups of each log partition; 0
+            if the log partition has no groups. See ``hash_divisor``.
     """
 
     moves: Sequence[GroupMove]

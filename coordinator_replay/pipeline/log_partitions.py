@@ -87,9 +87,10 @@ class PartitionStep:
     Attributes:
         share: the bucket.
         files: files of the bucket, which include new records already.
-        completeness: the complete ranges of log offsets, as the copies prove them.
-        positions: number of log offsets that hold a record, for log partitions that this run read.
-        old: the rows that earlier runs wrote, by log partition; times are milliseconds, except in lists.
+        completeness: the ranges of log offsets in which no record is missing.
+        positions: number of log offsets with a record, for each log partition that this run read.
+        old: the rows of ``log_partitions`` that earlier runs wrote, by log partition. Times in these rows are
+            milliseconds, except in lists.
     """
 
     share: BucketShare

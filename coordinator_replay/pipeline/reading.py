@@ -362,10 +362,7 @@ def _parts_of(decoded: Sequence[DecodedFile]) -> list[LogCopy]:
 
 
 def _names(file: DumpFile) -> tuple[str, str]:
-    """Return the name of the copy that a file belongs to, and the file's folder.
-
-    A comparison may name either of them.
-    """
+    """Return the name of the copy that a file belongs to, and the folder of the file."""
     return copy_name(file), folder_of(file)
 
 

@@ -117,8 +117,7 @@ class CommitPauses:
         rebalances: rows of ``rebalances``.
         ownership: rows of ``partition_ownership`` of the groups in ``rebalances``: group_id, topic, partition,
             owned_from.
-        spans: the time ranges in which no record of a log partition is missing. A log partition that lacks no record at
-            all has no span here.
+        spans: the time ranges in which no record is missing, for each log partition that lacks some records.
         earlier: pauses that earlier runs have computed; None if earlier runs have computed none.
     """
 

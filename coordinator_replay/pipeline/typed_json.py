@@ -10,10 +10,10 @@ of other types are written in these forms:
 - a mapping: a list of pairs, each with a key and a value
 - a mapping whose values have the type hint ``Any``, such as the bounds of columns: an object. A time in such a mapping
   is written as ``{"us": microseconds}``.
-
-Structs of Spark can't be used instead of JSON. Spark passes rows to a grouped map as DataFrames of pandas. If an
-integer field inside a struct has a null, pandas turns its integers into floats, and large offsets lose digits.
 """
+
+# Structs of Spark can't be used instead of JSON. Spark passes rows to a grouped map as DataFrames of pandas. If an
+# integer field inside a struct has a null, pandas turns its integers into floats, and large offsets lose digits.
 
 import types
 from collections import Counter

@@ -177,7 +177,7 @@ class SegmentReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Return the input of each task: segments that may have rows of the query.
 
-        A segment is never split. Small segments are read by the same task, as in an audit.
+        A segment is never split. One task may read several small segments.
 
         Raises:
             InputError: the paths have no segments, or a dump in another format.

@@ -55,9 +55,9 @@ def has_buckets(table: "Table") -> bool:
 
 
 def stats_columns(table: "Table") -> str:
-    """Return a table's value of STATS_PROPERTY: names of columns, separated by commas.
+    """Return the names of the columns whose lowest and highest values Delta's log has for each file.
 
-    For these columns, Delta's log has each file's lowest and highest value. Partition columns are left out.
+    The names are separated by commas, as the table's property STATS_PROPERTY needs them.
     """
     return ",".join(name for name in table.bounded if name not in table.partitioned_by)
 

@@ -1,17 +1,16 @@
-"""The version that counts, for each table: the newest version with only data of finished runs (``state_of``).
+"""The valid version of each table: the newest version that has only data of finished runs (``state_of``).
 
-This is the version at the end of the last finished run, or a later version whose commits are upkeep or change no data.
+Delta commits one table at a time. A run commits all of its tables at its end, and the ledger last. The newest row of
+the ledger has the versions that the tables had when the run ended. If a run is killed between two of its commits, some
+tables have newer versions than the ledger says. The commit information of a newer version shows who made the commit:
 
-Delta commits one table at a time, and a run commits all of its tables at its end, the ledger last. A run that is
-killed in between leaves tables that are ahead of the ledger. So the ledger decides: its newest row has the version
-of every table at the end of that run. The information of a later commit shows its kind:
+- A commit with the id of a run: this run has no row in the ledger. It is still at work, or was killed. The version is
+  not valid.
+- A commit that changes no data (OPTIMIZE, VACUUM, properties, new columns), or a commit of the command ``maintain``:
+  the version is valid if the version before it is valid.
+- Any other commit: somebody else changed the data. No audit can continue from this version.
 
-- a commit with a run's id was made by a run that is not in the ledger. That run is at work now, or was killed;
-- after a commit that changes no data (OPTIMIZE, VACUUM, properties, new columns), or a commit of our own upkeep, the
-  table is as valid as before;
-- any other commit that changes data is by somebody else, and no audit can continue from it.
-
-An audit first restores the tables that are ahead. A question may not write, so it reads the version that counts.
+An audit first restores the tables to their valid versions. A question does not write. It reads the valid versions.
 """
 
 import json

@@ -1,10 +1,8 @@
 """The version of the table definitions that a table follows.
 
-Each table has this version among its properties. A new column that may be null needs no new version: an audit adds the
-column when it opens the table. A table that lacks a required column is refused. A larger change raises
-``SCHEMA_VERSION``, for example if values move to another column or a column gets another type. Tables of an older
-version are refused with a sentence that says to audit again. So a release never writes into a table that follows
-another version, and never touches a table of a newer release.
+Each table has this version among its properties. A release refuses a table with another version. A new column that may
+be null needs no new version: an audit adds the column when it opens the table. A larger change raises
+``SCHEMA_VERSION``, for example if a column gets another type.
 """
 
 from collections.abc import Mapping

@@ -62,10 +62,10 @@ def utc_times(
 
 
 def other_offset_ms(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: Sequence[str], zone: str) -> int | None:
-    """Return the offset from UTC that recorded rebalances show, if it contradicts the time zone that the user named.
+    """Return the true offset from UTC of a broker's log, if the user named a wrong time zone.
 
-    Return the offset in milliseconds. Return None if the recorded rebalances show no offset. Also return None if the
-    named zone has one of the shown offsets at the time of at least one line.
+    The offset is in milliseconds. The times of rebalances in ``rebalances`` show it. Return None if no such time shows
+    it, or if the named zone agrees with it at the time of at least one line.
 
     Args:
         events: lines with their events, in the order of the file.

@@ -31,12 +31,12 @@ class News:
     earlier: Sequence[str]
 
     def first_runs(self, files: Sequence[str] | None = None) -> dict[str, str | None]:
-        """Return the run that first stored each finding, by the finding's id.
+        """Return the id of the run that first stored each finding, by the id of the finding.
 
-        The run is None if a release without column ``found_in_run`` stored the finding.
+        The run is None if an old release, which did not store the run, stored the finding.
 
         Args:
-            files: read only these files of findings; None for all.
+            files: the files of findings to read; None for all files.
         """
         schema = table(FINDINGS).arrow_schema(["finding_id", FOUND_IN_RUN])
         runs: dict[str, str | None] = {}

@@ -139,9 +139,9 @@ def expected_offsets(opened: pa.Table, retention: Retention, as_of: datetime, ho
 
 
 def long_transactions(pending: pa.Table, end: datetime, limits: Thresholds) -> pa.Table:
-    """Return transactions whose commits waited long for their marker.
+    """Return transactions whose commits waited long for their transaction marker.
 
-    A commit that a later commit of its transaction replaced does not count.
+    Don't count a commit if a later commit of the same transaction has the same key.
 
     Args:
         pending: rows of ``pending_offsets``.

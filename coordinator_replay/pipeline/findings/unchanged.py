@@ -138,12 +138,12 @@ def conditions_row(conditions: str, end_ms: int, files: Iterable[str]) -> str:
 def evaluated_row(evidence_hash: str, changes_at_ms: int | None) -> str:
     """Return the content of column ``sums`` in a group's row of ``commit_totals``.
 
-    From it, the next run learns whether it can skip the group.
+    The next run reads this row to decide whether it can keep the findings of the group.
 
     Args:
         evidence_hash: the hash of the evidence about the group.
-        changes_at_ms: the time from which the findings may differ without new evidence, in milliseconds. The next run
-            must evaluate the group again if the end of its log is at this time or later. None if there is no such time.
+        changes_at_ms: the time in milliseconds at which the findings may change even if no record is added. None if
+            there is no such time.
     """
     return encode({"hash": evidence_hash, "changes_at": changes_at_ms})
 

@@ -189,10 +189,7 @@ class GroupStep:
             write_rows(replayed, writer)
 
     def _signs(self, records: DuckDBPyConnection) -> LastCommits | None:
-        """Return the last commits before records that may show the departure of a member.
-
-        Return None if there are no such records.
-        """
+        """Return the last commits before members left their groups; None if no record may show that a member left."""
         since = find_departures(records)
         if since is None:
             return None

@@ -1,4 +1,4 @@
-"""Group records in the form for a replay: rows of ``group_records``, sorted by DuckDB."""
+"""Input rows of a replay: the rows of ``group_records``, sorted by DuckDB."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

@@ -57,11 +57,11 @@ def _new_gaps(step: PartitionStep, partition: int) -> list[Break]:
 
 
 def group_proofs(step: PartitionStep, records: DuckDBPyConnection) -> GroupProofs:
-    """Return what the complete ranges of a bucket's log partitions prove about its groups.
+    """Return for each group of a bucket the log offsets from which the group is proven.
 
     Args:
-        step: the log partitions.
-        records: DuckDB with all ``records`` of the bucket's groups.
+        step: the log partitions of the bucket.
+        records: a DuckDB connection. Its table ``records`` has all group records of the bucket.
     """
     wanted = _open_ranges(step)
     if not wanted:
@@ -86,13 +86,13 @@ def group_proofs(step: PartitionStep, records: DuckDBPyConnection) -> GroupProof
 
 
 def _confirmed(proofs: GroupProofs, records: DuckDBPyConnection) -> dict[Part, list[Record]]:
-    """Return the group records below a complete range, if the copy that has the range still has them.
+    """Return group records that are still the last records of their keys when a complete range begins.
 
-    Only a complete range that follows compacted records counts. The cleaner has kept each returned record, because it
-    is the last record of its key.
+    A complete range is a range of log offsets in which no record is missing. Return only records that the cleaner has
+    kept.
 
     Returns:
-        The records, by group, log partition and number of the range.
+        The records, by group, log partition and number of the complete range.
     """
     by_part: dict[Part, list[Record]] = {}
     broken = {partition for partition, ranges in proofs.ranges.items() if any(not span.is_gap for span in ranges[1:])}

@@ -157,7 +157,11 @@ class _GroupRun:
         self.complete = None if gap.proven_from is None else (gap.proven_from, gap.proven_ms)
 
     def _pass(self, gap: Break) -> Iterator[Row]:
-        """Tell the replay that records are missing at a break, and yield the rows that change."""
+        """Tell the replay of the group that records of the log partition are missing, and yield the rows that result.
+
+        Args:
+            gap: the place in the log partition where records are missing.
+        """
         yield from self._find_complete(gap.offset)
         place = self.key[1], gap.offset, gap.at_ms
         if gap.is_gap:
@@ -170,9 +174,10 @@ class _GroupRun:
         yield from rows
 
     def _find_complete(self, before: int) -> Iterator[Row]:
-        """Tell the replay from which log offset on the group is proven, and yield the rows that change.
+        """Tell the replay from which log offset on the group is proven, and yield the rows that result.
 
-        Do nothing if this log offset is after ``before``, or if the replay was told already.
+        Args:
+            before: a log offset. Do nothing if the group is proven only from a higher log offset on.
         """
         if self.complete is None or self.complete[0] > before:
             return
@@ -182,11 +187,15 @@ class _GroupRun:
             yield from self.life.find_complete(self.key[1], offset, at_ms)
 
     def _advance(self, row: InputRow, record: Record) -> Iterator[Row]:
-        """Tell the replay about the breaks before the next record, and yield the rows that change.
+        """Tell the replay of each place before the next record where records are missing. Yield the rows that result.
 
-        If the group has become proven, also tell this to the replay. Wait with it as long as the next record belongs to
-        the same operation of the coordinator as the record before.
+        Also tell the replay from which log offset on the group is proven.
+
+        Args:
+            row: the next record of the group, as it was read.
+            record: the next record, decoded.
         """
+        # An operation of the coordinator is replayed as a whole, even if the group becomes proven within it.
         while self.breaks and self.breaks[0].offset <= row.log_offset:
             yield from self._pass(self.breaks.pop(0))
         if self.complete is not None and not self.life.replay.continues(record):
@@ -292,15 +301,14 @@ def replay_groups(
     """Replay groups and yield the rows that result.
 
     Args:
-        rows: records of whole groups, or the records after their snapshots, sorted by group, log partition and log
-            offset.
-        context: the context of the replay.
-        snapshots: snapshots from which groups continue, including groups without new records. A group without a
-            snapshot begins at its first record.
-        signs: the members' last commits before their departures, as signs of life; None to replay without them.
-        proofs: proofs about groups with missing records.
-        moves: moves of groups to other log partitions. If a group has left a log partition, ``rows`` must not have the
-            records that this log partition got afterwards.
+        rows: the groups' records, sorted by group, log partition and log offset. Records that a snapshot of their
+            group includes already are left out.
+        context: values that are the same for all groups.
+        snapshots: the stored states from which groups continue. A group without a snapshot begins at its first record.
+        signs: the last commit for each partition before a member left; None to replay without them.
+        proofs: for groups with missing records, the log offsets from which the groups are proven.
+        moves: moves of groups to other log partitions. ``rows`` must not have records that a log partition got after
+            their group had left it.
 
     Raises:
         RuntimeError: records of a group are not in log order.

@@ -1,7 +1,7 @@
-"""Commits as signs of life: the last commits before a record that may show the departure of a member.
+"""The last commits before a member left its group. A commit shows that the member still worked at this time.
 
-Nearly all records of a log are commits, but few commits are near a departure. Each of these few commits is joined with
-the next departure. For each partition, only the last commit before a departure is kept.
+Each commit shortly before a departure is joined with the next departure. For each partition, only the last commit
+before the departure is kept.
 """
 
 from collections.abc import Iterator

@@ -1,9 +1,8 @@
 """Topic names by id, from all sources: a file, the cluster's metadata log, group records, commits.
 
 KIP-848 records name topics by id only. If sources differ, the first of these sources counts: the user's file, the
-metadata log, records that have both name and id, commits. If two records give an id different names, the record at the
-higher position counts (by log offset, then by log partition). The position is kept with the name, so the result does
-not depend on how the log was split into runs. The amount of data grows only with the cluster's topics and partitions.
+metadata log, group records that have both name and id, commits. If two records give an id different names, the record
+at the higher log offset counts. If the log offsets are equal, the record in the higher log partition counts.
 """
 
 import json

@@ -223,15 +223,10 @@ def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def states(timeline: pa.RecordBatch) -> pa.RecordBatch:
-    """Return events for each change of a group's state, for its first state, and for each row that is not exact.
-
-    A state that the log does not prove is Unknown.
-
-    If the log does not prove that a group began at its first event, ``lost_at`` of this event is the event's log
-    offset.
+    """Return an event for each state that a group entered. The state is Unknown if the log does not prove it.
 
     Args:
-        timeline: rows with the columns of STATE.
+        timeline: rows of ``group_timeline``, with the columns of STATE.
     """
     before, after = timeline.column("from_state"), timeline.column("to_state")
     is_change = pc.not_equal(before, after).fill_null(True)

@@ -47,13 +47,13 @@ def _rows(indices: Numbers) -> pa.Array:
 
 
 def _words(codes: Numbers, words: dict[Any, str]) -> pa.Array:
-    """Return the text that ``words`` has for each code; null for a code without a text."""
+    """Return the text for each code; null for a code that is not in ``words``."""
     names = pa.array([words.get(code) for code in range(int(max(*words, codes.max(initial=0))) + 1)], pa.string())
     return names.take(pa.array(codes))
 
 
 class _Batch:
-    """A batch of events, with its intervals and pending commits."""
+    """A batch of offset events, and the rows of ``offset_history`` and pending commits that follow from them."""
 
     def __init__(self, events: pa.RecordBatch, proofs: OffsetProofs, *, is_last: bool) -> None:
         self.events = events
@@ -220,11 +220,11 @@ class _Batch:
 
     @cached_property
     def _first_states(self) -> tuple[Numbers, npt.NDArray[np.bool_]]:
-        """Return, for each row, the log offset of the first recorded state of the row's group.
+        """Return where the recorded states of each row's group begin, as two arrays with a value for each row.
 
         Returns:
-            The offsets, and whether each group may have existed before that state. The offset is LARGEST_INT64 for a
-            group without a recorded state.
+            The log offset of the group's first recorded state, or LARGEST_INT64 if no state is recorded. Then, whether
+            the group may have existed before this log offset.
         """
         codes = self.groups
         first = np.full(int(codes.max(initial=0)) + 1, LARGEST_INT64, np.int64)

@@ -34,12 +34,10 @@ _COLUMNS = (*(name for name in GroupLogLine._fields if name != "at_ms"), "log_pa
 def removals_of(
     lines: Sequence[str], removed: pa.Table, commits: Sequence[str], group_records: Sequence[str]
 ) -> list[LoggedRemoval]:
-    """Return the removals that lines of brokers' logs name, each with the tombstones that belong to it.
-
-    Only lines near the times of the removed offsets are read.
+    """Return the removals of offsets that brokers' logs name, each with the tombstones that the removal wrote.
 
     Args:
-        lines: files of ``broker_log``.
+        lines: files of ``broker_log``. Only lines near the times of the removed offsets are read.
         removed: removed offsets, with the columns of STAGED.
         commits: files of ``offset_commits``.
         group_records: files of ``group_records``.

@@ -286,7 +286,12 @@ class OffsetStep:
         return ends
 
     def _write_sums(self, wanted: SumsRange, writer: TableWriter) -> None:
-        """Add up commits by group and by minute, and stage the sums."""
+        """Add up commits by group and by minute, and stage the sums.
+
+        Args:
+            wanted: the times of the commits to add up.
+            writer: takes the sums.
+        """
         states = rows_of(
             read_paths(self.files.uris("group_evidence"), STATES.names, pc.field("tag") == int(Evidence.STATE)), STATES
         )
@@ -294,10 +299,10 @@ class OffsetStep:
             writer.stage(name, batch)
 
     def _commits_since(self, since: datetime | None) -> Batches:
-        """Return the commits that this run adds up: commits of this run, and all commits at or after a time.
+        """Return the commits that this run has read, and also all commits at or after a time.
 
         Args:
-            since: the time. Sums of earlier runs are final only before it. None to return all commits.
+            since: the time; None to return all commits.
         """
         where = None
         if since is not None:
@@ -418,10 +423,9 @@ FROM kept
 def _thinned(history: pa.Table, every_ms: int) -> Iterator[pa.RecordBatch]:
     """Yield the history with only the last commit of each time range, see ``--history-every``.
 
-    A kept row changes only in valid_to and to_offset, which move to the beginning of the next kept row. So the answer
-    for any time is the last kept commit at or before that time. Some commits are always kept: the first commit after a
-    time without an offset, the last commit before a tombstone, and commits that went backwards. ``commits_merged``
-    counts the commits left out.
+    Each kept row lasts until the next kept row begins, and its ``commits_merged`` counts the commits left out. Some
+    commits are always kept: the first commit after a time without an offset, the last commit before a tombstone, and
+    commits that set the offset back.
 
     Args:
         history: rows of the history, with the columns of STAGED.

@@ -1,4 +1,4 @@
-"""Proofs about the committed offsets in a bucket's log partitions, and the times of the ranges that prove them."""
+"""Proofs about the committed offsets in a bucket's log partitions: from which log offsets on no record is missing."""
 
 from coordinator_replay.completeness.offsets import OffsetProofs
 from coordinator_replay.pipeline.log_partitions import PartitionStep

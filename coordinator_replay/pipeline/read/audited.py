@@ -19,13 +19,12 @@ from coordinator_replay.pipeline.read.extents import Extent
 
 @dataclass(frozen=True, slots=True)
 class UnreadFiles:
-    """Parts of a dump to read.
+    """The parts of a dump that no earlier run has read.
 
     Attributes:
-        files: the files to open.
-        skip: closed ranges of log offsets that need not be read in these files, by log partition.
-        unopened: files that are not opened, because none of their log offsets need be read. Each file comes with the
-            log offsets that its name shows.
+        files: the files with log offsets that no earlier run has read.
+        skip: ranges of log offsets that earlier runs have read, by log partition. A range includes both of its ends.
+        unopened: the other files, each with its log offsets as the names of the files show them.
     """
 
     files: list[DumpFile]

@@ -112,7 +112,9 @@ def _base_offsets(files: Sequence[DumpFile]) -> list[int]:
 def _first_offset(files: Sequence[DumpFile], extents: Sequence[Extent]) -> int:
     """Return the lowest log offset that files cover.
 
-    It comes from file names, or else from the first batches of the files.
+    Args:
+        files: the files. Names of segments show their first log offsets.
+        extents: the log offsets of the files' batches, which count if no name shows a log offset.
     """
     named = _base_offsets(files)
     return min([*named, *(extent.first_offset for extent in extents if not named)], default=0)

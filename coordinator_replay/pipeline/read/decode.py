@@ -379,14 +379,14 @@ def decode_rows(
     audited: Ranges = MappingProxyType({}),
     anchors: Mapping[int, Sequence[Anchor]] = MappingProxyType({}),
 ) -> DecodedFile:
-    """Decode log records of a dump in table form, and write their staged rows.
+    """Decode log records, and write the decoded rows to staged files.
 
     Args:
-        batches: rows with the columns of ``LOG_RECORD``.
+        batches: the log records, with the columns of ``LOG_RECORD``.
         folder: the folder for staged files.
         buckets: number of buckets of the warehouse.
-        audited: positions that earlier runs have read.
-        anchors: the anchors that earlier runs have kept, by log partition.
+        audited: ranges of log offsets that earlier runs have read, by log partition.
+        anchors: records that earlier runs have kept to recognise the log by, by log partition.
     """
     stager = _Stager(folder, audited_in(audited), buckets)
     compared: list[Comparison] = []

@@ -106,12 +106,13 @@ def _whole_number(value: Any) -> int | None:
 
 
 def log_records(lines: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the records of ``__consumer_offsets`` among some lines, with the columns of ``LOG_RECORD``.
+    """Parse lines of JSON into records of ``__consumer_offsets``, with the columns of ``LOG_RECORD``.
 
-    A line that can't be read becomes a row with an error class and the line's bytes. Blank lines are left out.
+    A line that can't be parsed becomes a row with the class of the error and the bytes of the line. Leave out blank
+    lines and records of other topics.
 
     Args:
-        lines: rows with the columns of LINES.
+        lines: the lines, with the columns of LINES.
     """
     both = zip(*(column.to_pylist() for column in lines.columns), strict=True)
     rows = [_row(line) | {"source": source} for line, source in both if line.strip()]

@@ -130,22 +130,21 @@ def compare_logs(
     unopened: Sequence[tuple[DumpFile, Extent]],
     look: Look,
 ) -> LogComparison:
-    """Compare a dump with the anchors that earlier runs have kept, and return the comparison.
+    """Return whether a dump comes from the same log as the records of earlier runs.
 
-    Anchors are single records by which the log is recognised (``completeness.anchors``).
-
-    If the anchors in the opened files don't decide whether the log is the same, open more files: first the file with
-    the newest anchors, then all files with anchors. Add the comparisons in these files to the copies.
+    Earlier runs kept some records, the anchors (``completeness.anchors``). The dump comes from the same log if it has
+    the same records at the log offsets of the anchors. Open further files if the opened files don't decide this.
 
     Args:
-        copies: the copies of the dump, as far as it was read.
+        copies: the copies of log partitions in the dump. Comparisons from further files are added to them.
         earlier: the log as earlier runs know it, by log partition.
-        unopened: files of the dump that were not opened, with the offsets in their names.
-        look: looks records up in files.
+        unopened: files of the dump that were not opened, with the log offsets that their names show.
+        look: a function that compares anchors with the records in a file.
 
     Raises:
-        InputError: the dump comes from another log, or nothing shows which of two histories counts.
+        InputError: the dump comes from another log, or it is not known which of two different logs counts.
     """
+    # First open the file with the newest anchors. If it does not decide, open all files with anchors.
     copies = [copy for copy in copies if copy.log_partition in earlier]
     for copy in copies:
         check_topic(copy, earlier[copy.log_partition])
@@ -159,7 +158,9 @@ def compare_logs(
 def _to_look_up(
     copy: LogCopy, earlier: Mapping[int, EarlierLog], unopened: Sequence[tuple[DumpFile, Extent]], newest_only: bool
 ) -> list[LookUp]:
-    """Return the files of a copy that are opened next; an empty list if the comparisons so far are enough.
+    """Return the files in which to look for anchors; an empty list if no further comparison is needed.
+
+    An anchor is a record that earlier runs kept, to recognise the log by.
 
     Args:
         copy: the copy.

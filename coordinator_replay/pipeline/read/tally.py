@@ -88,9 +88,7 @@ class Count:
 
 
 class NamedTopic(NamedTuple):
-    """Name of a topic in a record.
-
-    Names sort by the record's position in the log, and the last name counts.
+    """Name of a topic in a record. These objects sort by the position of the record in the log.
 
     Attributes:
         log_offset: log offset of the record; -1 if the record has none.
