@@ -19,7 +19,7 @@ class Place:
         warehouse: path or URI of the warehouse.
         cluster: the cluster of the rows.
         folder: the folder for staged files.
-        purges: the rows that were purged because of their age, by table. Rows as old as these are not written again.
+        purges: the age from which old rows were deleted, by table. Rows of this age are not written again.
     """
 
     warehouse: str

@@ -237,7 +237,7 @@ class _MinuteSums:
         - the number of commits for which the log does not show whether they are transactional
         - the number of hot minutes: minutes with at least ``wanted.hot`` commits for each committed partition, on
           average
-        - the time ranges between pauses, each with its number of commits
+        - the time ranges in which the group committed without a pause, each with its number of commits
         """
         is_over = self.minutes * MINUTE_MS < milliseconds(wanted.until)
         first_at, last_at, commits = (self.sums[name] for name in ("first_at", "last_at", "commits"))

@@ -36,9 +36,7 @@ def write_coordinator_changes(
     changes: Changes,
     log_partitions: Sequence[str],
 ) -> tuple[Changes, Sequence[CoordinatorChange]]:
-    """Make the rows of the table again, and write them if they changed.
-
-    The rows come from the table's earlier rows, the records of this run, elections, and lines of brokers' logs.
+    """Compute the rows of ``coordinator_changes`` again, and write them if they changed.
 
     Args:
         job: the job of the run.
@@ -46,8 +44,7 @@ def write_coordinator_changes(
         tally: counts of the records that the run read, with the first record of each leader epoch.
         elections: elections in the cluster metadata that the run was given.
         changes: files that the run adds to and removes from other tables.
-        log_partitions: files of table ``log_partitions``, including the files of this run. They have the latest time of
-            each log partition.
+        log_partitions: files of table ``log_partitions``, including the files of this run.
 
     Returns:
         The changed files of the table, and its rows.

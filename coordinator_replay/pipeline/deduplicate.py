@@ -54,8 +54,8 @@ class Deduplicated:
 
     Attributes:
         written: the number of records that are new to the tables, by category (a key of RECORD_TABLES).
-        kinds: the number of these records, by category and by Kafka's name of the record's kind. If a record could not
-            be read, the error class stands in place of the name.
+        kinds: the number of the records in ``written``, by category and by Kafka's name of the record's kind. Records
+            that could not be read are counted by error class.
         duplicates: number of records that were dropped, because another copy has them too.
         already: number of records that were dropped, because the tables had them already.
         positions: the number of positions that hold a record now, by log partition.

@@ -399,7 +399,11 @@ def evidence_of(moves: Sequence[GroupMove]) -> MovedGroups:
 def rebuilt_for(known: Sequence[GroupMove], now: Sequence[GroupMove]) -> dict[int, str]:
     """Return the log partitions whose rows must be derived again, each with the reason.
 
-    These are the log partitions that a group left or entered by a move that is new, changed or gone.
+    A move is new, changed or gone if only one of the two lists has it. Its two log partitions must be derived again.
+
+    Args:
+        known: the moves of groups that earlier runs found.
+        now: the moves that this run found.
     """
     reasons: dict[int, str] = {}
     for move in sorted(set(known).symmetric_difference(now), key=lambda move: (move.group_id, move.number)):

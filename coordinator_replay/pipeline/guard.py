@@ -41,7 +41,7 @@ class GroupFailure(NamedTuple):
     log_offset: int | None = None
 
     def evidence(self) -> FailedStep:
-        """Return the failure as evidence of a finding."""
+        """Return the failure in the form that the table ``group_evidence`` stores."""
         return {
             "step": self.step,
             "error": self.error,

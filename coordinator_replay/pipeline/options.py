@@ -20,11 +20,11 @@ class ExpiryOptions:
     """Options that decide which offsets have expired, and how many commits the history keeps.
 
     Attributes:
-        as_of: the time at which expiry is evaluated; None for the end of the log.
+        as_of: the time at which the ages of offsets are compared with the retention; None for the end of the log.
         retention_ms: offsets.retention.minutes of the brokers, in milliseconds. None to infer the retention, or to use
             Kafka's default if it can't be inferred.
-        horizon_ms: the audit looks for offsets that expire within this duration after ``as_of``.
-        history_every_ms: keep only the last commit of each interval of this length; None to keep all commits.
+        horizon_ms: the audit also looks for offsets that will expire at most this long after ``as_of``.
+        history_every_ms: keep only the last commit of each time range of this length; None to keep all commits.
     """
 
     as_of: datetime | None = None
@@ -90,9 +90,9 @@ class Summary:
         causes: number of these rebalances, by cause.
         expired: number of offsets that expired, are past retention, or expire within the horizon, by status.
         findings: number of findings in the tables, by severity.
-        new_findings: number of new findings, by severity. A finding is new if the first run that stored it is the last
-            run that read new records, or a later run.
-        new_quarantined: number of undecodable records in the last run that read new records.
+        new_findings: number of new findings, by severity. A finding is new if no run before the last run that read new
+            records had stored it.
+        new_quarantined: number of records that could not be decoded in the last run that read new records.
     """
 
     run: Run

@@ -310,9 +310,15 @@ def _read_copies(
 def _copies_shares(
     decoding: _Decoding, dump: Dump, read: _SegmentsRead, heads: Sequence[LogCopy]
 ) -> Iterator[CopiesShare]:
-    """Yield the log partitions whose copies may come from different leaders.
+    """Yield the inputs to compare the copies of a log partition, if these copies may come from different leaders.
 
-    The skipped parts of these copies are read first, because a comparison needs the whole copies.
+    First read the parts of these copies that were skipped.
+
+    Args:
+        decoding: decodes files.
+        dump: the dump.
+        read: the segments of the dump, as far as they were read.
+        heads: facts from the batch headers of each copy.
     """
     earlier = read.earlier
     copies = defaultdict[int, list[DumpCopy]](list)

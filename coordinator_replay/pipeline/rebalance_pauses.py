@@ -467,8 +467,8 @@ class PauseStep:
 
         Args:
             writer: takes the rows.
-            awaits_logs: True stages the rows, and a later stage adds lines of brokers' logs and fills the table. False
-                writes the rows to the table now.
+            awaits_logs: whether a later stage adds lines of brokers' logs to the rebalances. If so, write the rows to
+                staged files. If not, write them to the table.
         """
         rows = self.pauses.rows
         if not rows.num_rows:

@@ -98,7 +98,7 @@ class Stages(Protocol):
     def run_on_rows(
         self, name: str, dump: Dump, stage: Callable[[Iterator[pa.RecordBatch]], Result], /
     ) -> list[Result]:
-        """Run a stage on the rows of a dump in table form. The stage makes one result from all batches of a task."""
+        """Run a stage on the rows of a dump of Parquet, Delta or JSON lines. Return a result for each task."""
 
     def observed_by(self, observer: Observer, /) -> "Stages":
         """Return the same stages with one more observer."""

@@ -126,13 +126,11 @@ class FileGuard:
 
 
 class Lease:
-    """An object in the store that says who works on a warehouse, and until when.
+    """A lock file in an object store: it names the process that works on a warehouse, and the time when it expires.
 
-    A lease is weaker than a lock. Not every object store can refuse to overwrite an object, so two runs that begin in
-    the same second may both write a lease. Each run then waits and reads the lease; the run that does not find its own
-    gives way. A run that stalls for longer than its lease lasts loses the lease, and notices the loss when it ends. The
-    clocks of the machines decide when a lease has run out. If they differ by more than the duration of a lease, the
-    lease protects nothing, and only Delta's check of each commit is left.
+    Not every object store can refuse to overwrite an object. So a run writes the lease, waits, and reads the lease
+    again. If the lease names another run then, the run ends. A run that stalls for longer than its lease is valid loses
+    the lease. The clocks of the machines must not differ by more than this time.
 
     Args:
         uri: the warehouse.

@@ -72,13 +72,13 @@ class Size:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """Result of upkeep for one table, or for the folder of intermediate files.
+    """Result of the command ``maintain`` for one table, or for the folder of intermediate files.
 
     Attributes:
         name: the table, or ``_staging``.
-        rows_removed: number of rows of history that were purged.
-        before: space that the folder took before the upkeep.
-        after: space that the folder takes after the upkeep.
+        rows_removed: number of old rows that were deleted.
+        before: size of the folder in bytes before the command.
+        after: size of the folder in bytes after the command.
     """
 
     name: str

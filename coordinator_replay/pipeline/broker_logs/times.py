@@ -94,11 +94,14 @@ def _recorded_lines(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: S
 
 
 def _recorded_times(rebalances: Sequence[str], groups: set[str | None]) -> dict[tuple[Any, ...], list[int]]:
-    """Return the times in ``rebalances`` with which lines of a broker's log are compared.
+    """Return the times of events in ``rebalances`` that a broker's log has lines about, too.
 
-    The keys are the event of a line, the group, and the generation or group epoch. For classic groups, the event is
-    STABILIZED, and the time is the end of the join phase (column ``began_by``). For other groups, the event is
-    EPOCH_BUMPED, and the time is the beginning of the rebalance.
+    The keys are the event, the group, and the generation or group epoch. For classic groups, the event is STABILIZED,
+    the end of the join phase. For other groups, the event is EPOCH_BUMPED, the beginning of the rebalance.
+
+    Args:
+        rebalances: files of table ``rebalances``.
+        groups: the groups that the lines name.
     """
     times: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     if not groups:

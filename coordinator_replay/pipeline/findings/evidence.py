@@ -198,11 +198,12 @@ class GroupEvidence:
     def _past(self, active: Sequence[Range]) -> Mapping[tuple[Key, bool], Sequence[PastStall | PastExpiry]]:
         """Return the past stalls and past expiries of each partition, see ``PastStall`` and ``PastExpiry``.
 
-        A key of the result has a partition, and whether a commit ended the stalls and expiries of the entry. If no
-        commit ended them, later commits can still change them.
-
         Args:
             active: the time ranges in which the group committed without a pause.
+
+        Returns:
+            The stalls and expiries by partition and by a boolean. True is for stalls and expiries that a commit has
+            ended, which can't change any more.
         """
         past = defaultdict[tuple[Key, bool], list[PastStall | PastExpiry]](list)
         last_before = ActiveTime(active if self.stalls else ()).last_before

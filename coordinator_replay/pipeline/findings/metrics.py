@@ -1,11 +1,10 @@
 """The table ``group_metrics``: metrics that a coordinator would show minute by minute, computed from the log.
 
 A row is about all groups of one type and state in one minute. The events of a group count in the row of the type and
-state that the group has at the end of the minute. If the type or state of a group changes, the group moves from one
-row to another.
+state that the group has at the end of the minute.
 
-A group that has only offsets in the log counts as an Empty classic group from its first commit on. It counts until its
-last offset is removed and no commit waits for its marker.
+A group without group records counts as an Empty classic group from its first commit on. It counts until it has neither
+an offset nor a commit that waits for its marker.
 """
 
 from collections import Counter
@@ -152,11 +151,11 @@ def happened_rows(
 
 
 def minute_steps(evidence: pa.Table, happened: pa.Table) -> pa.Table:
-    """Return the changes of some groups, minute by minute.
+    """Return the changes of the state of some groups, and their other events, minute by minute.
 
     Args:
         evidence: rows of ``group_evidence`` of these groups, with at least the columns STATES.
-        happened: other events of these groups: rows with the columns of HAPPENED.
+        happened: the other events, with the columns of HAPPENED.
 
     Returns:
         Rows with the columns of STEPS.

@@ -1,4 +1,4 @@
-"""New findings: a finding is new if the last run that read new records, or a later run, stored it first."""
+"""New findings. A finding is new if no run before the last run that read new records had stored it."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -148,13 +148,12 @@ class EvaluationContext:
     def evaluator(
         self, group_id: str, commits: GroupCommits | None = None, spans: Sequence[ExactSpan] = ()
     ) -> Evaluator:
-        """Return an evaluator of the rules of findings for a group.
+        """Return an object that finds the findings of a group.
 
         Args:
             group_id: the group; empty for findings that are about no group.
             commits: sums of the group's commits; None if the group has no commits.
-            spans: the time ranges in which no record of a log partition is missing. A log partition that lacks no
-                record at all has no span here.
+            spans: the time ranges in which no record is missing, for each log partition that lacks some records.
         """
         return Evaluator(self.place.cluster, group_id, milliseconds(self.end), self.limits, commits, spans)
 

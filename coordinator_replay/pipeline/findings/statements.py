@@ -191,8 +191,8 @@ def uncommitted_partitions(new: pa.Table | None, totals: pa.Table, ownership: pa
     """Return partitions that had an owner for a long time without a commit.
 
     Args:
-        new: sums of the commits of this run, by partition; None if the run has no commits.
-        totals: rows of ``commit_totals``.
+        new: number of commits that this run read, by partition; None if the run read no commits.
+        totals: rows of ``commit_totals``, with the numbers of commits that earlier runs read.
         ownership: rows of ``partition_ownership``.
         limits: the thresholds; ``never_committed_ms`` is the shortest time that counts.
     """

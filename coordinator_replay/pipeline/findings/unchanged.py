@@ -125,12 +125,14 @@ def file_name(uri: str) -> str:
 
 
 def conditions_row(conditions: str, end_ms: int, files: Iterable[str]) -> str:
-    """Return the content of ``sums`` in the row of ``commit_totals`` that has the conditions of a bucket.
+    """Return the content of column ``sums`` in the row of ``commit_totals`` that is about a whole bucket.
+
+    The next run reads this row to decide whether it can keep findings of the bucket.
 
     Args:
-        conditions: the conditions of the run, see ``conditions_text``.
+        conditions: options of the run and versions of rules on which findings depend, see ``conditions_text``.
         end_ms: the end of the log, in milliseconds.
-        files: paths of the bucket's files of findings after this run.
+        files: paths of the files with the bucket's findings.
     """
     return encode({"conditions": conditions, "end": end_ms, "files": sorted(map(file_name, files))})
 

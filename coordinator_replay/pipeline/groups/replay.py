@@ -140,9 +140,12 @@ class _GroupRun:
             self.breaks = [gap for gap in self.breaks if snapshot is None and gap.offset < self.left.end_offset]
 
     def _begins(self, first_offset: int) -> list[Break]:
-        """Return the beginning of the group's history, and the breaks after the group's first record.
+        """Return the places (``Break``) after the group's first record at which records are missing.
 
-        A break is a log offset at which records begin to be missing (``Break``).
+        The last such place before the first record comes first. If there is none, the beginning of the log does.
+
+        Args:
+            first_offset: the log offset of the group's first record.
         """
         if not self.context.is_rebuild:
             return self.proofs.after(self.key[1], first_offset)

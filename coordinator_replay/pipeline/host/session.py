@@ -193,10 +193,9 @@ def open_session(
     Args:
         app_name: name of the session in the Spark UI.
         verbose: whether to print Spark's own messages.
-        with_delta: let a session on this machine read Delta tables with Spark's own reader. An audit needs this only
-            for dumps that are Delta tables, and for a catalog: it commits its tables without Spark.
-        with_catalog: keep table names in a catalog that outlives the session.
-        with_kafka: let a session on this machine read from Kafka.
+        with_delta: whether a session on this machine can read Delta tables.
+        with_catalog: whether a session on this machine keeps names of tables in a catalog on disk.
+        with_kafka: whether a session on this machine can read from Kafka.
 
     Raises:
         PrerequisiteError: Java, Delta's jars or the jars of the Kafka source are missing.

@@ -432,8 +432,8 @@ def in_order(batches: Sequence[pa.RecordBatch]) -> Batches:
 def split_commits(commits: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Yield commits as events, with the columns of UNSORTED.
 
-    The first batch has the commits that count at once (PLAIN and TOMBSTONE). The second batch has the commits that wait
-    for a marker (OPENED). A batch without rows is left out. A tombstone never waits.
+    The first batch has the commits without a transaction (PLAIN) and the tombstones (TOMBSTONE). The second batch has
+    the transactional commits (OPENED). A batch without rows is left out.
     """
     is_tombstone = commits.column("is_tombstone").fill_null(False)
     # Commits of an export have no producer id, so they wait for no marker.

@@ -128,19 +128,22 @@ class _Batch:
         return Context(self.keys, self.fields[EventField.AT_OFFSET], is_owner)
 
     def _are_looked_up(self, rows: Numbers) -> Bools:
-        """Return, for each commit, whether to look up its owner and its group's state.
+        """Return, for each commit, whether its row lacks the owner of the partition and the state of the group.
 
-        A commit that an earlier run left open already has both in its row.
+        A commit that an earlier run left open has them in its row.
         """
         are_new: Bools = self.fields[EventField.KIND, rows] > OffsetEvent.WAITING
         return are_new
 
     def _owners(self, rows: Numbers) -> Numbers:
-        """Return, for each commit, the index of the row whose column ``name`` has the partition's owner at the commit.
+        """Return, for each commit, the index of the row with the member that owned the partition at the commit.
 
-        This is a row of an ownership, or NOWHERE if the partition had no owner. If an earlier run left the commit open,
-        it is the commit's own row.
+        The column ``name`` of this row has the member. The index is NOWHERE if the partition had no owner.
+
+        Args:
+            rows: indexes of the commits.
         """
+        # The row of a commit that an earlier run left open has the owner itself.
         offsets = self.fields[EventField.LOG_OFFSET, rows]
         owners = self._owner_rows.last_at(self.keys[rows], offsets)
         is_over = self.fields[EventField.UNTIL, owners] <= offsets

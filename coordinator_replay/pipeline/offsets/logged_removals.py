@@ -91,8 +91,10 @@ def _writes(
 def _named(removals: Sequence[Removed], commits: Sequence[str]) -> Named:
     """Find tombstones of offsets that lines of a broker's log name.
 
-    A line names groups, partitions or single offsets. Return, for each of these names, the writes with its tombstones.
-    For each write, also return the number of tombstones.
+    A line names groups, partitions or single offsets. A write is the log partition and the time of a batch of records.
+
+    Returns:
+        For each name in the lines, the number of its tombstones in each write.
     """
     named: dict[tuple[Removal, str], dict[Write, int]] = defaultdict(lambda: defaultdict(int))
     wanted = {(removal.removal, name) for removal in removals for name in removal.names}

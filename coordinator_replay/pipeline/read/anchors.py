@@ -34,13 +34,12 @@ def record_hash(key: bytes | None, value: bytes | None) -> str:
 
 
 def candidates(records: pa.RecordBatch) -> Iterator[tuple[int, list[Anchor]]]:
-    """Yield the few records of a batch by which a later run may recognise the log, by log partition.
+    """Yield a few records of each log partition. A later run looks for them in its dump to recognise the log.
 
-    Damaged records are left out, because they can't be looked up again. Control records are left out, because an export
-    does not have them.
+    Damaged records and control records are not chosen.
 
     Args:
-        records: records in ``LOG_RECORD``. Within a log partition, most of them are in the order of log offsets.
+        records: records in ``LOG_RECORD``. Within a log partition, most records are in the order of log offsets.
     """
     partitions = numbers_of(records.column("log_partition"), _NO_NUMBER)
     is_record = records.column("error_class").is_null().to_numpy(zero_copy_only=False)

@@ -32,9 +32,10 @@ class UnreadFiles:
     unopened: list[tuple[DumpFile, Extent]]
 
     def note(self, opened: Iterable[Extent]) -> str | None:
-        """Return a sentence about files that were not opened, and about skipped records of opened files.
+        """Return a sentence for the user about the files and records that the run did not read; None if it read all.
 
-        Return None if all records were read.
+        Args:
+            opened: the log offsets of the opened files, with the number of skipped records.
         """
         hopped = sum(extent.skipped for extent in opened)
         parts = []

@@ -24,11 +24,10 @@ class DumpCopy:
         bounds: the log offsets at which the copy begins and ends, and its gaps.
         files: files of the copy; none for an export.
         unread: number of the copy's records at log offsets that no earlier run has read.
-        skipped: number of the copy's records that were skipped.
-        is_late: whether some unread records lie below the end of earlier runs.
-        unpaired: base offsets of segments that are missing although the copy has their index or snapshot.
-        has_last_batch: whether the copy's last batch ends at the end of the copy, which means that the newest segment
-            is not empty.
+        skipped: number of the copy's records that this run did not read, because earlier runs have read them.
+        is_late: whether the copy has unread records at lower log offsets than ``end``.
+        unpaired: base offsets of segments that the copy lacks, though it has the segment's index or snapshot file.
+        has_last_batch: whether the newest segment of the copy has a batch.
     """
 
     source: str
@@ -45,10 +44,7 @@ class DumpCopy:
         return end is not None and self.bounds.end > end and self.unread < self.bounds.end - end
 
     def is_older(self, end: int | None) -> bool:
-        """Return whether the copy ends before the end of earlier runs.
-
-        An older copy may have records that newer copies have lost.
-        """
+        """Return whether the copy ends at a lower log offset than earlier runs have read (``end``)."""
         return end is not None and self.bounds.end < end
 
     def may_have_below(self, end: int | None) -> bool:

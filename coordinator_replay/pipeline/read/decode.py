@@ -109,12 +109,10 @@ class FileShare:
             header.
         audited: log offsets of the file's log partition that earlier runs have read. Records at these log offsets are
             counted separately.
-        anchors: records of earlier runs by which the log is recognised (``completeness.anchors``). The file is searched
-            for them even in skipped ranges.
-        limit: records of the file from this log offset on are not part of the log; None if all records are part of it.
-        metadata: the file with the topic's id. None if that file does not exist or another share reads it.
-        checkpoint: the file with the starts of leader epochs. None if that file does not exist or another share reads
-            it.
+        anchors: records that earlier runs have kept, to recognise the log by (``completeness.anchors``).
+        limit: the log offset from which on the file's records are no longer part of the log; None if all records are.
+        metadata: the file ``partition.metadata`` with the topic's id, if this task reads it.
+        checkpoint: the file ``leader-epoch-checkpoint``, if this task reads it.
     """
 
     file: DumpFile

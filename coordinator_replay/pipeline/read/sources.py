@@ -82,7 +82,7 @@ def _failing_without_connector(dump: Dump) -> Iterator[None]:
 
 
 def read_tables(spark: SparkSession, dump: Dump) -> tuple[DataFrame, Callable[[pa.RecordBatch], pa.RecordBatch]]:
-    """Return a dump of Parquet, Delta or JSON lines as a DataFrame, and a function that makes log records of its rows.
+    """Return a dump of Parquet, Delta or JSON lines as a DataFrame, and a function that converts its rows to records.
 
     Raises:
         InputError: the files are not of the expected form, lack columns, or are in a store that Spark can't open.
