@@ -183,12 +183,12 @@ def commit_sums(
     """Yield the sums of a bucket's commits.
 
     Args:
-        commits: at least the columns of COMMIT.
-        evidence: rows of ``group_evidence`` of the same groups, with the columns of STATES.
-        wanted: the time range of the commits, and the thresholds of hot minutes and pauses.
+        commits: the commits, with at least the columns of COMMIT.
+        evidence: the states of the same groups: rows of ``group_evidence`` with the columns of STATES.
+        wanted: the time range of the commits to add up, and the thresholds of the sums.
 
     Yields:
-        The name of the staged files (GROUP_SUMS or MINUTE_SUMS), and rows for them.
+        A kind of sums (GROUP_SUMS or MINUTE_SUMS), and rows with these sums.
     """
     minutes = select(_MINUTES, {}, commits=reader_of(commits, COMMIT))
     if minutes.num_rows:

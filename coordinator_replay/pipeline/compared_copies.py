@@ -79,7 +79,7 @@ class ComparedCopy:
     Attributes:
         source: name of the copy in the staged files.
         bounds: the log offsets at which the copy begins and ends, and its gaps.
-        is_moment: whether all files of the copy were copied at one point in time, as far as their names show.
+        is_moment: whether all files of the copy were copied at the same time, as far as their names show.
         starts: the log offsets at which leader epochs begin in the copy.
         checkpoint: leader epochs and their first log offsets, from the file ``leader-epoch-checkpoint`` beside the
             segments.

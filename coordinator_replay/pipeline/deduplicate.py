@@ -112,9 +112,9 @@ def _is_damage(batch: pa.RecordBatch) -> Bools:
 
 
 def _have_key(batch: pa.RecordBatch) -> Bools:
-    """Return, for each quarantined record, whether its key is known.
+    """Return, for each record in ``quarantine``, whether its key could be decoded.
 
-    The key of a record of an unknown kind counts as known, because brokers skip such records.
+    Also return True for a record of a kind that this release does not know. Brokers skip such records, too.
     """
     is_of_no_kind = pc.equal(batch.column("error_class"), str(ErrorClass.UNKNOWN_RECORD_TYPE))
     return as_bools(pc.or_(batch.column("kind").is_valid(), is_of_no_kind))
@@ -355,8 +355,7 @@ class Deduplication:
     def _before(self, partition: int) -> int:
         """Return the number of records of a log partition that ``_numbers`` leaves out.
 
-        If ``_numbers`` returns only the log offsets of new records, this is the number of records in the tables. If it
-        returns the log offsets of all records, this is 0.
+        ``_numbers`` leaves out the records that the tables have already, if all new records have higher log offsets.
         """
         return 0 if self.share.are_late else self.share.positions.get(partition, 0)
 

@@ -47,14 +47,14 @@ from coordinator_replay.times import milliseconds
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Facts of the whole log, known when every bucket is done.
+    """Facts about all log partitions of a cluster, known when every bucket is done.
 
     Attributes:
-        end: the latest timestamp of a record of the log.
-        sums: the time range of the commits that the run has added up, and the thresholds of hot minutes and pauses.
+        end: the latest timestamp of a record.
+        sums: the time range of the commits that the run has added up, and the thresholds of their sums.
         topics: the cluster's topics.
         history: the finished runs over the cluster.
-        coordinators: changes of the coordinators of the log's partitions.
+        coordinators: changes of the coordinators of the log partitions.
         moves: moves of groups to other log partitions.
     """
 
@@ -199,9 +199,9 @@ def _of_log(run: Run, log: Log) -> Iterator[tuple[Evidence, Content]]:
 
 
 def count_earlier(job: Job, summary: Summary, news: News) -> None:
-    """Count the findings, causes, expired offsets and groups that earlier runs stored.
+    """Count the findings, causes, expired offsets and groups in the tables, and write the numbers to the summary.
 
-    A run that derives no rows shows these numbers in its summary.
+    Only a run that changes no findings needs this.
     """
     summary.new_findings.update(news.count_earlier())
     for name, column, counts in (

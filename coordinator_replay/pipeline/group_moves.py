@@ -162,9 +162,9 @@ class GroupMoves:
         return _by_key(rows, {key: end.end_offset for key, end in self.ends.items()}, LARGEST_INT64)
 
     def are_open(self, rows: pa.RecordBatch, column: str) -> Bools:
-        """Return, for each row, whether it begins during a move of its group into the row's log partition.
+        """Return, for each row, whether it begins while its group still moves into the log partition of the row.
 
-        During a move, the old log partition still gets records from brokers that use the old partition count.
+        A move lasts until no broker uses the old partition count of ``__consumer_offsets`` any more.
 
         Args:
             rows: rows with group_id and log_partition.
@@ -268,7 +268,7 @@ def may_have_moved(divisors: Mapping[int, int]) -> bool:
 
 
 def find_moves(share: MovesShare) -> FoundMoves:
-    """Find the groups that have records in several log partitions, and the times at which they moved."""
+    """Find the groups that have records in several log partitions, and the times of their moves between these."""
     first_new = _first_offsets(share.staged)
     partitions: dict[str, set[int]] = defaultdict(set)
     for group, partition in (*first_new, *_first_offsets(share.groups), *_places(share.known)):
@@ -338,12 +338,13 @@ def _moves(share: MovesShare, groups: Sequence[str]) -> list[GroupMove]:
 
 
 def _seen(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return records with the column ``is_by_client``: whether a client caused the record.
+    """Return records with the column ``is_by_client``: whether only a request of a client can have caused the record.
 
-    A client causes offset commits (their ``kind`` is null), records of one member, and ``GroupMetadata`` records that
-    list members. A tombstone never counts as caused by a client. All other records can also come from the coordinator
-    of the old log partition. After a move this coordinator has no clients: it times out members and expires offsets.
+    These are offset commits (their ``kind`` is null), records of one member, and ``GroupMetadata`` records that list
+    members, but no tombstones.
     """
+    # After a move, the coordinator of the old log partition has no clients. It only times out members and expires
+    # offsets.
     records = conform(batch, _RECORDS)
     kinds, values = records.column("kind"), records.column("value_json")
     is_empty = pc.match_substring_regex(values, _NO_MEMBERS).fill_null(False)
@@ -372,9 +373,9 @@ def moved_note(moves: Sequence[GroupMove]) -> str | None:
 
 
 def evidence_of(moves: Sequence[GroupMove]) -> MovedGroups:
-    """Return moves as evidence of a finding.
+    """Return moves of groups in the form in which a finding stores them as evidence.
 
-    The evidence names only the first moves, and counts all groups.
+    The evidence names only the first moves, and has the number of all groups that moved.
     """
     times = [move.moved_at for move in moves if move.moved_at is not None]
     open_until = [move.overlaps_until for move in moves if move.overlaps_until is not None]

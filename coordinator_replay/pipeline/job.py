@@ -64,9 +64,9 @@ class Job:
         return [*kept, *(file.path for file in changes.added if file.table == table)]
 
     def upkeep_note(self, changes: Changes) -> str | None:
-        """Return a note that upkeep is due.
+        """Return a note that tells the user to run ``maintain``; None if it is not needed.
 
-        Return None if upkeep is not due, or if a follower does the upkeep.
+        Return None for an audit with ``--follow``, which does this work itself.
         """
         if self.options.follow is not None:
             return None

@@ -148,9 +148,10 @@ class PartitionStep:
         return times
 
     def times(self) -> Mapping[Needed, _Times]:
-        """Return the times of the records before and after each bound of the complete ranges.
+        """Return the times of the records before and after certain log offsets.
 
-        The bounds are the log offsets ``begins_at``, ``from_offset``, ``exact_from_offset`` and ``to_offset``.
+        These are the log offsets ``begins_at``, ``from_offset``, ``exact_from_offset`` and ``to_offset`` of the ranges
+        in which no record is missing.
         """
         if self._times is None:
             needed = {

@@ -1,11 +1,9 @@
-"""The plan of a run: the buckets that it works on, and for each bucket the choice between two actions.
+"""The plan of a run: the buckets that it works on, and for each bucket one of two actions.
 
-CONTINUE derives rows from the new records only, starting with the states that the bucket's tables have. REBUILD derives
-all rows of the bucket again.
+- CONTINUE: derive rows from the new records only, starting from the states that the bucket's tables have.
+- REBUILD: derive all rows of the bucket again.
 
-
-The plan is complete before the work on the first bucket begins. Some reasons to rebuild a bucket can only be found in
-the bucket's tables: a stage of ``audit`` reads these tables, and ``Plan.rebuilding`` takes the reasons.
+The plan is complete before the work on the first bucket begins.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -57,8 +55,8 @@ class Moves:
     Attributes:
         known: the moves that earlier runs found.
         now: the moves that this run found.
-        divisors: for each log partition, a number that shows which partition counts of ``__consumer_offsets`` are
-            possible, see ``group_moves.hash_divisor``; 0 if the log partition has no groups.
+        divisors: greatest common divisor of ``hash(group) - log_partition`` over the groups of each log partition; 0
+            if the log partition has no groups. See ``group_moves.hash_divisor``.
     """
 
     known: Sequence[GroupMove] = ()

@@ -123,7 +123,7 @@ def read_dump(stages: Stages, dump: Dump, earlier: Earlier, *, folder: str, buck
 
 @dataclass(frozen=True, slots=True)
 class _Decoding:
-    """A runner of the stage that decodes segments, or the rows of an export."""
+    """A runner of the stage *decode*, which decodes segments or the rows of an export."""
 
     stages: Stages
     folder: str
@@ -187,16 +187,16 @@ def _read_rows(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SegmentsRead:
-    """Segments after reading, without records that don't count.
+    """Segments that were read, without records that an election has truncated.
 
     Attributes:
-        unread: the parts of the segments that had to be read.
+        unread: the parts of the segments that no earlier run has read.
         decoded: the decoded files of the dump.
-        comparison: result of the comparison of copies. It names the records that don't count.
-        earlier: facts about the log that earlier runs have stored, without log offsets that were lost since.
+        comparison: result of the comparison of the dump's log with the log of earlier runs.
+        earlier: facts about the log that earlier runs have stored, without log offsets that an election has truncated.
         extents: the log offsets that the files cover.
         copies: the copies of log partitions.
-        logs: the facts with which the next dump is compared, by log partition.
+        logs: facts about the log by log partition. The next run compares its dump with them.
     """
 
     unread: UnreadFiles
@@ -360,9 +360,9 @@ def _head(copy: DumpCopy, heads: Mapping[str, LogCopy]) -> LogCopy:
 
 
 def _parts_of(decoded: Sequence[DecodedFile]) -> list[LogCopy]:
-    """Return the copies of log partitions, merged from their parts.
+    """Return facts about each copy of a log partition, merged from the facts about its files.
 
-    Each decoded file may have a part of a copy: facts from its batch headers, and its comparisons with anchors.
+    The facts come from batch headers, and from comparisons with records of earlier runs.
     """
     return merged(part for file in decoded for part in file.parts)
 
@@ -401,7 +401,7 @@ def _compare_logs(
 
 
 def _logs_after(earlier: Earlier, decoded: Sequence[DecodedFile], comparison: LogComparison) -> dict[int, EarlierLog]:
-    """Return, by log partition, the facts with which the next dump is compared."""
+    """Return the facts about each log partition with which the next run compares its dump."""
     parts = [part for file in decoded for part in file.parts]
     newer = logs_after(earlier.logs, [file.anchors for file in decoded], parts, comparison)
     return {**earlier.logs, **newer}

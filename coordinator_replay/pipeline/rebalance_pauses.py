@@ -374,11 +374,13 @@ class PauseStep:
         return EarlierPauses(np.where(is_same, earlier_ms, _NOT_COMPUTED), is_same & are_at_least)
 
     def _intervals_before(self, rebalances: pa.Table, reached_ms: int) -> Iterator[pa.RecordBatch]:
-        """Return the rows of the history from earlier runs that may overlap a rebalance of this run.
+        """Return the rows of ``offset_history`` from earlier runs whose times may overlap a rebalance of this run.
 
-        Such rows exist if an earlier run has read one log partition beyond the time at which the new records of another
-        log partition begin. With ``--history-every``, a row may stand for several commits. Such rows are left out,
-        because their length is not the time between two commits.
+        Rows that stand for several commits (``--history-every``) are left out.
+
+        Args:
+            rebalances: the rebalances of this run.
+            reached_ms: the latest time of a record that earlier runs have read.
         """
         started = ms_of(pc.coalesce(rebalances.column("started_at"), rebalances.column("completed_at")))
         early = rebalances.filter(pa.array((started >= 0) & (started <= reached_ms)))

@@ -54,9 +54,7 @@ class TopicLives:
         self._rounds = [_round(number, list(by_topic.values())) for number in range(longest)]
 
     def with_ids(self, commits: pa.RecordBatch) -> pa.RecordBatch:
-        """Return commits with missing topic ids filled in.
-
-        An id is filled in if the metadata has a topic of that name at the time of the commit.
+        """Return commits with topic ids. A commit without an id gets the id of the topic that then had its name.
 
         Args:
             commits: rows with topic, topic_id and commit_timestamp.

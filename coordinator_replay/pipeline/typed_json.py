@@ -49,12 +49,12 @@ class TypedJson(NamedTuple):
 
 
 def share_json(stage: Callable[..., Any]) -> TypedJson:
-    """Return the conversion of a function's first argument."""
+    """Return the conversion to and from JSON for the first argument of a function."""
     return typed_json(next(iter(_hints(stage).values())))
 
 
 def result_json(stage: Callable[..., Any]) -> TypedJson:
-    """Return the conversion of a function's result."""
+    """Return the conversion to and from JSON for the result of a function."""
     return typed_json(_hints(stage)["return"])
 
 

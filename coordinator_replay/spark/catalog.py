@@ -129,7 +129,10 @@ class Database:
                 yield saved_view(query.name), about, spark_statement(query.sql, values, self.parts)
 
     def _named_views(self, spark: SparkSession) -> Mapping[str, str]:
-        """Return what the catalog says of each of our views that is there; nothing if the catalog can't list views."""
+        """Return the catalog's description of each of our views that it has, by name of the view.
+
+        Return an empty mapping if the catalog can't list views.
+        """
         ours = "|".join([saved_view("*"), *views()])
         with suppress(*_REFUSALS):
             listed = spark.sql(f"SHOW TABLE EXTENDED IN {self._quoted} LIKE '{ours}'").collect()
@@ -142,11 +145,12 @@ class Database:
 
 
 def _made_by(spark: SparkSession) -> str:
-    """Return what views depend on beside their statements: our release, Spark's, and two settings of the session.
+    """Return the releases of this program and of Spark, and two settings of the session, as one text.
 
-    Spark stores the settings with a view. A new release of ours may add columns to tables, and so to a view that
-    selects all columns.
+    If this text changes, the views must be created again.
     """
+    # Spark stores the settings with a view. A new release may add columns to tables, and so to a view that selects all
+    # columns.
     settings = (_setting(spark, key) for key in ("spark.sql.session.timeZone", "spark.sql.ansi.enabled"))
     return " ".join([f"coordinator-replay {__version__} Spark {spark.version}", *settings])
 

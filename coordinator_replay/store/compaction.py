@@ -54,7 +54,9 @@ def groups_of_small(files: Iterable[TableFile]) -> Iterator[list[TableFile]]:
 
 
 def upkeep_note(files: Iterable[TableFile], added: Iterable[DataFile]) -> str | None:
-    """Return a note that upkeep is due; None if no table has too many small files with the same partition values.
+    """Return a note that tells the user to run ``maintain``; None if no table has too many small files.
+
+    Only files with the same values of the partition columns can be merged, and so only they are counted together.
 
     Args:
         files: the files of all tables.

@@ -192,6 +192,6 @@ def refuse(state: TableState) -> None:
 
 
 def ways_out(name: str) -> str:
-    """Return the ways to repair a damaged table, as a sentence for the user."""
+    """Return the ways to repair a damaged table, as text for an error message."""
     rebuild = "" if name in RECORD_TABLES else "run audit with --full, which rebuilds it, "
     return f"{rebuild}restore a backup, or audit into a new warehouse"

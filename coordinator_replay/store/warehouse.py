@@ -124,8 +124,7 @@ class Store:
             snapshot: the table as it was opened. If somebody has changed the table since, the commit is refused.
             added: files that were written into the table's folder.
             removed: files of the snapshot that the table loses.
-            info: entries for the commit's information: the run, or the kind of upkeep. An audit can continue from a
-                version that upkeep has made.
+            info: entries for Delta's commit information, such as the id of the run.
             changes_data: False if the commit only moves the same rows to other files.
 
         Returns:

@@ -58,14 +58,13 @@ class DataFile:
 
 
 class Purge(NamedTuple):
-    """The rows that a table has purged.
-
-    These are rows that ended before a time, and that no later record can change.
+    """A condition on rows of a table that are deleted because they are old (``maintain --keep``).
 
     Attributes:
         over: the column with the time at which a row ended.
-        before: rows that ended before this time are purged.
-        final: the column that is null while a later record can change the row; None if all rows are final.
+        before: rows that ended before this time are deleted.
+        final: the column that is null as long as a later record can change the row. Such rows are not deleted. None if
+            no later record can change a row of the table.
     """
 
     over: str

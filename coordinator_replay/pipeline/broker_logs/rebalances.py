@@ -213,7 +213,13 @@ def _with_lines(rows: pa.Table, chosen: Bools, uris: Sequence[str], partitions: 
 
 
 def _lines_of(uris: Sequence[str], rows: Sequence[Mapping[str, Any]], partitions: Mapping[str, int]) -> Lines:
-    """Return lines that may belong to rebalances, by group and in order of time."""
+    """Return lines of brokers' logs near the times of rebalances, by group and in order of time.
+
+    Args:
+        uris: files of the table ``broker_log``.
+        rows: the rebalances.
+        partitions: the log partition of each group.
+    """
     over = [row for row in rows if row["completed_at"] is not None]
     if not over or not uris:
         return {}

@@ -68,9 +68,14 @@ Chunk = Mapping[str, pa.Table]
 
 
 class EvidenceRow(NamedTuple):
-    """A row of evidence; ``tag`` is its kind.
+    """A row of ``group_evidence`` about a group. Rows of a group sort by their first four fields.
 
-    Rows sort by their first four fields. This is the order that the rules need.
+    Attributes:
+        tag: the kind of the evidence.
+        at: the time in milliseconds, or 0.
+        name: a name that differs by kind, such as a topic.
+        seq: a number that tells rows with the same kind, time and name apart.
+        content: the evidence.
     """
 
     tag: Evidence

@@ -1,8 +1,7 @@
-"""The last stage of a bucket. It writes expiring offsets, findings, and the input of the metrics.
+"""The stage *evaluate* of a bucket. It writes expiring offsets, findings, and the input of the table ``group_metrics``.
 
-Earlier stages have added up the commits, so no rule sees single commits. The amount of data here depends on the number
-of groups, consumed partitions and rebalances, not on the number of commits. Groups whose findings can't have changed
-are not evaluated again, see ``unchanged``.
+The stage reads sums of commits, and no single commits. A group whose findings can't have changed is not evaluated
+again, see ``unchanged``.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The SQL statements of the last stage: expiring offsets, and evidence from the tables of offsets and owners."""
+"""The SQL statements of the stage *evaluate*: expiring offsets, and evidence for findings."""
 
 from datetime import datetime
 
@@ -155,7 +155,7 @@ def stalls(pauses: pa.Table, ownership: pa.Table, end: datetime, limits: Thresho
     """Return the long times in which a member owned a partition and committed no offset of it.
 
     Args:
-        pauses: offsets that no commit replaced for long, with the columns of PAUSE.
+        pauses: offsets that stayed current for a long time, with the columns of PAUSE.
         ownership: rows of ``partition_ownership``.
         end: the end of the log.
         limits: the thresholds; ``stall_ms`` is the shortest time that counts.

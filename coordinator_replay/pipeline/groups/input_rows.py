@@ -113,7 +113,7 @@ def group_records(batches: Iterable[pa.RecordBatch]) -> Iterator[DuckDBPyConnect
 
 
 def groups_of(connection: DuckDBPyConnection) -> list[str]:
-    """Return the groups that ``records`` are about, sorted."""
+    """Return the groups of the rows of DuckDB's table ``records``, sorted."""
     rows = connection.execute("SELECT DISTINCT group_id FROM records ORDER BY group_id").fetchall()
     return [group_id for (group_id,) in rows]
 

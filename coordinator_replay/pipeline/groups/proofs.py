@@ -29,10 +29,9 @@ GROUP BY group_id
 
 
 def last_proofs(step: PartitionStep) -> GroupProofs:
-    """Return the proofs for groups that are new in this run: earlier runs have read no record of them.
+    """Return the log offsets from which groups are proven, for a bucket that continues from its tables.
 
-    The proofs also contain the new gaps, after the log offsets that earlier runs have read. These gaps concern all
-    groups.
+    Also return the new gaps, which lie after the log offsets that earlier runs have read.
     """
     ranges = _open_ranges(step)
     times = {

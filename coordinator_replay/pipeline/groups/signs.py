@@ -69,11 +69,11 @@ LastCommit = tuple[str, int, int, int, int]
 
 
 def find_departures(connection: DuckDBPyConnection) -> datetime | None:
-    """Make the table ``departures`` from the ``records`` that may show the departure of a member.
+    """Make DuckDB's table ``departures``: the ``records`` that may show that a member left its group.
 
     Returns:
-        The time from which commits can be signs of life. No departure follows soon after an earlier commit. None if
-        there is no departure.
+        A time shortly before the first of these records; None if there is no such record. Earlier commits are not
+        needed.
     """
     connection.execute(_DEPARTURES)
     [(first,)] = connection.execute("SELECT min(at_ms) FROM departures").fetchall()
@@ -85,9 +85,10 @@ def find_departures(connection: DuckDBPyConnection) -> datetime | None:
 
 
 class LastCommits:
-    """Look-up of the last commit of each partition before a record that may show the departure of a member.
+    """Look-up of the last commits before a record that may show that a member left its group.
 
-    If several such records follow a commit, the commit is returned only for the first of them.
+    There is one last commit for each partition. A commit before several of these records is returned only for the
+    first record.
 
     Args:
         connection: DuckDB with ``departures``, and with ``commits`` in the columns of COMMITS.
@@ -110,8 +111,8 @@ class LastCommits:
         Return None if there is no commit.
 
         Args:
-            record: a record that may show the departure of a member. Calls must pass these records in the order of
-                ``records_in_order``, each record once.
+            record: a record that may show that a member left its group. It must come later in ``records_in_order``
+                than the record of the last call.
         """
         while self._next is not None and self._next[0] < record:
             self._next = next(self._by_record, None)

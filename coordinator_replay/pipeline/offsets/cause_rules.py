@@ -172,7 +172,7 @@ def _with_doubts(evidence: str, retention: str) -> str:
 
 
 def _cause(ended_by: str, confidence: str, evidence: str, alternatives: str) -> str:
-    """Return SQL for a cause.
+    """Return SQL for a struct with the cause of an offset's removal.
 
     Args:
         ended_by: the cause.

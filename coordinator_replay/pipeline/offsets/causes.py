@@ -405,9 +405,13 @@ def _coordinators(changes: Sequence[tuple[int, int, int, bool]]) -> pa.Table:
 
 
 def _rebalanced(uris: Sequence[str], removed: pa.Table) -> pa.Table:
-    """Return the rebalances of classic groups that lost certain offsets.
+    """Return the rebalances of classic groups from which offsets were removed.
 
-    These are offsets whose expiry rule depends on the group's members.
+    Only groups whose offsets expire after the group is empty or has no subscriber count.
+
+    Args:
+        uris: files of the table ``rebalances``.
+        removed: the removed offsets.
     """
     rules = pa.array([str(ExpiryRule.NEVER_WHILE_ACTIVE), str(ExpiryRule.EMPTY_SINCE)])
     depends = pc.is_in(removed.column("rule"), value_set=rules)

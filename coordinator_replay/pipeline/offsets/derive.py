@@ -150,13 +150,13 @@ def _groups(batches: Sequence[pa.RecordBatch]) -> pa.Array:
 
 @dataclass(slots=True)
 class Derivation:
-    """Derivation of the intervals of a bucket.
+    """Derivation of the time ranges in which the offsets of a bucket were current.
 
     Attributes:
-        sources: the files with the bucket's facts about offsets.
-        before: the log offset at which the log ends for this derivation, by log partition. Records from this log offset
-            on, and other log partitions, are left out. None to take all records.
-        proofs: proofs about log partitions with missing records.
+        sources: the files from which the time ranges are derived.
+        before: the log offset before which to stop, by log partition. Other log partitions are left out. None to take
+            all records of all log partitions.
+        proofs: for log partitions with missing records, the log offsets from which offsets are proven.
         lives: ids of topics, for commits without an id.
         moves: moves of groups to other log partitions.
         current: offsets that are current at the beginning of the next chunk.
@@ -241,9 +241,9 @@ class Derivation:
         return [*rows, *self._context_of(groups, before)] if len(groups) else []
 
     def _before_moves(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the events, without those after their group moved to another log partition.
+        """Return the events without events that come after the move of their group to another log partition.
 
-        If ``lost_at`` of an event is missing or above the log offset of the move, set it to the log offset of the move.
+        Set ``lost_at`` of each event to the log offset of the move if it is null or higher.
         """
         rows = some(batch, ~self.moves.are_over(batch, "at_offset", "log_offset"))
         ends = self.moves.ends_of(rows)

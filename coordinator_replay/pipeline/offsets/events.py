@@ -1,10 +1,7 @@
-"""All records about committed offsets as events of one form, sorted for a single pass.
+"""Events about committed offsets, all with the same columns, sorted so that one pass can process them.
 
-A key is a group, log partition, topic and partition. So a group that moved counts as a separate group in each log
-partition. The context for look-ups comes before the events that need it: first the states and expiry rules of a group,
-then for each partition its owners, then its commits. All look-ups are by log offset, because a group's records and
-commits are in one log partition. The log has the order in which the coordinator acted, while timestamps of two brokers
-may disagree.
+The events of a group in a log partition come in this order: first its states and its expiry rules. Then, for each
+partition that it consumes, the owners of the partition, and then the commits and tombstones of the offset.
 """
 
 from collections.abc import Iterator, Sequence
@@ -131,8 +128,8 @@ def _shaped(rows: pa.RecordBatch, kind: pa.Array | pa.Scalar, at_offset: Any, **
     Args:
         rows: the rows.
         kind: the ``OffsetEvent`` of each row, or of all rows.
-        at_offset: the log offsets at which the events take effect. They also fill ``first`` and ``second``, the columns
-            by which the events of a key are sorted.
+        at_offset: the log offsets at which the events take effect. The events are sorted by these log offsets, unless
+            ``values`` has other values for ``first`` and ``second``.
         values: other columns of the events.
     """
     order = {"first": at_offset, "second": at_offset}
@@ -343,14 +340,13 @@ ORDER BY row
 
 
 def ended_commits(waiting: pa.Table, markers: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Yield events that commit or abort pending offset commits.
+    """Yield an event for each transactional offset commit whose transaction was committed or aborted.
 
-    The next marker of the producer in the log partition commits or aborts a pending offset commit. The producer's epoch
-    is ignored: with KIP-890, the marker's epoch is newer.
+    The next marker of the same producer in the same log partition ends the transaction.
 
     Args:
-        waiting: events of kinds OPENED and WAITING, with the columns of UNSORTED.
-        markers: rows with the columns of MARKER.
+        waiting: the transactional offset commits, as events of kinds OPENED and WAITING with the columns of UNSORTED.
+        markers: the transaction markers, with the columns of MARKER.
 
     Yields:
         Events of kinds COMMITTED and ABORTED; none for commits whose transaction is still open.

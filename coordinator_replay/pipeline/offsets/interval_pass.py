@@ -298,7 +298,10 @@ class _Batch:
 
     @cached_property
     def _are_of_other_topics(self) -> Bools:
-        """Return, for each commit with a topic id, whether it replaced a commit that does not have this topic id."""
+        """Return, for each event, whether it is a commit that replaced a commit with another topic id or without one.
+
+        False for a commit that has no topic id itself.
+        """
         ids = self.events.column("topic_id").dictionary_encode()
         codes = numbers_of(ids.indices, NOWHERE)
         is_other: Bools = (self.replaced != NOWHERE) & (codes != NOWHERE) & (codes != codes[self.replaced])
@@ -390,9 +393,11 @@ class _Batch:
         return pc.if_else(pa.array(is_unknown), UNKNOWN_STATE, self.take("name", _rows(at)))
 
     def _is_spared(self, rows: Numbers, rules: Numbers) -> npt.NDArray[np.bool_]:
-        """Return, for each offset, whether the expiry rule in force spares the offset's topic.
+        """Return, for each offset, whether it can't expire because a member of its group subscribes to its topic.
 
-        A rule spares the topics that a member subscribes to.
+        Args:
+            rows: indexes of the offsets.
+            rules: indexes of the expiry rules for these offsets.
         """
         unique_rules, places = np.unique(rules, return_inverse=True)
         spared = self.take("spared_topics", _rows(unique_rules))

@@ -83,10 +83,11 @@ class End(IntEnum):
 
     Attributes:
         OPEN: the offset is still current, or the commit still waits.
-        COMMIT: another offset became current; for a waiting commit, its own offset became current.
+        COMMIT: another offset became current. For a waiting commit: its marker committed it, and its offset became
+            current.
         TOMBSTONE: a tombstone removed the offset, or the waiting commit.
-        LOST: records are missing, or the group moved.
-        ABORT: the waiting commit never became current.
+        LOST: records are missing, or the group moved to another log partition.
+        ABORT: the marker aborted the waiting commit.
         REPLACED: a later commit of the same producer replaced the waiting commit.
         SUPERSEDED: a marker committed the waiting commit, but a later commit was current already.
     """

@@ -103,7 +103,7 @@ class OffsetStep:
     intervals: IntervalSums = field(init=False, default_factory=IntervalSums)
 
     def __post_init__(self) -> None:
-        """Prepare the proofs, the ids of topics, and the times at which the log partitions end."""
+        """Set the proofs about offsets, the ids of topics, and the latest time of a record in each log partition."""
         self.proofs = offset_proofs(self.partitions, with_times=self.share.is_rebuild)
         self.lives = TopicLives(self.context.topic_lives)
         self.last_times = self.partitions.last_times()

@@ -76,10 +76,14 @@ def _covers(ranges: SkipRanges, start: int, end: int) -> bool:
 
 
 def _extent(file: DumpFile, start: int, end: int) -> Extent:
-    """Return the extent of a file that was not opened.
+    """Return the log offsets of a file that was not opened.
 
-    The number of the file's records is not known, so the extent counts a record for each log offset. Nothing needs the
-    exact number.
+    The number of its records is estimated: one for each log offset.
+
+    Args:
+        file: the file.
+        start: the first log offset.
+        end: the log offset after the last one.
     """
     return Extent(
         log_partition=file.log_partition,

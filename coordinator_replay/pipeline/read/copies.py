@@ -40,7 +40,11 @@ class DumpCopy:
     has_last_batch: bool = True
 
     def lacks_new_offsets(self, end: int | None) -> bool:
-        """Return whether the cleaner has removed records of the copy that lay after the end of earlier runs."""
+        """Return whether the cleaner has removed records of the copy at ``end`` or after it.
+
+        Args:
+            end: the log offset after the last record that earlier runs have read; None if they have read none.
+        """
         return end is not None and self.bounds.end > end and self.unread < self.bounds.end - end
 
     def is_older(self, end: int | None) -> bool:
@@ -48,14 +52,13 @@ class DumpCopy:
         return end is not None and self.bounds.end < end
 
     def may_have_below(self, end: int | None) -> bool:
-        """Return whether the copy's records below ``end`` may show something that the tables do not.
+        """Return whether the copy may have records below ``end`` that must be read.
 
         Return False if the copy begins at ``end`` or after it. Otherwise, return True in three cases:
 
-        - The cleaner has removed records after ``end`` (``lacks_new_offsets``). Then only the copy's own records show
-          which keys the cleaner has kept.
-        - The copy stops before ``end`` (``is_older``), so it may have records that the tables lack.
-        - The copy has unread records below ``end`` (``is_late``).
+        - The cleaner has removed records at ``end`` or after it.
+        - The copy ends before ``end``.
+        - The copy has records below ``end`` that no earlier run has read.
 
         Args:
             end: the log offset after the last record that earlier runs have read; None if they have read none.
@@ -65,9 +68,10 @@ class DumpCopy:
         return self.lacks_new_offsets(end) or self.is_older(end) or self.is_late
 
     def below(self, limit: int | None) -> "DumpCopy":
-        """Return the copy without the log offsets from ``limit`` on, which are not part of the log.
+        """Return the copy cut off at a log offset.
 
-        If ``limit`` is None, return the copy unchanged.
+        Args:
+            limit: the first log offset to leave out; None to return the whole copy.
         """
         if limit is None:
             return self

@@ -166,7 +166,7 @@ def _carried(records: pa.RecordBatch, rows: Rows) -> list[pa.Array]:
 
 
 def _with_source(records: pa.RecordBatch, decoded: Decoded) -> list[pa.Array]:
-    """Return the columns of quarantined rows, with file and byte position of each row."""
+    """Return the columns of rows for ``quarantine``, with the file and the byte position of each record."""
     rows = pa.array(decoded.quarantine_rows)
     taken = records.column("source").take(rows).dictionary_encode()
     named = [None if name is None else without_secrets(name) for name in taken.dictionary.to_pylist()]
@@ -321,9 +321,8 @@ def _read(
 
     Args:
         share: the file with the ranges to skip.
-        passed_over: ranges whose records are not needed.
-        hops: ranges that the reader jumps over. These are the ranges of ``passed_over`` without the log offsets of
-            anchors, because records there are read for the comparison.
+        passed_over: ranges of log offsets whose records are not returned.
+        hops: ranges of log offsets that are not even read. The anchors lie outside these ranges.
         audited: log offsets that earlier runs have read.
         done: takes the notes on the file.
     """

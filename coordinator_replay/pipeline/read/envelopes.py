@@ -58,10 +58,11 @@ def check_kafka_columns(columns: Mapping[str, str], where: str) -> None:
 
 
 def kafka_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows with the columns of ``LOG_RECORD``, given rows with some columns of KAFKA_ROW.
+    """Return records of ``__consumer_offsets`` with the columns of ``LOG_RECORD``. Leave out records of other topics.
 
-    Rows of other topics are left out. If a log can't have a row's partition or offset, the returned row has an error
-    class and an error message.
+    Args:
+        rows: records with some columns of KAFKA_ROW. A record with an impossible partition or offset, such as a
+            negative one, gets an error class and an error message.
     """
     if "topic" in rows.schema.names:
         rows = rows.filter(pc.equal(rows.column("topic").cast(pa.string()), TOPIC))

@@ -27,9 +27,9 @@ _TOPIC_ID = re.compile(r"^topic_id:\s*(\S+)\s*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """A file that is opened only to compare some of its records with anchors of earlier runs.
+    """A file that is opened only to compare some of its records with records of earlier runs, the anchors.
 
-    An anchor is a record by which the log is recognised (``completeness.anchors``).
+    The comparison shows whether the file comes from the same log (``completeness.anchors``).
     """
 
     file: DumpFile

@@ -167,7 +167,13 @@ def _from_snapshots(
 
 
 def _change(record: TopicRecord, epochs: dict[int, int], at_ms: int | None) -> Iterator[LeaderChange]:
-    """Yield the change that a record shows, if any, and update the epochs."""
+    """Yield the change of a partition's leader that a record shows, if any.
+
+    Args:
+        record: the record.
+        epochs: the leader epoch by partition. The function updates it.
+        at_ms: the time of the record.
+    """
     if record.partition is None or record.leader is None:
         return
     before = epochs.get(record.partition)
