@@ -1,8 +1,7 @@
-"""The second stage: it writes the records of a bucket, and derives rows about groups and committed offsets from them.
+"""The stage *bucket*: it writes the records of a bucket, and derives rows about groups and committed offsets from them.
 
-The results depend only on the bucket's new records and its rows in the tables. This holds because Kafka keeps a group's
-records, its commits and their markers in one log partition. The plan decides for each bucket whether it continues from
-its snapshots and open rows, or is rebuilt from its first record.
+It needs only the bucket's new records and the bucket's rows in the tables, because Kafka keeps a group's records,
+commits and transaction markers in one log partition.
 """
 
 from collections.abc import Collection, Mapping
@@ -23,15 +22,14 @@ from coordinator_replay.pipeline.stored_copies import COPIES, completeness, read
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketContext:
-    """Context for the work on every bucket.
+    """Values of a run that the work on each bucket needs.
 
     Attributes:
         place: the folders for the rows that are written.
-        replay: the context of every group's replay.
-        offsets: the context for deriving the offsets of every bucket.
-        derives: whether derived rows are written. If False, only records are written.
-        has_logs: whether a later stage adds lines of brokers' logs to the rebalances. If so, the rebalances are staged
-            for that stage.
+        replay: values that the replay of each group needs.
+        offsets: values that deriving the offsets needs.
+        derives: whether to write derived rows. If False, only records are written.
+        has_logs: whether a later stage adds lines of brokers' logs to the rebalances.
     """
 
     place: Place

@@ -70,20 +70,16 @@ GROUP_SUMS, MINUTE_SUMS = "group_sums", "minute_sums"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumsRange:
-    """The time range of the commits that a run adds up, and the thresholds of hot minutes and pauses.
-
-    The tables have the sums of the commits before ``since`` already.
+    """The time range of the commits that a run adds up, and the thresholds of their sums.
 
     Attributes:
-        since: the time from which this run adds up commits; None for all commits.
-        until: the sums of minutes before this time are final. The next run adds up these minutes again only if it adds
-            up all commits.
-        hot: a minute of a group is hot if the group made at least this many commits for each partition that it
-            committed in this minute, on average.
+        since: the time from which this run adds up commits; None for all commits. The tables have the sums of earlier
+            commits.
+        until: the sums of minutes before this time are final. The next run adds up commits from this time on.
+        hot: a minute of a group is hot if it has at least this many commits for each committed partition, on average.
         pause_ms: the shortest time without a commit that counts as a pause.
-        patience: a factor. A pause before ``until`` must also last this many times the mean time between the group's
-            earlier commits. The factor is 0 if this run does not add up all commits, because then the mean is not
-            known.
+        patience: a pause before ``until`` must also last this many times the mean time between the group's earlier
+            commits; 0 if this mean is not known.
     """
 
     since: datetime | None

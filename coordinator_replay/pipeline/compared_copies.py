@@ -147,7 +147,10 @@ def share_of(
 
 
 def compare_copies(share: CopiesShare) -> list[Divergence]:
-    """Return each divergence of a copy from another copy of the log partition, or from the records of earlier runs."""
+    """Return the log offsets at which copies of a log partition diverge.
+
+    Also compare the copies with the records of earlier runs.
+    """
     return list(_divergences(share))
 
 

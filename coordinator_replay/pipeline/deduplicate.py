@@ -95,10 +95,10 @@ _QUARANTINE_COLUMNS = ("error_class", "source", "key", "value", "kind")
 
 
 def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return a tuple that identifies a piece of damage.
+    """Return a tuple that identifies damaged bytes in a row of ``quarantine``.
 
-    A piece of a segment is identified by file name and byte position, a malformed line or row by its bytes. The folder
-    of the file does not matter.
+    Damaged bytes of a segment are identified by the name of the file and the byte position. A malformed line or row is
+    identified by its bytes.
     """
     name = (row["source"] or "").rstrip("/").rsplit("/", 1)[-1]
     is_placed = "@" in name
@@ -267,10 +267,7 @@ def _offsets(staged: Sequence[StagedFile], rows: _Rows) -> OffsetsByCopy:
 
 @dataclass(frozen=True, slots=True)
 class Deduplication:
-    """Deduplication of one bucket.
-
-    If staged records may lie between records of the tables, the tables are searched for the position of each staged
-    record. If at least one of these records is new, ``missing_before`` is computed again for all records of the bucket.
+    """Deduplication of the records of a bucket: each record is written to the tables once.
 
     Attributes:
         share: the bucket.
@@ -329,10 +326,10 @@ class Deduplication:
             keep[place] = place not in rows.identity
 
     def _numbers(self, rows: _Rows, keep: Bools, existing: _Existing) -> dict[int, Numbers]:
-        """Return the sorted log offsets from which ``missing_before`` is computed, by log partition.
+        """Return the sorted log offsets of records from which ``missing_before`` is computed, by log partition.
 
-        These are the log offsets of new records. If staged records may lie between records of the tables, they are the
-        log offsets of all records.
+        If all new records come after the records of the tables, these are the log offsets of the new records.
+        Otherwise they are the log offsets of all records.
         """
         new = keep & rows.has_place
         new_offsets = _by_partition([(rows.partitions[new], rows.offsets[new])])

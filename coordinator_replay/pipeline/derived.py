@@ -1,4 +1,4 @@
-"""Results that need all buckets: causes of tombstones, expiring offsets, findings, metrics."""
+"""The stages that need the results of all buckets: causes of removed offsets, expiring offsets, findings, metrics."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

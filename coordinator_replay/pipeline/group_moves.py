@@ -204,7 +204,7 @@ def _by_key(rows: pa.RecordBatch, numbers: Mapping[tuple[str, int], int], otherw
 
 
 def _packed(groups: pa.Array, partitions: pa.Array, names: pa.Array) -> Numbers:
-    """Return group and log partition of each row as one number.
+    """Return the group and the log partition of each row, packed into one number.
 
     The number is negative for a group that is not among ``names``.
     """
@@ -309,9 +309,12 @@ def _first_offsets(uris: Iterable[str]) -> dict[tuple[str, int], int]:
 def _touched(
     known: Sequence[GroupMove], first_new: Mapping[tuple[str, int], int], several: Collection[str]
 ) -> set[str]:
-    """Return the groups whose moves may have changed.
+    """Return the groups whose moves must be searched again.
 
-    Groups are left out if all of their new records come after their last move.
+    Args:
+        known: the moves that earlier runs found.
+        first_new: the log offset of the first new record, by group and log partition.
+        several: the groups with records in several log partitions.
     """
     last = {move.group_id: move for move in known}
     touched = set(several).difference(last)

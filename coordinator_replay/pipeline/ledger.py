@@ -244,9 +244,11 @@ def lost_ranges(runs: Sequence[Run]) -> Iterator[tuple[int, int, int]]:
 
 
 def below(ranges: Ranges, limits: Mapping[int, int]) -> dict[int, list[tuple[int, int]]]:
-    """Return half-open ranges of log offsets, cut off at the limit of their log partition.
+    """Return ranges of log offsets without the log offsets from a limit on.
 
-    Ranges of a log partition without a limit stay unchanged.
+    Args:
+        ranges: the ranges by log partition, as tuples of first log offset and end (not included).
+        limits: the first log offset to leave out, by log partition. Other log partitions stay unchanged.
     """
     return {
         partition: [

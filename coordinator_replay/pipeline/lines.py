@@ -48,7 +48,7 @@ def _same(text: str, count: int) -> pa.StringArray:
 
 
 def _with_opened_blobs(groups: pa.RecordBatch) -> pa.RecordBatch:
-    """Return group records, with bytes of classic clients decoded by ``open_blobs``."""
+    """Return group records with the decoded subscriptions and assignments of classic members, see ``open_blobs``."""
     place = groups.schema.get_field_index("value_json")
     values, kinds = groups.column(place), groups.column("kind")
     wanted = pc.and_(pc.is_in(kinds, pa.array(KINDS_WITH_BLOBS, kinds.type)), pc.is_valid(values))

@@ -86,7 +86,7 @@ class PartitionStep:
 
     Attributes:
         share: the bucket.
-        files: files of the bucket, which include new records already.
+        files: files of the bucket, including the files with the new records.
         completeness: the ranges of log offsets in which no record is missing.
         positions: number of log offsets with a record, for each log partition that this run read.
         old: the rows of ``log_partitions`` that earlier runs wrote, by log partition. Times in these rows are

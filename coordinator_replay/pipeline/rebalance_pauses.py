@@ -63,12 +63,11 @@ _INTERVAL = ("group_id", "topic", "partition", "valid_from", "valid_to", "ended_
 
 @dataclass(frozen=True, slots=True)
 class EarlierPauses:
-    """Pauses that earlier runs have computed, in the order of ``CommitPauses.rows``.
+    """Commit pauses that earlier runs have computed, one for each rebalance in ``CommitPauses.rows``.
 
     Attributes:
-        longest_ms: the longest pause around each rebalance: -1 if there was no pause, -2 if this run has to compute the
-            pause.
-        are_at_least: for each pause, whether it is a lower bound.
+        longest_ms: the commit pause in milliseconds; -1 if there was none, -2 if no earlier run has computed it.
+        are_at_least: whether the commit pause may have been longer.
     """
 
     longest_ms: Numbers
@@ -153,8 +152,8 @@ class CommitPauses:
     def _are_outside(self, spans: Sequence[ExactSpan]) -> Bools:
         """Return, for each rebalance, whether offset commits around the rebalance may be missing.
 
-        They may be missing if no span contains the whole rebalance. No commit is missing in a log partition without
-        spans.
+        Args:
+            spans: the time ranges in which no record is missing, for each log partition that lacks some records.
         """
         partitions = numbers_of(self.rows.column("log_partition").combine_chunks(), -1)[self.order]
         is_outside = np.isin(partitions, [span.log_partition for span in spans])
@@ -447,13 +446,10 @@ class PauseStep:
         return are_final
 
     def _uris(self, *tables: str) -> list[str]:
-        """Return the files with the records from which this run derives the bucket's rows.
-
-        If the run rebuilds the bucket, return all files of the tables. Otherwise return only the files that this run
-        adds.
+        """Return the files of some tables: all files if the run rebuilds the bucket, otherwise only the new files.
 
         Args:
-            tables: names of tables of records.
+            tables: names of tables.
         """
         if self.files.is_rebuild:
             return [uri for name in tables for uri in self.files.uris(name)]

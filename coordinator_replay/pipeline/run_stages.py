@@ -172,7 +172,7 @@ def stages_of(work: Work) -> list[RunStage]:
 
 
 def _why_derived(work: Work) -> tuple[str, bool]:
-    """Return why the stages across buckets run or are skipped, and whether the run performs these stages."""
+    """Return whether the run performs the stages that need the results of all buckets, and why."""
     if not work.plan.derives:
         return _why_not(work, ""), False
     if work.sums is None or work.run.log_end is None:

@@ -52,11 +52,11 @@ def read_copies(uris: Iterable[str]) -> dict[int, list[Copy]]:
 
 @dataclass(slots=True)
 class BucketCompleteness:
-    """The complete ranges of a bucket's log partitions, as proven by their copies, and the new copies.
+    """The ranges of log offsets of a bucket in which no record is missing, and the new copies of log partitions.
 
     Attributes:
-        ranges: the complete ranges, by log partition.
-        new: copies that this run has read.
+        ranges: the ranges by log partition.
+        new: the copies that this run has read.
     """
 
     ranges: Mapping[int, Sequence[CompleteRange]]

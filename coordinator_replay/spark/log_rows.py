@@ -51,7 +51,12 @@ def log_rows(records: pa.RecordBatch, schema: pa.Schema, *, with_bytes: bool) ->
 
 
 def with_missing(records: pa.RecordBatch, missing: int) -> pa.RecordBatch:
-    """Return log records with ``missing`` added to their ``missing_before``."""
+    """Return log records with a number added to their column ``missing_before``.
+
+    Args:
+        records: the records of a segment.
+        missing: number of log offsets without a record before this segment.
+    """
     if not missing:
         return records
     place = records.schema.get_field_index("missing_before")

@@ -27,9 +27,8 @@ def _range_of(condition: "Filter") -> Range | None:
     """Return the range to which a filter limits its column; None for a filter that sets no bound.
 
     For a list of numbers (``IN``), the range goes from the lowest to the highest number.
-
-    A filter is recognised by the name of its class, because the classes are missing in Spark 4.0.
     """
+    # A filter is recognised by the name of its class, because the classes are missing in Spark 4.0.
     value: Any = getattr(condition, "value", None)
     match type(condition).__name__, value:
         case "EqualTo", int():

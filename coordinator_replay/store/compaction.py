@@ -1,8 +1,7 @@
 """Compaction: small files of a table become large ones, with rows in the order that questions need.
 
-A night adds a few files to each bucket. Compaction sorts files of the same cluster, bucket and ``is_open`` together,
-so that a question about one group reads one part of a file. Large files stay as they are, so the cost grows with the
-nights since the last upkeep, not with the history.
+Files with the same cluster, bucket and ``is_open`` are merged and sorted. Then a question about one group reads one
+part of a file. Large files stay as they are.
 """
 
 from collections import Counter

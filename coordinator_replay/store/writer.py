@@ -72,7 +72,7 @@ class Purge(NamedTuple):
     final: str | None
 
     def out_of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch without the purged rows."""
+        """Return a batch without the old rows that the condition selects."""
         at = rows.column(self.over)
         is_over = pc.less(at, pa.scalar(self.before, at.type)).fill_null(False)
         if self.final is not None:

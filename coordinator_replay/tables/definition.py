@@ -131,10 +131,7 @@ class Table:
 
     @property
     def bounded(self) -> tuple[str, ...]:
-        """Return the names of the columns that questions filter by.
-
-        Delta's log has each file's lowest and highest value for these columns only.
-        """
+        """Return the names of the columns whose lowest and highest values Delta's log has for each file."""
         asked = {*self.keys, *self.clustering, *_PLACES}
         return tuple(c.name for c in self.columns if c.name in asked or c.type == "timestamp")
 

@@ -1,7 +1,7 @@
-"""Files of brokers' logs. A run continues where an earlier run stopped, and keeps only lines with a text of ``MARKS``.
+"""Files of brokers' logs. A run continues at the byte at which an earlier run stopped reading the file.
 
-A file is identified by two hashes of its content: of its first bytes, and of the last bytes that a run has read. So a
-file that log rotation has renamed is not read twice.
+A file is identified by hashes of its first bytes and of the last bytes that were read. So a file that log rotation has
+renamed is not read twice.
 """
 
 import gzip

@@ -138,7 +138,7 @@ def ledger_rows(results: Iterable[LogResult]) -> list[dict[str, Any]]:
 
 
 def notes(results: Sequence[LogResult], new: int) -> Iterator[str]:
-    """Yield the sentences that a run's notes say about the brokers' logs.
+    """Yield the sentences about brokers' logs that an audit shows the user.
 
     Args:
         results: the results of all files.

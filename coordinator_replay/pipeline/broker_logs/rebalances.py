@@ -1,9 +1,7 @@
-"""Rebalances with the additions of brokers' logs, see ``analysis.broker_logs.words``.
+"""The stage that adds facts from brokers' logs to the rows of ``rebalances``, see ``analysis.broker_logs.words``.
 
-A row combines the records of a rebalance with the lines about it, and the order in which runs read them does not
-matter. A run writes its new rebalances with all lines that the tables have. It writes rebalances of earlier runs again
-if new lines change them. Each run also makes the rows of rebalances that only lines show
-(``analysis.broker_logs.unrecorded_rebalances``).
+The stage writes new rebalances, and rebalances of earlier runs that new log lines change. It also writes rows for
+rebalances that only log lines show (``analysis.broker_logs.unrecorded_rebalances``).
 """
 
 from collections import defaultdict
@@ -159,7 +157,13 @@ def _unrecorded(files: BucketFiles, context: LinesContext, partitions: Mapping[s
 
 
 def _last_begun(uris: Iterable[str], partitions: Mapping[str, int], where: pc.Expression) -> set[str]:
-    """Return groups of a bucket that are rebalancing: no line about the end follows their last ``BEGIN``."""
+    """Return groups whose rebalance began and did not end, judged by the lines of brokers' logs.
+
+    Args:
+        uris: files of the table ``broker_log``.
+        partitions: the log partition of each group.
+        where: a filter for the lines.
+    """
     where &= _of_groups(partitions, {BEGIN, *ENDS})
     rows = rows_of(read_paths(uris, _LAST_LINES.names, where), _LAST_LINES)
     last: dict[bool, dict[str, datetime]] = {True: {}, False: {}}

@@ -403,10 +403,7 @@ def chunks(tables: Chunk) -> Iterator[Chunk]:
 
 
 def by_group(chunk: Chunk) -> dict[str, GroupEvidence]:
-    """Return the rows of a chunk by group.
-
-    Rows about states of groups are left out, because ``minute_steps`` reads them as a table.
-    """
+    """Return the rows of a chunk by group, without the rows about states of groups."""
     groups = defaultdict[str, dict[str, list[Any]]](dict)
     for name, every in chunk.items():
         rows = every

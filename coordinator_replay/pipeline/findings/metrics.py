@@ -170,8 +170,7 @@ class MetricsShare:
     Attributes:
         steps: files with the columns of STEPS.
         minutes: files of commits by minute, with the columns of MINUTES.
-        earlier: files of ``group_metrics`` from the last run. For minutes before ``since``, their numbers of commits
-            are kept.
+        earlier: files of ``group_metrics`` from the last run, with the numbers of commits before ``since``.
         since: the first minute whose commits this run added up; None if this run added up all commits.
         place: the folders for the rows that are written.
     """

@@ -49,7 +49,7 @@ class News:
         return [{**finding, "found_in_run": first_runs.get(finding["finding_id"], self.run_id)} for finding in findings]
 
     def count(self, findings: Iterable[DatedFinding]) -> Counter[str]:
-        """Return the number of new findings, by severity."""
+        """Return the number of new findings among some findings, by severity."""
         return Counter(finding["severity"] for finding in findings if (finding["found_in_run"] or "") >= self.since)
 
     def count_earlier(self) -> Counter[str]:

@@ -259,7 +259,7 @@ class Evaluation:
         return self.result
 
     def _close(self) -> None:
-        """Write the conditions that the bucket's findings depend on (``conditions_text``), and finish all files."""
+        """Finish all files of the bucket. Store the options and versions on which its findings depend."""
         found = self.found.close()
         names = [file.path for file in found]
         self._keep(

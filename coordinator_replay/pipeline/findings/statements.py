@@ -126,7 +126,7 @@ def expected_offsets(opened: pa.Table, retention: Retention, as_of: datetime, ho
     Args:
         opened: offsets that are current at the end of the log, with the columns of STAGED.
         retention: the retention of offsets.
-        as_of: the time at which expiry is evaluated.
+        as_of: the time at which the ages of offsets are compared with the retention.
         horizon_ms: how long after ``as_of`` an offset may expire to be returned, in milliseconds.
     """
     asked = {

@@ -50,16 +50,15 @@ if the run adds up commits of the group."""
 
 
 def conditions_text(limits: Thresholds, retention: Retention, horizon_ms: int, spans: Sequence[ExactSpan]) -> str:
-    """Return a text of the conditions that all findings of a bucket depend on.
+    """Return the options and versions on which all findings of a bucket depend, as one text.
 
-    Equal conditions have equal texts. The release of this program is a condition too, because a release may word its
-    messages differently.
+    If the text differs from the text of the last run, all groups of the bucket are evaluated again.
 
     Args:
         limits: the thresholds of findings.
         retention: the retention of offsets.
         horizon_ms: how far ahead to look for offsets that will expire, in milliseconds.
-        spans: the parts of log partitions in which no record is missing.
+        spans: the time ranges in which no record is missing, for each log partition that lacks some records.
     """
     return encode(
         {
@@ -184,13 +183,13 @@ WHERE sums->>'hash' = coalesce(hash, '') AND coalesce(TRY_CAST(sums->>'changes_a
 def unchanged_groups(last: LastEvaluation, hashes: pa.Table, end_ms: int, changed: Iterable[str]) -> pa.Array:
     """Return the groups whose findings can't have changed since the last run.
 
-    Call this only if all findings depend on the same conditions as in the last run (``conditions_text``).
+    Call this only if ``conditions_text`` returns the same text as in the last run.
 
     Args:
-        last: the evaluation by the last run.
+        last: what the last run stored about its evaluation.
         hashes: hashes of the evidence, see ``evidence_hashes``.
         end_ms: the end of the log.
-        changed: ids of groups that are to be evaluated in any case, even if their evidence is the same.
+        changed: ids of groups to leave out in any case.
     """
     [found] = select(_UNCHANGED, {"end": end_ms}, evaluated=last.groups, hashes=hashes).columns
     unchanged = found.combine_chunks()

@@ -130,9 +130,9 @@ class GroupStep:
     """The step that replays the groups of a bucket.
 
     Attributes:
-        files: the bucket's files, which include new records already.
-        context: the context of the replay.
-        partitions: proofs about the bucket's log partitions.
+        files: the bucket's files, including the files with the new records.
+        context: values of the run that the replay of each group needs.
+        partitions: the log partitions of the bucket, with the log offsets in which no record is missing.
         moves: moves of groups into or out of the bucket's log partitions.
     """
 
@@ -142,9 +142,9 @@ class GroupStep:
     moves: GroupMoves = NO_MOVES
 
     def resume(self, writer: TableWriter) -> None:
-        """Replay groups from their snapshots, and copy the open rows of all other groups.
+        """Replay groups with new records from their snapshots, and copy the open rows of all other groups.
 
-        The replayed groups are those with new records, and all groups of log partitions with new gaps.
+        If this run found a gap in a log partition, all groups of the log partition are replayed.
         """
         new = ([file.path for file in self.files.new(name)] for name in (_RECORDS, _QUARANTINE))
         with self._records(*new) as records:

@@ -44,7 +44,7 @@ def last_proofs(step: PartitionStep) -> GroupProofs:
 
 
 def _open_ranges(step: PartitionStep) -> dict[int, Sequence[CompleteRange]]:
-    """Return the complete ranges of log partitions with missing records."""
+    """Return the ranges of log offsets without a missing record, for each log partition that lacks some records."""
     return {partition: step.completeness.ranges[partition] for partition in step.completeness.open_partitions()}
 
 

@@ -234,9 +234,10 @@ class _GroupRun:
         return rows
 
     def finish(self) -> list[Row]:
-        """Return the last rows of the group: its state, and its open rows.
+        """Return the last rows of the group: its row of ``group_state``, and its open rows.
 
-        For a failed group, return a state without a snapshot, and the failure as evidence.
+        If a record could not be replayed, return a row of ``group_state`` without a snapshot, and the error as
+        evidence of a finding.
         """
         rows: list[Row] = []
         if self.guard.failure is None:
@@ -256,9 +257,10 @@ class _GroupRun:
         return rows
 
     def _state(self, snapshot: str | None) -> Row:
-        """Return the group's row of STATE_TABLE.
+        """Return the row of the group in ``group_state``.
 
-        Without a snapshot, the next run begins at the group's first record.
+        Args:
+            snapshot: the state from which the next run continues. If None, it replays the group from its first record.
         """
         group = self.life.replay.group
         state = {

@@ -41,9 +41,9 @@ def java_options() -> tuple[str, ...]:
 
 
 def make_archive() -> None:
-    """Write the archive from a session that runs one job.
+    """Write the classes that a session loads to an archive, from which the JVM starts faster.
 
-    This takes about ten seconds.
+    The classes come from a session that runs one job. This takes about ten seconds.
 
     Raises:
         OSError: the archive can't be written to ``PATH``.

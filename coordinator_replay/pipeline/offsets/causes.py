@@ -179,28 +179,30 @@ ORDER BY groups - dissenting DESC, place LIMIT 1
 
 
 def infer_retention(removed: pa.Table, survivors: pa.Table) -> int | None:
-    """Return the retention inferred from the ages at which offsets of several groups were removed.
+    """Return the retention that the ages of removed offsets show: ``offsets.retention.minutes`` of the brokers.
 
-    - The coordinator checks for old offsets once in each check interval. So it removes an offset up to one check
-      interval after the end of retention.
-    - Retention is at most the age of each offset that it removed. It is at least the age of each offset that was kept,
-      minus one check interval.
-    - Several groups must have lost offsets at ages that differ by no more than a check interval. The lowest of these
-      ages is the upper bound.
-    - Between the bounds, whole days, hours or minutes are preferred to other values.
-    - If a group has kept an offset for longer than the value found, the group contradicts the value. The value is
-      dropped if there is a contradicting group for every two agreeing groups.
-    - The age of an offset counts from the latest of three times: its own time, the time of its record, and the time
-      since which its expiry rule applies.
-    - A client may choose the time of a commit freely. If that time is long before the record's, the offset has no age.
+    The retention is found only if offsets of several groups were removed at about the same age.
 
     Args:
-        removed: removed offsets, in the columns of STAGED about their age.
-        survivors: how long each group has kept an offset that could expire by age, with the columns of SURVIVORS.
+        removed: removed offsets, with the columns of STAGED about their age.
+        survivors: the age of the oldest offset that each group still has, with the columns of SURVIVORS.
 
     Returns:
         The retention in milliseconds; None if it can't be inferred.
     """
+    # - The coordinator checks for old offsets once in each check interval. So it removes an offset up to one check
+    #   interval after the end of retention.
+    # - Retention is at most the age of each offset that was removed. It is at least the age of each offset that was
+    #   kept, minus one check interval.
+    # - Several groups must have lost offsets at ages that differ by no more than a check interval. The lowest of these
+    #   ages is the upper bound.
+    # - Between the bounds, whole days, hours or minutes are preferred to other values.
+    # - If a group has kept an offset for longer than the value found, the group contradicts the value. The value is
+    #   dropped if there is a contradicting group for every two agreeing groups.
+    # - The age of an offset counts from the latest of three times: its own time, the time of its record, and the time
+    #   since which its expiry rule applies.
+    # - A client may choose the time of a commit freely. If that time is long before the time of the commit's record,
+    #   the offset has no age.
     [inferred] = select(_INFERENCE, {"check": DEFAULT_CHECK_INTERVAL_MS}, removed=removed, survivors=survivors).columns
     return next((int(value) for value in inferred.to_pylist()), None)
 

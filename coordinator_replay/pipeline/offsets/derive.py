@@ -34,7 +34,7 @@ _NO_EVENTS: pa.Table = events.UNSORTED.empty_table()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Files with all facts about the offsets of a bucket, as paths or URIs.
+    """Files from which the offsets of a bucket are derived, as paths or URIs.
 
     Attributes:
         commits: rows of ``offset_commits`` that no earlier run has processed.

@@ -174,9 +174,7 @@ def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def open_offsets(history: pa.RecordBatch) -> pa.RecordBatch:
-    """Return events for offsets that were current at the end of the last run or chunk.
-
-    Each event has the partition's owner and the group's state that the last run or chunk found.
+    """Return an event for each offset that was current at the end of the last run or chunk.
 
     Args:
         history: open rows of ``offset_history``, with the columns of OPEN_HISTORY.

@@ -154,9 +154,9 @@ class _Batch:
         return self.events.column(name).take(at)
 
     def carry(self) -> pa.RecordBatch:
-        """Return rows to put before the next batch, because the last key of this batch may have more events there.
+        """Return events to put before the next batch. The last key of this batch may have more events there.
 
-        The rows are the key's context, its current offset, and its commits that still wait for a marker.
+        The events are the states and owners of the key, its current offset, and its commits that wait for a marker.
         """
         rows = np.concatenate([self.current, self.waiting])
         kinds = self.fields[EventField.KIND, rows]
@@ -251,13 +251,13 @@ class _Batch:
 
     @cached_property
     def _hides_previous(self) -> npt.NDArray[np.bool_]:
-        """Return, for each commit, whether the offset that it replaced may differ from the previous commit on record.
+        """Return, for each commit, whether it is unknown which offset the commit replaced.
 
-        It may differ in three cases:
+        It is unknown in three cases:
 
-        - there is a gap between the two commits, so commits between them may be missing
-        - the previous commit comes from an export, and this one does not. The previous commit may have been aborted
-        - the previous commit can't be read, so its offset is unknown
+        - Commits may be missing between the commit and the previous commit that the tables have.
+        - The previous commit comes from an export, and so may have been aborted. The commit itself does not.
+        - The previous commit can't be read.
         """
         partitions, at = self.fields[EventField.LOG_PARTITION], self.fields[EventField.AT_OFFSET]
         is_hidden: npt.NDArray[np.bool_] = self.proofs.have_gap(partitions, at[self.replaced], at)
@@ -268,21 +268,23 @@ class _Batch:
         return is_hidden
 
     def _are_exact(self, rows: Numbers, following: Numbers) -> pa.Array:
-        """Return, for each offset, whether the offset is proven in the whole interval.
+        """Return, for each offset, whether the log proves it for the whole time in which it was current.
 
-        The cleaner removes a commit only if it finds a later record of its key. So an offset is proven if no gap lies
-        between its record and the end of the interval. For a transactional commit, there must be no gap between its
-        record and its marker either: such a gap could hide an earlier marker, which ended the transaction.
+        Args:
+            rows: indexes of the commits of these offsets.
+            following: indexes of the events with which the offsets ended.
         """
+        # The cleaner removes a commit only if it finds a later record of its key. So an offset is proven if no gap lies
+        # between its record and its end. For a transactional commit, there must be no gap between its record and its
+        # marker either: such a gap could hide an earlier marker, which ended the transaction.
         begins, partitions = self.fields[EventField.LOG_OFFSET, rows], self.fields[EventField.LOG_PARTITION, rows]
         ends = np.where(following == NOWHERE, LARGEST_INT64, self.fields[EventField.AT_OFFSET, following])
         return pa.array(self.is_readable[rows] & ~self.proofs.have_gap(partitions, begins, ends))
 
     def _replaced_offsets(self, rows: Numbers) -> pa.Array:
-        """Return the column ``replaced_offset`` of commits: the offset that the commit replaced.
+        """Return the column ``replaced_offset`` of commits: the offset that the commit replaced; null if it is unknown.
 
-        The column is null if the replaced offset is not on record. Unlike ``previous_offset``, it has a value even if
-        the two offsets can't be compared.
+        Unlike ``previous_offset``, the value is not null if the two offsets can't be compared.
         """
         shown = np.where(self._hides_previous[rows], NOWHERE, self.replaced[rows])
         return pc.coalesce(self.take("committed_offset", _rows(shown)), self.take("replaced_offset", _rows(rows)))
@@ -290,7 +292,7 @@ class _Batch:
     def _previous(self, rows: Numbers) -> pa.Array:
         """Return the column ``previous_offset`` of commits: the offset that the commit replaced.
 
-        The column is null if the two offsets can't be compared, or if the replaced offset is not on record.
+        The value is null if the replaced offset is unknown, or can't be compared with the offset of the commit.
         """
         is_hidden = self._hides_previous[rows] | ~self._are_comparable[rows]
         compared = self.take("committed_offset", _rows(np.where(is_hidden, NOWHERE, self.replaced[rows])))
@@ -329,10 +331,10 @@ class _Batch:
         }
 
     def history(self) -> Iterator[pa.RecordBatch]:
-        """Yield staged rows of intervals, in two batches.
+        """Yield rows for ``offset_history``, in two batches.
 
-        The first batch has the intervals that ended because of a commit, of missing records, or of the group's move to
-        another log partition. The second batch has the other intervals, with the columns about expiry.
+        The second batch has the offsets that a tombstone removed and the offsets that are still current, with the
+        columns about expiry. The first batch has all other offsets.
         """
         is_closed = np.isin(self.outcome[Outcome.END, self.intervals], (End.COMMIT, End.LOST))
         closed, others = self.intervals[is_closed], self.intervals[~is_closed]
@@ -408,16 +410,13 @@ class _Batch:
         return np.isin(of_offsets, pairs[codes != NOWHERE])
 
     def _ended_by(self, codes: Numbers, words: dict[Any, str], is_lost: Bools, by: pa.Array) -> pa.Array:
-        """Return column ``ended_by``: the reason why each interval ended.
-
-        If missing records or a move ended the interval, the reason is the ``name`` of the event. Otherwise the reason
-        is the text in ``words`` for the interval's ``End``.
+        """Return the column ``ended_by``: the reason why each offset was no longer current.
 
         Args:
-            codes: ``End`` of each interval.
-            words: the texts by code.
-            is_lost: for each interval, whether missing records or a move ended it.
-            by: for each interval, the row of the event with which it ended.
+            codes: the reason as a number of ``End``, for each offset.
+            words: the texts of the reasons, by this number.
+            is_lost: for each offset, whether the event with which it ended has the reason in its column ``name``.
+            by: for each offset, the index of the event with which it ended.
         """
         ended = _words(codes, words)
         return pc.if_else(pa.array(is_lost), self.take("name", by), ended) if is_lost.any() else ended
@@ -483,13 +482,11 @@ def _with_last(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBat
 def find_offset_intervals(
     batches: Iterator[pa.RecordBatch], proofs: OffsetProofs = NOTHING_MISSING
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the intervals of committed offsets and the pending commits, as staged rows.
+    """Yield the time ranges in which offsets were current, and the pending commits.
 
     Args:
-        batches: events with the columns of EVENTS, sorted by key as ``in_order`` yields them. Within a key, the states
-            of the group, its expiry rules and the partition's owners come first. Then come the other events, sorted by
-            ``at_offset``.
-        proofs: proofs about log partitions with missing records.
+        batches: events with the columns of EVENTS, in the order of ``in_order``.
+        proofs: for log partitions with missing records, the log offsets from which offsets are proven.
 
     Yields:
         Batches with the columns of STAGED.

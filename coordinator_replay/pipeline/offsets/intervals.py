@@ -26,8 +26,8 @@ class OffsetEvent(IntEnum):
         RULE: an expiry rule of the group's offsets.
         GROUP_TOMBSTONE: a tombstone of the group.
         OWNER: an ownership of the partition.
-        OPEN_OFFSET: an offset that was current already before the first record of this run or chunk.
-        WAITING: a transactional commit that waited for its marker already before that record.
+        OPEN_OFFSET: an offset that was already current at the first record of this run or chunk.
+        WAITING: a transactional commit that already waited for its marker at the first record of this run or chunk.
         PLAIN: a commit without a transaction.
         TOMBSTONE: a tombstone of the offset.
         OPENED: a transactional commit. From now on it waits for its transaction marker.
@@ -62,9 +62,9 @@ class EventField(IntEnum):
         LOG_OFFSET: log offset of the event's record.
         LOG_TIME: timestamp of the event's record.
         PRODUCER: producer id of a commit.
-        UNTIL: the log offset at which an ownership ends.
-        LOST_AT: the log offset from which a commit is not proven to be current. From there on records are missing, and
-            a newer dump lacks the commit's record. LARGEST_INT64 if there is no such offset.
+        UNTIL: the log offset at which the ownership of a partition ends.
+        LOST_AT: the log offset from which on a commit is no longer proven to be current, because records are missing.
+            LARGEST_INT64 if there is no such log offset.
     """
 
     KIND = 0
@@ -198,7 +198,7 @@ def _end_of_waiting(events: Any, other: Any, stored: Any, row: Any) -> Any:
 
 @inlined
 def _end_stored(events: Any, outcome: Any, waiting: Any, count: Any, stored: Any, row: Any) -> Any:
-    """Process an event for the key's current offset. If the event ends that offset, fill the offset's ``outcome``.
+    """Apply an event to the current offset of a key. If the event ends the offset, write this to ``outcome``.
 
     Returns:
         The index of the offset that is current after the event (NOWHERE if there is none), and whether the event

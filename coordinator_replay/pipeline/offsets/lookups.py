@@ -11,14 +11,13 @@ from coordinator_replay.pipeline.offsets.intervals import NOWHERE
 
 
 class Context:
-    """The context rows, in which look-ups of log offsets search.
+    """Look-up of the state of a group, or of the owner of a partition, at a log offset.
 
     Args:
         keys: for each row of the batch, a number for the group or the partition that the row is about. The numbers
             never fall from one row to the next.
         offsets: the log offset at which each row takes effect.
-        is_context: for each row, whether it is context for look-ups. The context rows of a key are sorted by log
-            offset.
+        is_context: for each row, whether the row has a state or an owner. Such rows of a key are sorted by log offset.
     """
 
     def __init__(self, keys: Numbers, offsets: Numbers, is_context: Bools) -> None:

@@ -57,14 +57,14 @@ _BY_AGE = pa.array(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetContext:
-    """Context for deriving the offsets of every bucket.
+    """Values of a run that are needed to derive the offsets of each bucket.
 
     Attributes:
         end: the latest timestamp of a record of the log; None if no record has a time.
-        sums: the time range of the commits that this run adds up, and the thresholds of hot minutes and pauses. None if
-            no record has a time.
-        as_of: the time at which expiry is evaluated; None for the end of the log.
-        history_every_ms: keep only the last commit of each interval of this length; None to keep all commits.
+        sums: the time range of the commits that this run adds up, and the thresholds of their sums. None if no record
+            has a time.
+        as_of: the time at which the ages of offsets are compared with the retention; None for the end of the log.
+        history_every_ms: keep only the last commit of each time range of this length; None to keep all commits.
         topic_lives: the times at which topics were created and deleted, from the cluster's metadata.
     """
 
@@ -255,9 +255,10 @@ class OffsetStep:
             writer.stage(OPEN_ROWS, rows)
 
     def _as_of(self, moment: datetime) -> list[pa.RecordBatch]:
-        """Return the offsets that were current at a time.
+        """Return the offsets that were current at a time, with columns as if the log ended at this time.
 
-        All columns are as if the log ended at that time.
+        Args:
+            moment: the time.
         """
         before = self._ends_at(moment)
         derivation = Derivation(
@@ -268,9 +269,9 @@ class OffsetStep:
         return [rows for rows in current if rows.num_rows]
 
     def _ends_at(self, moment: datetime) -> dict[int, int]:
-        """Return, by log partition, the first log offset whose record is later than a time.
+        """Return the log offset of the first record after a time, by log partition.
 
-        If no record is later, the log offset is LARGEST_INT64.
+        The log offset is LARGEST_INT64 if the log partition has no record after this time.
         """
         ends: dict[int, int] = {}
         later = pc.field("log_timestamp") > pa.scalar(moment, TIMESTAMP)

@@ -229,17 +229,15 @@ def _export_copy(partition: int, low: int, end: int, unread: int, reached: int |
 def passed_over(
     copies: Sequence[DumpCopy], ends: Mapping[int, int], complete: Ranges
 ) -> Iterator[tuple[DumpCopy, Mapping[int, Sequence[tuple[int, int]]]]]:
-    """Yield copies that must be read again, although earlier runs have read records at the same log offsets.
+    """Yield copies that must be read from their first record on.
 
-    There are three such kinds of copies:
+    Normally a run skips records at log offsets that earlier runs have read. These copies may have other records there.
 
-    - The copy lacks log offsets after the end of earlier runs. Then only its own records show which keys still existed.
-    - The copy has records in a range for which earlier copies had no file, and compaction has removed other records of
-      the range. Here, too, only the copy's own records show which keys still existed.
-    - The copy ends before the end of earlier runs, and no range without missing records covers all of it. So it may
-      have records that newer copies have lost.
+    - The cleaner has removed records of the copy after the end of earlier runs.
+    - The copy has records at log offsets for which earlier copies had no file.
+    - The copy ends before the end of earlier runs, and records may be missing from what earlier runs have read.
 
-    Each copy comes with the range that is still skipped, from the end of earlier runs on.
+    Each copy comes with the range of log offsets that is already read, by log partition.
 
     Args:
         copies: the copies of a dump.

@@ -349,10 +349,10 @@ def _read(
 
 
 def decode_files(files: Sequence[FileShare], folder: str, buckets: int) -> DecodedFile:
-    """Read and decode segment files, one after the other, and write their staged rows.
+    """Decode segment files, one after the other, and write the decoded rows to staged files.
 
     Args:
-        files: the files in the order of the dump, each with the parts that earlier runs have read.
+        files: the files in the order of the dump, each with the log offsets that earlier runs have read.
         folder: the folder for staged files.
         buckets: number of buckets of the warehouse.
     """

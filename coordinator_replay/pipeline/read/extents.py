@@ -12,7 +12,7 @@ class Extent:
         skipped: number of records that were skipped because earlier runs have read them.
         unread: number of records at log offsets that no earlier run has read.
         copy: the copy of the log partition that the file belongs to.
-        damaged: number of byte ranges in the segment that are no records.
+        damaged: number of places in the segment with damaged bytes.
     """
 
     log_partition: int

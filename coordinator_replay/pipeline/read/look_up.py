@@ -37,7 +37,7 @@ class LookUp:
 
 
 def look_up(share: LookUp) -> list[Comparison]:
-    """Compare the records of a file with anchors, skipping all other batches by their headers."""
+    """Compare records of a file with the records that earlier runs kept (anchors). Read only batches with anchors."""
     wanted = [anchor.log_offset for anchor in share.anchors]
     comparisons: list[Comparison] = []
     for part in read_file(share.file, SkipRanges(around([(0, wanted[-1] + 1)], wanted))):
