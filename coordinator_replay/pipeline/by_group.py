@@ -19,9 +19,9 @@ def extremes(
 
     Args:
         uris: the files to read.
-        column: the column; all rows that meet ``where`` must have a value.
+        column: the column. It must not be null in rows that meet ``where``.
         which: whether to return the lowest or the highest value.
-        where: condition; rows that do not meet the condition are left out.
+        where: a condition. Rows that do not meet it are left out.
         by: the column to group by.
     """
     choose = {"min": min, "max": max}[which]

@@ -275,11 +275,10 @@ class _MinuteSums:
 
 
 class IntervalSums:
-    """Sums of rows of ``offset_history`` by partition.
+    """Adder of rows of ``offset_history`` to sums by partition. It collects many rows before it adds them up."""
 
-    Rows are kept back until there are many of them. The reason is that starting an SQL statement takes as long as the
-    work on thousands of rows. To save memory, a row that is kept back has only the length of its commit's metadata.
-    """
+    # Starting an SQL statement takes as long as the work on thousands of rows. To save memory, a collected row has only
+    # the length of its commit's metadata.
 
     def __init__(self) -> None:
         self._waiting: list[pa.RecordBatch] = []
@@ -308,14 +307,14 @@ class IntervalSums:
 
 
 def pauses(rows: pa.RecordBatch, pause_ms: int, end: datetime | None = None) -> pa.RecordBatch:
-    """Return the offsets that were not replaced for at least ``pause_ms``, as rows of ``PAUSE``.
+    """Return the offsets that stayed current for at least ``pause_ms``, with the columns of ``PAUSE``.
 
-    Offsets without an owner and offsets that are not exact are left out.
+    Leave out offsets that are not exact, and offsets of partitions without an owner.
 
     Args:
         rows: rows of ``offset_history``.
-        pause_ms: the shortest pause, in milliseconds.
-        end: the end of the log; None to leave out offsets that are still in force at the end.
+        pause_ms: the shortest time, in milliseconds.
+        end: the end of the log; None to leave out offsets that are current at the end of the log.
     """
     begin, ended = (rows.column(name).cast(TIMESTAMP) for name in ("valid_from", "valid_to"))
     if end is not None:

@@ -147,9 +147,9 @@ def share_of(
 
 
 def compare_copies(share: CopiesShare) -> list[Divergence]:
-    """Return the log offsets at which copies of a log partition diverge.
+    """Return the divergences between copies of a log partition, and between the copies and the records of earlier runs.
 
-    Also compare the copies with the records of earlier runs.
+    Two copies diverge at a log offset if they are the same below it and have different records from there on.
     """
     return list(_divergences(share))
 

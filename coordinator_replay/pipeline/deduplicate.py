@@ -308,9 +308,10 @@ class Deduplication:
         return _exist(rows, existing.places) | again
 
     def _keep_damage(self, rows: _Rows, keep: Bools, existing: _Existing, counts: Deduplicated) -> None:
-        """Keep damage that the tables do not have, and undecodable records without a position.
+        """Set ``keep`` to true for rows about damaged bytes that ``quarantine`` does not have yet.
 
-        If the dump has a damaged piece of a segment several times, keep it once. Keep every malformed line or row.
+        If several copies have the same damaged bytes of a segment, keep one of the rows. Also keep all records without
+        a position that could not be decoded.
         """
         seen: set[tuple[Any, ...]] = set()
         for place, identity in rows.identity.items():

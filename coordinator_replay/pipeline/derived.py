@@ -67,9 +67,7 @@ class Log:
 
 
 def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log, lines: Sequence[str]) -> CausesResult:
-    """Run the stage that finds the causes of tombstones in all buckets, and return its result.
-
-    The stage writes files. Add each of them to the list of files of its bucket.
+    """Run the stage that finds why offsets were removed, and return its result.
 
     Args:
         job: the job of the run.

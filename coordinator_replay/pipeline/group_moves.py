@@ -183,10 +183,7 @@ NO_MOVES = GroupMoves()
 
 
 def _by_key(rows: pa.RecordBatch, numbers: Mapping[tuple[str, int], int], otherwise: int) -> Numbers:
-    """Return, for each row, the number that ``numbers`` has for the row's group and log partition.
-
-    If there is none, return ``otherwise``.
-    """
+    """Return, for each row, the number in ``numbers`` for the row's group and log partition, or else ``otherwise``."""
     result = np.full(rows.num_rows, otherwise, np.int64)
     if not numbers or not rows.num_rows:
         return result

@@ -1,12 +1,9 @@
 """A guard that lets a step for a single group fail without ending the run.
 
-A well-formed record can still have content that no rule, finding or statistic was written for. Then the results of the
-record's group are left out. The finding ``group_not_evaluated`` and the notes of the ledger name the group. All other
-groups are audited as usual, and every later run tries the group again from its first record.
+If a step fails, the results of the group are left out, and the finding ``group_not_evaluated`` names the group. All
+other groups are audited as usual. The next run tries the group again from its first record.
 
-Only steps for one group are guarded: the replay of the group's records, or a rule over the group's evidence. Decoding,
-the order of the records, reading and writing are not guarded: a failure there means that the program or the disk is
-broken, not the group.
+Two kinds of steps are guarded: the replay of a group's records, and the rules of findings for a group.
 """
 
 from pathlib import Path

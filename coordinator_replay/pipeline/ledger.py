@@ -194,14 +194,14 @@ def _finished(row: Mapping[str, Any], cluster: str) -> Run:
 
 
 def audited_ranges(runs: Sequence[Run], form: str | None = None) -> dict[int, list[tuple[int, int]]]:
-    """Return the log offsets that runs have read, as sorted half-open ranges by log partition.
-
-    Gaps of the dumps, and log offsets that an election truncated later, are left out. The result is small, whatever the
-    size of the log and the number of audits.
+    """Return the log offsets that runs have read, without gaps and without log offsets that an election truncated.
 
     Args:
         runs: the runs, as ``finished_runs`` returns them, the newest first.
-        form: only runs that read a dump in this form.
+        form: the form of the dumps of the runs that count; None for all runs.
+
+    Returns:
+        Sorted ranges by log partition, as tuples of first log offset and end (not included).
     """
     ranges: dict[int, list[tuple[int, int]]] = {}
     for run in reversed(runs):

@@ -1,4 +1,4 @@
-"""The rows of ``log_partitions``: the end of each log partition's records, and the proven parts of its history."""
+"""The table ``log_partitions``: for each log partition, its last record and the ranges without missing records."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,9 +53,6 @@ class _Times(NamedTuple):
 
 def times_around(files: BucketFiles, needed: Iterable[Needed]) -> dict[Needed, _Times]:
     """Return the times of the records before and after each log offset.
-
-    Brokers' clocks differ, so the record after a log offset can have an earlier time than a record before it. Then
-    ``at_us`` is the later of the two times.
 
     Args:
         files: files of the bucket.
@@ -178,11 +175,7 @@ class PartitionStep:
         return latest_ms(around.at_ms, around.before_ms)
 
     def exact_spans(self) -> list[ExactSpan]:
-        """Return the time ranges without a missing record, for each log partition that lacks records.
-
-        Each complete range of log offsets gives one time range. The time range is empty if nothing in the complete
-        range is proven.
-        """
+        """Return the time ranges in which no record is missing, for each log partition that lacks some records."""
         return [
             span
             for partition in self.completeness.open_partitions()
@@ -190,10 +183,7 @@ class PartitionStep:
         ]
 
     def write(self, writer: TableWriter) -> None:
-        """Write rows about the new copies.
-
-        If a row of ``log_partitions`` changed, also write that table's rows of the whole bucket again.
-        """
+        """Write the rows of ``log_copies`` about the new copies, and the rows of ``log_partitions`` if they changed."""
         for copy in self.completeness.new:
             writer.add(COPIES, copy_rows(copy))
         rows = list(self._rows())
@@ -295,14 +285,11 @@ def exact_spans(files: BucketFiles) -> list[ExactSpan]:
 
 
 def _ended_where_exact(row: Mapping[str, Any], ranges: Sequence[CompleteRange]) -> bool:
-    """Return whether new records show since when a log partition is complete, although its stored row does not.
-
-    The log partition is complete from ``exact_from_offset`` of its last complete range on. When an earlier run wrote
-    the row, the log had no record from this log offset on, so the row has no time for it.
+    """Return whether a log partition now has a time since which it is complete, and had none after the last run.
 
     Args:
-        row: the stored row of the log partition.
-        ranges: the complete ranges with the new records.
+        row: the row of the log partition that the last run wrote.
+        ranges: the ranges of log offsets without a missing record, including the new records.
     """
     exact_from = ranges[-1].exact_from_offset
     return row["complete_from_offset"] is None and exact_from is not None and exact_from < ranges[-1].to_offset

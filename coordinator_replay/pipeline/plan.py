@@ -84,10 +84,7 @@ class Plan:
     moves: Moves = NOTHING_MOVED
 
     def continuing(self) -> list[BucketShare]:
-        """Return the buckets that shall continue. Their tables may still have a reason to rebuild them.
-
-        If the run derives no rows, return an empty list.
-        """
+        """Return the buckets with the action CONTINUE; an empty list if the run derives no rows."""
         return [share for share in self.shares if self.derives and share.action is Action.CONTINUE]
 
     def rebuilding(self, reasons: Mapping[int, Sequence[str]]) -> "Plan":
@@ -119,11 +116,10 @@ def plan_buckets(
 
     A bucket is rebuilt in these cases:
 
-    - its tables have no rows yet
-    - new records lie between existing records, or existing records were lost
-    - moves of groups into or out of its log partitions have changed
-    - the run has ``--full``, or its rules or options would derive other rows than the last run did
-    - the run has ``--history-every``, so the history keeps only one commit of each interval
+    - The tables have no rows of the bucket.
+    - The dump has new records with lower log offsets than records in the tables, or an election truncated records.
+    - A group has moved into or out of one of the bucket's log partitions.
+    - The run has ``--full`` or ``--history-every``, or other rules or options than the last run.
 
     Otherwise the run continues from the bucket's tables (CONTINUE).
 

@@ -391,7 +391,7 @@ def _compare_logs(
     earlier: Earlier,
     unopened: Sequence[tuple[DumpFile, Extent]],
 ) -> LogComparison:
-    """Compare the dump with the anchors that earlier runs have kept."""
+    """Return whether the dump comes from the same log as the records of earlier runs, see ``compare_logs``."""
 
     def look(shares: Sequence[LookUp]) -> list[list[Comparison]]:
         name = "look up records of earlier audits"

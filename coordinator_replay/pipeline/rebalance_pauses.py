@@ -102,7 +102,7 @@ class _Taken:
 
 
 def as_recorded(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of ``rebalances`` as the records alone show them, without the additions of brokers' logs."""
+    """Return rows of ``rebalances`` without the facts that come from brokers' logs."""
     marks = [batch.column(name) for name in (*LOG_COLUMNS, BY_RECORDS) if name in batch.schema.names]
     if all(mark.null_count == batch.num_rows for mark in marks):
         return batch

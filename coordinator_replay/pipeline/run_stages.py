@@ -62,8 +62,8 @@ class Work:
 
     Attributes:
         has_logs: whether this run has brokers' logs, or the tables have lines of such logs.
-        sums: the time range of the commits that this run adds up, and the thresholds of hot minutes and pauses. None if
-            no record has a time.
+        sums: the time range of the commits that this run adds up, and the thresholds of their sums. None if no record
+            has a time.
         results: results of the buckets.
         changes: files that tables gain and lose, except the files of buckets.
     """

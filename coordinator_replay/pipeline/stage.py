@@ -1,11 +1,9 @@
 """A stage: a plain function from a share of work to a small result. Spark runs a task for each share.
 
-A stage gets its shares as a manifest: a DataFrame with one row for each share. The rank of a share is its number in the
-order of size, the largest first. The manifest is partitioned by ranges of the rank. So each share gets its own task,
-the largest share begins first, and adaptive execution does not change this. A stage by bucket is a grouped map over the
-manifest (``applyInPandas``), a stage on files is a map (``mapInArrow``). A result is a row as well: the task's I/O
-metrics, and the value that the stage returns (``typed_json``). Workers read and write the files themselves, so Spark
-moves only file names and counts.
+A stage gets its shares as a manifest: a DataFrame with one row for each share, the largest share first. A stage by
+bucket is a grouped map over the manifest (``applyInPandas``), a stage on files is a map (``mapInArrow``). Each task
+returns a row with its I/O metrics and the value that the stage returns (``typed_json``). Workers read and write the
+files themselves, so Spark moves only file names and counts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

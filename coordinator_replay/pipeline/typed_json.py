@@ -64,10 +64,10 @@ def _hints(stage: Callable[..., Any]) -> dict[str, Any]:
 
 @cache
 def typed_json(hint: Any) -> TypedJson:
-    """Return the conversion of a type.
+    """Return the conversion to and from JSON for a type.
 
     Raises:
-        TypeError: there is no conversion.
+        TypeError: values of this type can't be converted.
     """
     origin, args = get_origin(hint), get_args(hint)
     if hint in _PLAIN:

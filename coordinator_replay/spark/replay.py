@@ -1,9 +1,8 @@
 """Replay of decoded records as DataFrames, without a warehouse.
 
 The records may come from the data source, from ``decode_record`` over somebody's copy of the topic, or from the
-tables of an audit. Spark sends all records of a group to the same task. A task replays its groups one after the other,
-with the function that an audit uses too (``replay_rows``). The rows are streamed, so a task holds only one group's
-state and a batch of rows.
+tables of an audit. Spark sends all records of a group to the same task. A task replays its groups one after the other.
+So it holds only the state of one group and a batch of rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -247,11 +246,11 @@ def replay_in_pandas(
 
 
 def _replay(batches: Iterable[pa.RecordBatch], context: ReplayContext) -> Iterator[Row]:
-    """Replay whole groups, and yield each row with the name of its table, also rows of tables that are not in TABLES.
+    """Replay groups, and yield each row with the name of its table. Also yield rows of tables that are not in TABLES.
 
     Args:
-        batches: rows with the columns of STREAM, in any order.
-        context: the context of the replay.
+        batches: all records of the groups, with the columns of STREAM, in any order.
+        context: values that are the same for all groups, such as names of topics.
     """
     with connected() as connection:
         connection.register("batches", reader_of(batches, STREAM))

@@ -31,9 +31,10 @@ MOST_SMALL_FILES = 30
 
 
 def groups_of_small(files: Iterable[TableFile]) -> Iterator[list[TableFile]]:
-    """Yield groups of files that can be merged into one file.
+    """Yield lists of files. The files of a list can be merged into one file.
 
-    A group has at least two small files, which have the same partition values and together at most ``_TOGETHER`` bytes.
+    A list has at least two small files with the same values of the partition columns. Together they have at most
+    ``_TOGETHER`` bytes.
 
     Args:
         files: the files of a table.

@@ -360,7 +360,7 @@ class FileWriter:
     def add(self, part: Part, batch: pa.RecordBatch) -> None:
         """Add rows to a part. The rows must have the part's columns.
 
-        Rows that the part's table has purged (``purge``) are left out, so that no audit brings them back.
+        Leave out old rows that ``maintain --keep`` deletes.
         """
         file = self._file(part)
         file.add(batch if part.purge is None else part.purge.out_of(batch))

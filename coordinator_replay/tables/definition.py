@@ -102,10 +102,8 @@ class Column:
         return [text for text in (*shortened, self.about) if len(text.encode()) <= MOST_COMMENT_BYTES][-1]
 
     def arrow_field(self) -> pa.Field:
-        """Return the column as an Arrow field, with the column's comment in the metadata.
-
-        The field is nullable even if ``is_required`` is true: NOT NULL is a property of the table, not of a batch.
-        """
+        """Return the column as a nullable Arrow field, with the column's comment in the metadata."""
+        # The field is nullable even if ``is_required`` is true: NOT NULL is a property of the table, not of a batch.
         return pa.field(self.name, parse_type(self.type), metadata={"comment": self.comment})
 
 

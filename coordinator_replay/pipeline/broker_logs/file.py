@@ -92,9 +92,12 @@ class BrokerLogFile:
         return None
 
     def _is_there(self, read_log: ReadLog) -> bool:
-        """Return whether the file still begins with the part that a run read.
+        """Return whether the file still begins with the bytes that an earlier run has read.
 
-        If so, the stream is at the end of that part afterwards.
+        If so, the stream is at the end of these bytes afterwards.
+
+        Args:
+            read_log: the hash and length of these bytes.
         """
         length = min(read_log.position, _TAIL_BYTES)
         self._stream.seek(read_log.position - length)

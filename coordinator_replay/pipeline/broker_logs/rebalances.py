@@ -138,7 +138,7 @@ def _first_times(uris: Iterable[str], groups: Iterable[str]) -> dict[str, int]:
 
 
 def _unrecorded(files: BucketFiles, context: LinesContext, partitions: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    """Yield a bucket's rebalances that are in progress and that only lines of brokers' logs show."""
+    """Yield rebalances of a bucket that are in progress and have no records: only lines of brokers' logs show them."""
     if context.end_ms is None:
         return
     is_late = pc.field("logged_at") >= moment_of_ms(max(context.end_ms - LONGEST_MS, 0))
@@ -207,7 +207,14 @@ def _changed(
 
 
 def _with_lines(rows: pa.Table, chosen: Bools, uris: Sequence[str], partitions: Mapping[str, int]) -> pa.Table:
-    """Return all rows, with lines added to the chosen rows."""
+    """Return rebalances, some of them with facts from lines of brokers' logs.
+
+    Args:
+        rows: the rebalances.
+        chosen: for each rebalance, whether to add facts from lines.
+        uris: files of the table ``broker_log``.
+        partitions: the log partition of each group.
+    """
     chosen_rows = [row for batch in rows.filter(pa.array(chosen)).to_batches() for row in plain_rows(batch)]
     lines = _lines_of(uris, chosen_rows, partitions)
     made = batch_of([with_broker_log(row, lines.get(row["group_id"], ())) for row in chosen_rows], _SCHEMA)

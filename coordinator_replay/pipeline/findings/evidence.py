@@ -284,9 +284,9 @@ class GroupEvidence:
             yield EvidenceRow(Evidence.OFFSETS, 0, topic, partition, cast("PartitionCommits", content))
 
     def _position_losses(self, totals: Totals) -> Iterator[EvidenceRow]:
-        """Yield evidence of bursts of commits with negative offsets.
+        """Yield evidence of commits with negative offsets, by topic and by burst (a series of such commits).
 
-        The field ``lasting`` names the partitions whose current offset is still negative and comes from the burst.
+        The field ``lasting`` lists the partitions that still have a negative offset from this burst.
         """
         open_keys = {(row["topic"], row["partition"]) for row in self.offset_history}
         newest = totals.every[PARTITION.name]
@@ -336,7 +336,7 @@ def _bursts(totals: Totals, kind: SummaryKind) -> Iterator[tuple[str, int, Burst
 
 
 def _rewinds(totals: Totals) -> Iterator[EvidenceRow]:
-    """Yield bursts of commits that set an offset back, by topic."""
+    """Yield evidence of commits that set an offset back, by topic and by burst (a series of such commits)."""
     for kind in (REWIND, EMPTY_REWIND):
         for topic, seq, burst in _bursts(totals, kind):
             of_partition = totals.every[PARTITION.name].get((topic, burst["last"]["partition"]), {})

@@ -130,9 +130,10 @@ def happened_rows(
     current: pa.Table,
     pending: pa.Table,
 ) -> pa.Table:
-    """Return the events of all groups of a bucket: tombstones, rebalances, and the events BEGAN and ENDED.
+    """Return the events of the groups of a bucket that ``group_metrics`` counts.
 
-    Tombstones and rebalances without a time are left out.
+    These are tombstones of offsets, rebalances, and two kinds of events of groups without group records: BEGAN (the
+    first commit) and ENDED (the last offset was removed). Tombstones and rebalances without a time are left out.
 
     Args:
         removed: tombstones of offsets, with their times in microseconds.
@@ -202,8 +203,7 @@ def write_metrics(share: MetricsShare) -> MetricsResult:
     groups in a row holds until the next minute with a row.
 
     Args:
-        share: the inputs. The numbers of commits that earlier runs counted are kept, because the states of groups in
-            those minutes are final. Everything else is counted again.
+        share: the inputs.
     """
     schema = table(METRICS).file_schema().remove_metadata()
     writer = TableWriter(share.place, None)

@@ -21,9 +21,8 @@ class News:
 
     Attributes:
         run_id: the run that evaluates.
-        since: the last run that read new records. A later run over the same records has the same new findings as that
-            run.
-        earlier: files of the findings that are stored.
+        since: the last run that read new records. A finding is new if no run before this run had stored it.
+        earlier: files of the findings that earlier runs have stored.
     """
 
     run_id: str

@@ -120,16 +120,16 @@ quarantined records."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationContext:
-    """Context for the evaluation of every bucket.
+    """Values of a run that the evaluation of each bucket needs.
 
     Attributes:
         place: the folders for the rows that are written.
         end: the latest timestamp of a record of the log.
-        sums: the time range of the commits that the run has added up, and the thresholds of hot minutes and pauses.
+        sums: the time range of the commits that the run has added up, and the thresholds of their sums.
         limits: the thresholds of findings.
         retention: the retention of offsets.
-        as_of: the time at which expiry is evaluated.
-        horizon_ms: offsets that expire within this duration after ``as_of`` are looked for.
+        as_of: the time at which the ages of offsets are compared with the retention.
+        horizon_ms: how long after ``as_of`` an offset may expire to be reported, in milliseconds.
         news: the facts that decide which findings are new.
         moved: groups that have records in several log partitions.
     """
@@ -363,9 +363,11 @@ class Evaluation:
         return self.totals.filter(is_kept)
 
     def _pauses(self, opened: Iterable[pa.RecordBatch], removed: Iterable[pa.RecordBatch]) -> pa.Table:
-        """Return offsets that stayed in force for at least ``limits.pause_ms``.
+        """Return offsets that stayed current for at least ``limits.pause_ms``.
 
-        Such an offset was replaced by a commit that this run read, was removed, or is in force at the end of the log.
+        Args:
+            opened: offsets that are current at the end of the log.
+            removed: offsets that a tombstone removed.
         """
         limit, end = self.context.limits.pause_ms, self.context.end
         ended = read_paths((file.path for file in self.files.staged.get(PAUSES, ())), PAUSE.names)

@@ -170,10 +170,10 @@ def endangered_offsets(
     """Return past time ranges in which offsets were about to expire, were past retention, or had an abandoned topic.
 
     Args:
-        pauses: offsets that no commit replaced for long, with the columns of PAUSE.
+        pauses: offsets that stayed current for a long time, with the columns of PAUSE.
         rules: rows of ``expiry_rules``.
         retention: the retention of offsets.
-        horizon_ms: an offset is about to expire if it expires within this duration.
+        horizon_ms: an offset is about to expire if it will expire within this duration, in milliseconds.
         end: the end of the log.
         limits: the thresholds. A topic is abandoned if no member has subscribed to it for ``abandoned_ms``.
     """

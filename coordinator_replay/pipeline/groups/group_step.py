@@ -200,15 +200,14 @@ class GroupStep:
         return LastCommits(records)
 
     def _copy_rebalances(self, groups: Collection[str], writer: TableWriter) -> None:
-        """Stage the rebalances in progress of groups that this run does not replay.
-
-        ``PauseStep`` takes care of rebalances that have ended. Rebalances without an epoch are known only from lines of
-        a broker's log, and another stage makes them again from these lines.
+        """Copy the rebalances that are in progress to a staged file, for groups that this run does not replay.
 
         Args:
             groups: the groups that this run replays.
             writer: takes the rows.
         """
+        # ``PauseStep`` takes care of rebalances that have ended. Rebalances without an epoch are known only from lines
+        # of a broker's log, and another stage makes them again from these lines.
         replayed = pa.array(sorted(groups), pa.string())
         uris = [file.uri for file in self.files.old(REBALANCES, is_open=True)]
         may_change = pc.field("settled_at_offset").is_null() & pc.field("epoch").is_valid()

@@ -47,16 +47,16 @@ NO_SNAPSHOT = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayContext:
-    """Context that every group's replay needs in addition to its records.
+    """Values that the replay of each group needs in addition to the records of the group.
 
     Attributes:
         cluster: the cluster's name.
-        run_id: the run that makes the groups' new states.
-        topic_names: topic name by id; a topic is left out if no source has its name.
-        topic_changes: the times at which a topic changed, by topic name; a topic is left out if no source has these
-            times.
+        run_id: id of the run.
+        topic_names: topic name by id, as far as it is known.
+        topic_changes: the times at which a topic was created, changed or deleted, by topic name, as far as they are
+            known.
         limits: the thresholds of findings.
-        is_rebuild: whether groups begin at the first record of the log.
+        is_rebuild: whether groups are replayed from their first record. If not, they continue from snapshots.
     """
 
     cluster: str

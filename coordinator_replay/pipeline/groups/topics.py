@@ -216,10 +216,12 @@ def _time(choose: Any, records: Iterable[TopicRecord], kind: str) -> int | None:
 
 
 def _changes(records: Iterable[TopicRecord]) -> tuple[DatedTopicChange, ...] | None:
-    """Return the changes of a topic, oldest first; None if no change has a time.
+    """Return the creation of a topic, each time at which partitions were added, and its deletion, oldest first.
 
-    The topic was created with the partitions whose first records have the earliest time. Partitions with a later first
-    record were added. Later records about the same partition are no change of the topic.
+    Return None if no record has a time.
+
+    Args:
+        records: records of the cluster's metadata log about the topic.
     """
     first: dict[int | None, int] = {}
     changes: list[DatedTopicChange] = []
@@ -240,8 +242,7 @@ def _changes(records: Iterable[TopicRecord]) -> tuple[DatedTopicChange, ...] | N
 def best_topics(sources: Iterable[ClusterTopic]) -> ClusterTopics:
     """Return one topic for each id.
 
-    If several sources have a topic, the result has the name and partition count from the best source, see ``SOURCES``.
-    ``changes`` come from the source that has the longest list of them.
+    If several sources have a topic, the first source in the order of ``SOURCES`` counts.
     """
     by_id: dict[str, list[ClusterTopic]] = defaultdict(list)
     for topic in sources:

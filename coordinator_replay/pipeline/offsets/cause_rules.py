@@ -1,7 +1,6 @@
-"""The rules for the cause of a removed offset, in SQL: the first case of DECISION that fits.
+"""The rules that find the cause of a removed offset, in SQL. The cause is the first case of DECISION that fits.
 
-The statement around DECISION is in ``causes``; it has the columns that the rules use. ``removal_facts`` has the words
-of the evidence.
+The module ``causes`` has the statement that uses DECISION.
 """
 
 from coordinator_replay.analysis.expiring import ExpiryRule

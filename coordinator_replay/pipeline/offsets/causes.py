@@ -1,20 +1,22 @@
 """Causes of removed offsets. A tombstone names no cause, so the cause is inferred from other events at its time.
 
-Retention removes every offset of a group that is past ``offsets.retention.minutes``. When it removes the last offset,
-it also removes the group. DeleteGroups removes all offsets of a group, whatever their age. A deleted topic removes its
-offsets from many groups at once. DeleteOffsets removes the offsets that an admin names. So a single offset that is too
-young proves that the operation which removed it was not retention. If all offsets are old enough, the confidence in
-retention depends on how soon after the end of retention they were removed. Some releases of Kafka expired offsets that
-were not due, or that a member's subscription or an open transaction should have kept. If such a bug explains the
-records too, the evidence names the bug and its releases.
+- Retention removes every offset of a group that is past ``offsets.retention.minutes``. When the last offset is removed,
+  the group is removed, too.
+- DeleteGroups removes all offsets of a group, whatever their age.
+- A deleted topic loses its offsets in many groups at once.
+- DeleteOffsets removes the offsets that an admin names.
 
-A group's tombstone in the same write mostly comes from DeleteGroups. But a coordinator written in Scala (before 4.0)
-also writes it if DeleteOffsets or a deleted topic removes the last offsets of an Empty group
-(``GroupMetadataManager.cleanupGroupMetadata``). Two requests in the same millisecond look like one write, too. So
-GROUP_DELETED is ``certain`` only if a broker's log says it.
+So if an operation of the coordinator removed an offset that was not past retention, the cause was not retention. If all
+removed offsets were past retention, the confidence depends on how soon after the end of retention they were removed.
+Some releases of Kafka removed offsets too early. If such a bug may be the cause, the evidence names the bug.
 
-Only this step looks across buckets: a topic is deleted in all of them, and retention is the same for all.
+This stage reads all buckets, because a deleted topic concerns all of them.
 """
+
+# A group's tombstone in the same write mostly comes from DeleteGroups. But a coordinator written in Scala (before 4.0)
+# also writes it if DeleteOffsets or a deleted topic removes the last offsets of an Empty group
+# (``GroupMetadataManager.cleanupGroupMetadata``). Two requests in the same millisecond look like one write, too. So
+# GROUP_DELETED is ``certain`` only if a broker's log says it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -97,8 +99,8 @@ class CausesShare:
         removed: files of removed offsets whose cause may still change, with the columns of STAGED.
         closed: files of ``removed_offsets`` whose causes are final. They are read to infer the retention.
         survivors: files with ages of current offsets, with the columns of SURVIVORS.
-        coordinators: the changes of coordinators. Each is a tuple of log partition, time in milliseconds, leader epoch,
-            and whether the election was at that time. If not, it may have been earlier.
+        coordinators: the changes of coordinators. Each change is a tuple of log partition, time in milliseconds, leader
+            epoch, and a boolean: True if the election was at this time, False if it may have been earlier.
         rebalances: files of ``rebalances``.
         lines: files of ``broker_log``.
         commits: files of ``offset_commits``; none if ``lines`` is empty.
@@ -107,7 +109,7 @@ class CausesShare:
         retention_ms: offsets.retention.minutes as the user gave it, in milliseconds. None to infer the retention, or to
             use Kafka's default if it can't be inferred.
         end: the latest timestamp of a record of the log.
-        as_of: the time at which expiry is evaluated; None for the end of the log.
+        as_of: the time at which the ages of offsets are compared with the retention; None for the end of the log.
         place: the folders for the rows that are written.
         buckets: number of buckets.
     """

@@ -287,11 +287,11 @@ class Derivation:
         return staged.set_column(place, staged.schema.field(place), is_exact)
 
     def _context_of(self, groups: pa.Array, before: int | None) -> Iterator[pa.RecordBatch]:
-        """Yield the states, expiry rules and owners of some groups, as events.
+        """Yield events about the states, expiry rules and owners of some groups.
 
         Args:
             groups: names of the groups.
-            before: a log offset. Events at this log offset or above it are left out. None for all events.
+            before: a log offset. Events at this log offset or a higher one are left out. None for all events.
         """
         for batch in self.context:
             is_wanted = are_among(batch.column("group_id"), groups)
@@ -326,9 +326,13 @@ class Derivation:
         return list(events.committed_without_marker(waiting, offsets, times).to_batches())
 
     def _lost(self, rows: Sequence[pa.RecordBatch], chunk: Chunk | None) -> list[pa.RecordBatch]:
-        """Return an event of kind LOST for each break in a chunk and each key that has a record before the break.
+        """Return events of kind LOST: from these events on, the current offset of a key is not known.
 
-        A break is a log offset where a newer dump continues after records that the cleaner has removed.
+        There is an event for each key and each log offset of the chunk at which records begin to be missing.
+
+        Args:
+            rows: the events of the chunk.
+            chunk: the part of the log; None for all of it.
         """
         if not self.proofs.times or not rows:
             return []

@@ -271,17 +271,15 @@ def lost_keys(
     ended_by: str = RECORDS_MISSING,
     group_id: str | None = None,
 ) -> pa.RecordBatch:
-    """Return an event for each key that has a record in a log partition below a log offset.
-
-    The event ends the interval of the key's committed offset.
+    """Return an event for each key of a log partition. From the event on, the key's offset is not known to be current.
 
     Args:
-        events: rows with the columns of UNSORTED.
+        events: events with the columns of UNSORTED. Only keys with an event below ``offset`` are returned.
         log_partition: number of the log partition.
-        offset: the log offset. It is the first one that is missing or doesn't count.
-        at_us: the time up to which no record is missing; None if this time is unknown.
-        ended_by: the reason why the interval ends.
-        group_id: only keys of this group; None for the keys of all groups.
+        offset: the first log offset that is missing or doesn't count.
+        at_us: the time up to which no record is missing, in microseconds; None if this time is unknown.
+        ended_by: the reason why the offset is not known to be current.
+        group_id: the group whose keys are returned; None for the keys of all groups.
     """
     names = ["group_id", "topic", "partition", "log_partition"]
     below_offset = []

@@ -358,9 +358,10 @@ class _Batch:
             yield _staged(columns if intervals is closed else columns | self._expiry_columns(intervals))
 
     def _expiry_columns(self, intervals: Numbers) -> dict[str, pa.Array]:
-        """Return the columns about expiry, for intervals that are open or end with a tombstone.
+        """Return the columns from which later stages compute when an offset expires, or why it was removed.
 
-        Later stages compute from them when the offset expires, or why it was removed.
+        Args:
+            intervals: indexes of offsets that are still current or that a tombstone removed.
         """
         following = self.outcome[Outcome.BY, intervals]
         ends = np.where(following == NOWHERE, LARGEST_INT64, self.fields[EventField.AT_OFFSET, following])

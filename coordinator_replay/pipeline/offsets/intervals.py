@@ -215,14 +215,13 @@ def _end_stored(events: Any, outcome: Any, waiting: Any, count: Any, stored: Any
 
 @inlined
 def _end_waiting(events: Any, outcome: Any, waiting: Any, count: Any, stored: Any, row: Any) -> Any:
-    """Process an event for the commits that wait for markers.
+    """Apply an event of a key to the key's commits that wait for their transaction markers.
 
-    Fill ``outcome`` for commits whose wait this event ends. Move the others to the front of ``waiting``.
+    If a commit no longer waits after the event, write this to ``outcome`` and remove the commit from ``waiting``.
 
     Returns:
-        The number of commits that still wait, and the time and log offset at which the event's transaction began to
-        wait. If the event replaces a waiting commit of the same producer, this time and log offset come from that
-        commit. Otherwise they are the event's own.
+        The number of commits that still wait. Then, the time and log offset at which the transaction of the event began
+        to wait: those of a waiting commit of the same producer that the event replaces, or else those of the event.
     """
     since, since_offset = events[EventField.AT_TIME, row], events[EventField.AT_OFFSET, row]
     kept = 0

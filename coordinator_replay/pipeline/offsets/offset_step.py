@@ -328,9 +328,12 @@ def _with_merged(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _at_least(rows: pa.RecordBatch, ends: Mapping[int, int], column: str) -> Bools:
-    """Return, for each row, whether ``column`` is at least the value in ``ends`` for the row's log partition.
+    """Return, for each row, whether the value of a column reaches a limit.
 
-    If ``ends`` lacks the log partition, return True.
+    Args:
+        rows: the rows.
+        ends: the limit by log partition. True is returned for rows of a log partition without a limit.
+        column: the name of the column.
     """
     partitions, places = (numbers_of(rows.column(name), -1) for name in ("log_partition", column))
     is_after = np.ones(rows.num_rows, np.bool_)

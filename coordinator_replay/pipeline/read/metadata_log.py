@@ -75,7 +75,7 @@ def metadata_files(path: str) -> list[DumpFile]:
 
 
 def read_metadata(file: DumpFile) -> MetadataFile:
-    """Read the records about topics in a file of the ``__cluster_metadata`` log, as a stage of the run."""
+    """Read the records about topics in a file of the ``__cluster_metadata`` log. This is a stage of the run."""
     records: list[TopicRecord] = []
     is_snapshot = file.uri.endswith(_SNAPSHOT)
     name = _NAME.match(file.uri.rpartition("/")[2])
