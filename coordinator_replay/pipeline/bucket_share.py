@@ -36,14 +36,13 @@ class BucketShare:
         positions: the number of log offsets below ``ends`` that hold a record, by log partition.
         last: the latest time of a record that this run read, by log partition.
         copies: the copies of the bucket's log partitions that this run reads.
-        logs: the facts with which the next dump is compared, by log partition.
-        lost_from: for each log partition that an election truncated, the first truncated log offset that the tables
-            have.
+        logs: facts about the log by log partition. The next run compares its dump with them.
+        lost_from: the first truncated log offset that the tables have, by log partition that an election truncated.
         moves: moves of groups into or out of the bucket's log partitions.
-        divisors: for each log partition, a number that shows which partition counts of ``__consumer_offsets`` are
-            possible, see ``group_moves.hash_divisor``; 0 if the log partition has no groups.
-        are_late: whether staged records may lie between records of the tables.
-        action: whether the bucket's derived rows are continued or rebuilt.
+        divisors: greatest common divisor of ``hash(group) - log_partition`` over the groups of each log partition; 0
+            if the log partition has no groups. See ``group_moves.hash_divisor``.
+        are_late: whether the dump may have new records with lower log offsets than records in the tables.
+        action: whether the bucket continues from its tables or is rebuilt.
         reasons: sentences on why this action was chosen.
     """
 

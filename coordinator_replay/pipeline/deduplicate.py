@@ -280,7 +280,7 @@ class Deduplication:
     def run(self, writer: TableWriter) -> tuple[Deduplicated, OffsetsByCopy]:
         """Write the new records.
 
-        If ``missing_before`` of the tables' records may change, write those records again.
+        If the value of ``missing_before`` may change for records in the tables, write these records again.
 
         Returns:
             Counts of the records, and the log offsets at which each copy has records.
@@ -381,9 +381,9 @@ class Deduplication:
         return batch.set_column(place, "missing_before", missing)
 
     def _rewrite(self, rows: _Rows, keep: Bools, numbers: Mapping[int, Numbers], writer: TableWriter) -> None:
-        """Write the rows of the tables again, with a new ``missing_before``.
+        """Write all rows that the tables have again, with a new ``missing_before``.
 
-        Leave out records that an election truncated, and quarantined records that could be decoded now.
+        Leave out records that an election truncated, and records of ``quarantine`` that could be decoded now.
         """
         for name in RECORD_TABLES.values():
             old = self.files.old(name)

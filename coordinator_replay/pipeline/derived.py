@@ -148,9 +148,9 @@ def add_up_metrics(
 
 
 def take_findings(job: Job, evaluated: Sequence[EvaluationResult], log: Log, news: News, summary: Summary) -> Changes:
-    """Count the findings of all buckets, and write the findings about the whole log.
+    """Count the findings of all buckets, and write the findings that are about no single group.
 
-    Findings about the whole log are unread and lost ranges, slow loading of groups, and moved groups.
+    These are about log offsets that were not read or were lost, slow loading of groups, and groups that moved.
 
     Returns:
         The changes of the tables, including the files that the buckets have written.
@@ -175,7 +175,12 @@ def take_findings(job: Job, evaluated: Sequence[EvaluationResult], log: Log, new
 
 
 def _of_log(run: Run, log: Log) -> Iterator[tuple[Evidence, Content]]:
-    """Yield the kind and content of each piece of evidence about the whole log, from this run and earlier runs."""
+    """Yield the evidence for findings that are about no single group, as kind and content.
+
+    Args:
+        run: this run.
+        log: facts about the cluster, with the earlier runs.
+    """
     gaps, lost = unread(log.history.ranges, run), lost_ranges([run, *log.history.runs])
     for kind, ranges in ((Evidence.GAP, gaps), (Evidence.LOST, lost)):
         for log_partition, low, high in ranges:

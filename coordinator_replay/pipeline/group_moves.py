@@ -128,17 +128,17 @@ class GroupMoves:
     begins: Mapping[tuple[str, int], GroupMove] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Index the moves."""
+        """Fill ``ends`` and ``begins``."""
         object.__setattr__(self, "ends", {(move.group_id, move.log_partition): move for move in self.moves})
         object.__setattr__(self, "begins", {(move.group_id, move.to_log_partition): move for move in self.moves})
 
     def are_over(self, rows: pa.RecordBatch, *columns: str) -> Bools:
-        """Return, for each row, whether the row comes after its group moved out of the row's log partition.
+        """Return, for each row, whether the row no longer counts, because its group had moved to another log partition.
 
         Args:
             rows: rows with group_id and log_partition.
-            columns: names of columns with log offsets. A row comes after the move if at least one of its log offsets is
-                at or after the log offset at which the group left.
+            columns: names of columns with log offsets. A row no longer counts if one of its log offsets is at or after
+                the log offset at which the group left the log partition.
         """
         ends = self.ends_of(rows)
         is_over = np.zeros(rows.num_rows, np.bool_)

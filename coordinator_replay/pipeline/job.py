@@ -1,4 +1,4 @@
-"""The job of a run. It has all that the run's steps need, such as the stages, the options and the opened warehouse.
+"""The job of a run: the values that its steps work with, such as the options and the opened warehouse.
 
 ``begin_job`` opens the warehouse. ``Job.commit`` commits the files of the run.
 """
@@ -35,7 +35,7 @@ _TABLES_AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Context of the steps of a run.
+    """Values that the steps of a run work with.
 
     Attributes:
         stages: runs the stages.

@@ -38,11 +38,10 @@ class Run:
     Attributes:
         settings: the options of the run.
         log_end: the latest timestamp of a record that this run or an earlier run read.
-        positions: for each log partition that the run read, the number of log offsets below ``to_offsets`` that hold a
-            record.
+        positions: number of log offsets below ``to_offsets`` that have a record, by log partition that the run read.
         groups_failed: number of groups that could not be evaluated.
-        lost_from: for each truncated log partition, the first log offset that an election truncated although earlier
-            runs had read it.
+        lost_from: the first log offset that earlier runs have read and that an election has truncated, by log
+            partition.
         broker_logs: brokers' logs that the run read, see the column.
         stages: data that each stage of the run read and wrote, see the column.
     """
@@ -95,21 +94,21 @@ class Run:
         self.stages.append({"name": stage.name, "tasks": stage.tasks, **asdict(stage.io)})
 
     def reach(self, tally: Tally) -> None:
-        """Extend ``from_offsets`` and ``to_offsets`` to the records that were read."""
+        """Extend ``from_offsets`` and ``to_offsets`` so that they include the log offsets of the records in a tally."""
         for partition, count in tally.by_partition().items():
             if count.low is not None and count.high is not None:
                 self.from_offsets[partition] = min(count.low, self.from_offsets.get(partition, count.low))
                 self.to_offsets[partition] = max(count.high + 1, self.to_offsets.get(partition, 0))
 
     def cover(self, extents: Sequence[Extent], ends: Mapping[int, int]) -> None:
-        """Extend ``from_offsets`` and ``to_offsets`` over parts of files that this run skipped.
+        """Extend ``from_offsets`` and ``to_offsets`` so that they include the parts of files that this run skipped.
 
-        This run skips the parts of its files that earlier runs have read.
+        A run skips the parts that earlier runs have read.
 
         Args:
             extents: the log offsets that the run's files cover.
-            ends: the log offset after the highest log offset that earlier runs have read, by log partition. A skipped
-                part raises ``to_offsets`` to this log offset at most.
+            ends: the log offset after the highest log offset that earlier runs have read, by log partition.
+                ``to_offsets`` is not extended beyond it.
         """
         for extent in extents:
             if extent.skipped:
@@ -304,7 +303,7 @@ class History:
         return max((run.log_end for run in self.runs if run.log_end is not None), default=None)
 
     def is_behind(self) -> bool:
-        """Return whether the last run only wrote records and derived no other rows."""
+        """Return whether the last run had ``--records-only``, so that it wrote records and no derived rows."""
         return bool(self.settings.get("records_only"))
 
 

@@ -104,9 +104,10 @@ class PartitionStep:
         self.old = {row["log_partition"]: row for batch in batches for row in plain_rows(batch)}
 
     def changed(self) -> list[int]:
-        """Return log partitions whose earlier complete ranges changed.
+        """Return log partitions for which the proofs of earlier runs have changed.
 
-        A log partition is left out if its last range only became longer, or if there are only new ranges after a gap.
+        These are log partitions in which new records changed the ranges without a missing record. If the new records
+        only made the last range longer, or made new ranges after it, the log partition is left out.
         """
         return [
             partition
@@ -115,10 +116,10 @@ class PartitionStep:
         ]
 
     def new_gaps(self, partition: int) -> list[tuple[int, CompleteRange]]:
-        """Return the complete ranges that this run's records added after the last record of earlier runs.
+        """Return the complete ranges of a log partition that begin after a gap behind the last record of earlier runs.
 
-        Each range comes with its index in the list of all ranges. Return an empty list if an earlier range changed, or
-        if a new range does not follow a gap after that last record.
+        A complete range is a range of log offsets in which no record is missing. Each range comes with its index in the
+        list of all ranges. Return an empty list if the ranges of earlier runs have changed.
         """
         ranges, old = self.completeness.ranges[partition], self.old.get(partition)
         if old is None or not old["complete_ranges"]:
@@ -131,9 +132,9 @@ class PartitionStep:
         return are_longer(ranges_of(old["complete_ranges"]), ranges)
 
     def reached_ms(self) -> int:
-        """Return the latest time up to which an earlier run has read a log partition of the bucket.
+        """Return the latest time of a record of the bucket that earlier runs have read, in milliseconds.
 
-        Return 0 without an earlier run.
+        Return 0 if no earlier run has read the bucket.
         """
         return max((row["end_timestamp"] or 0 for row in self.old.values()), default=0)
 
@@ -210,7 +211,9 @@ class PartitionStep:
         return self._longer(old, ranges[-1].to_offset)
 
     def _longer(self, row: dict[str, Any], to_offset: int) -> dict[str, Any]:
-        """Return the new row of a log partition, if the only change is that its last complete range became longer.
+        """Return the row of a log partition after new records without a gap.
+
+        The last range without a missing record becomes longer. All other ranges stay as they are.
 
         Args:
             row: the row that an earlier run wrote.
@@ -270,14 +273,19 @@ class PartitionStep:
 
 
 def ranges_of(rows: Sequence[Mapping[str, Any]] | None) -> list[CompleteRange]:
-    """Return the complete ranges in a row of ``log_partitions``."""
+    """Return the ranges of log offsets in which no record is missing.
+
+    Args:
+        rows: the value of the column ``complete_ranges`` in a row of ``log_partitions``.
+    """
     return [CompleteRange(**row) for row in rows or ()]
 
 
 def exact_spans(files: BucketFiles) -> list[ExactSpan]:
-    """Return the time ranges without a missing record, for each log partition of a bucket that lacks records.
+    """Return the time ranges in which no record is missing, for each log partition of a bucket that lacks some records.
 
-    The time ranges are computed from the rows of ``log_partitions``.
+    Args:
+        files: files of the bucket, with the table ``log_partitions``.
     """
     batches = read_paths(files.uris(TABLE), ["log_partition", "complete_ranges"])
     rows = (row for batch in batches for row in batch.to_pylist())

@@ -62,7 +62,7 @@ class Options:
 
     @property
     def is_explicit(self) -> bool:
-        """Return whether the options name more than a dump: names of topics, brokers' logs or settings of expiry."""
+        """Return whether the options name topics, cluster metadata or brokers' logs, or have a setting of ``expiry``."""
         has_files = self.topics or self.cluster_metadata or self.broker_logs
         return bool(has_files) or self.expiry != ExpiryOptions()
 

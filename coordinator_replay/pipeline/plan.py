@@ -205,7 +205,15 @@ def _reasons_everywhere(history: History, options: Options) -> Iterator[str]:
 
 
 def _late_records(first: Mapping[int, int], ends: Mapping[int, int], reading: Reading) -> Iterator[tuple[int, str]]:
-    """Yield log partitions where records may lie between existing records, or were lost, each with the reason."""
+    """Yield log partitions whose new records don't all follow the records in the tables, each with the reason.
+
+    The new records may have lower log offsets, or an election may have truncated records that are in the tables.
+
+    Args:
+        first: the first new log offset, by log partition.
+        ends: the log offset after the last record in the tables, by log partition.
+        reading: the result of reading the dump.
+    """
     bounds = ((copy, copy.bounds.log_partition) for copy in reading.copies)
     overlapping = {partition for copy, partition in bounds if copy.may_have_below(ends.get(partition))}
     for partition in sorted({*first, *overlapping, *reading.lost_from}):
@@ -220,19 +228,17 @@ def _late_records(first: Mapping[int, int], ends: Mapping[int, int], reading: Re
 def sums_range(
     tally: Tally, totals: Sequence[TableFile], end: datetime | None, *, is_rebuild: bool, limits: Thresholds
 ) -> SumsRange | None:
-    """Return the time range of the commits that this run adds up, and the thresholds of hot minutes and pauses.
+    """Return the time range of the commits that this run adds up, and the thresholds of their sums.
 
-    Return None if no record has a time.
-
-    An earlier run marked the minutes up to some time (``until``) as final. Their sums are used again, and this run adds
-    up only later commits. But if a new record has an earlier time than ``until``, all commits are added up again.
+    Return None if no record has a time. The sums of earlier runs are used for the minutes before the time range. If a
+    new record belongs to one of these minutes, all commits are added up again.
 
     Args:
         tally: counts of the records that the run has read.
         totals: files of ``commit_totals``.
         end: the latest timestamp of a record of the log; None if no record has a time.
         is_rebuild: whether all commits are added up again, because sums of earlier runs don't count.
-        limits: the thresholds of findings, with the thresholds of hot minutes and pauses.
+        limits: the thresholds of findings.
     """
     if end is None:
         return None

@@ -43,11 +43,12 @@ class Earlier:
     """Facts about the log that earlier runs have stored.
 
     Attributes:
-        history: the ranges that earlier runs have read.
-        logs: the facts with which the next dump is compared, by log partition.
-        complete: half-open ranges of log offsets without a missing record, by log partition.
+        history: the ranges of log offsets that earlier runs have read.
+        logs: facts about the log by log partition, with which the dump of this run is compared.
+        complete: ranges of log offsets without a missing record, by log partition, as tuples of first log offset and
+            end (not included).
         tables: files of all tables that have buckets.
-        is_read_again: whether this run reads records again that earlier runs have read.
+        is_read_again: whether this run also reads records that earlier runs have read.
     """
 
     history: History
@@ -230,10 +231,10 @@ class _SegmentsRead:
 
 
 def _read_segments(decoding: _Decoding, dump: Dump, earlier: Earlier) -> Reading:
-    """Read segments.
+    """Read the segments of a dump, without records that an election has truncated.
 
-    If a copy diverged from another copy or from the records of earlier runs, read the segments again, without the
-    records that don't count.
+    To find such records, compare the copies with each other and with the records of earlier runs. If they diverge, read
+    the segments again.
     """
     unread, decoded = _decode_unread(decoding, dump, earlier, LogComparison())
     heads = _parts_of(decoded)
@@ -270,9 +271,8 @@ def _read_copies(
         decoding: the stage that decodes.
         dump: the dump.
         earlier: facts about the log that earlier runs have stored.
-        comparison: result of the comparison of copies. It names the records that don't count.
-        first: what was decoded before copies were compared. None if some of its records don't count. Then everything
-            is decoded again.
+        comparison: result of the comparison of logs. It names the records that an election has truncated.
+        first: parts that are decoded already; None to decode all parts.
     """
     earlier = earlier.without(comparison.lost_from) if comparison.is_branched else earlier
     unread, decoded = first or _decode_unread(decoding, dump, earlier, comparison)

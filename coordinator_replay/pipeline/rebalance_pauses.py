@@ -1,11 +1,8 @@
-"""Pauses of commits around rebalances. They show how long consumers stopped, whatever their protocol.
+"""Commit pauses around rebalances. They show how long consumers stopped, whatever their protocol.
 
-A row of ``offset_history`` that ends with the next commit is the time between two commits of a partition. The pause of
-a rebalance is the longest of these times that overlaps the rebalance. Only partitions that the rebalance gave to a
-member count. If the rebalance gave no partition to a member, all partitions count.
-
-If a row ends because records are missing, it may have lasted longer, so the pause is a lower bound. It is also a lower
-bound if commits may be missing around the rebalance.
+The commit pause is the longest time between two commits of a partition that overlaps the rebalance. Only partitions
+that the rebalance gave to a member count. If the rebalance gave no partition to a member, all partitions count. If
+commits may be missing, the commit pause is a lower bound.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -163,9 +160,9 @@ class CommitPauses:
         return is_outside
 
     def _overlapping(self, groups: pa.Array, begins: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
-        """Return all pairs of a row and a rebalance of the row's group that overlap.
+        """Return all pairs of a row and a rebalance of the same group whose times overlap.
 
-        Row and rebalance also overlap if one begins at the time at which the other ends.
+        The times also overlap if the row begins when the rebalance ends, or ends when the rebalance begins.
 
         Args:
             groups: the group of each row.
@@ -217,7 +214,7 @@ class CommitPauses:
         return _Taken(topics, distinct(keys), has_any)
 
     def add(self, history: pa.RecordBatch) -> None:
-        """Take the times between commits from rows of the history, and keep the longest for each rebalance.
+        """Update the commit pause of each rebalance by the times between commits in rows of ``offset_history``.
 
         A row counts for a rebalance if their times overlap, and the row ends at most ``WITHIN_MS`` after the rebalance.
 
@@ -245,9 +242,9 @@ class CommitPauses:
         self.is_cut["taken"][rebalances[is_taken & is_cut]] = True
 
     def pauses(self) -> tuple[pa.Array, pa.Array]:
-        """Return the pause of each rebalance in milliseconds, and whether that pause is a lower bound.
+        """Return the commit pause of each rebalance in ``rows``, and whether this pause is a lower bound.
 
-        Both are in the order of ``rows``. An unknown pause is null.
+        The pause is in milliseconds; null if it is unknown.
         """
         longest = np.where(self.taken.has_any, self.longest["taken"], self.longest["any"])
         every = self.earlier.longest_ms.copy()
@@ -264,31 +261,30 @@ class CommitPauses:
 
 
 def _are_whole(history: pa.RecordBatch) -> Bools:
-    """Return, for each row of the history, whether the row is the whole time from one commit to the next."""
+    """Return, for each row of ``offset_history``, whether it lasted from one commit to the very next commit.
+
+    False if commits between the two may be missing or left out.
+    """
     is_ended = are_among(history.column("ended_by"), pa.array([_COMMIT]))
     return is_ended & as_bools(history.column("is_exact")) & as_bools(history.column("is_proven"))
 
 
 class PauseStep:
-    """The step that writes the rebalances of a bucket, each with its pause.
+    """The step that writes the rebalances of a bucket, each with its commit pause.
 
-    A row stays open until two conditions are true:
+    A rebalance is written as a closed row if two conditions are true. Otherwise it is written as an open row.
 
-    - the rebalance is over
-    - the group was deleted, or has a record so late that no later commit can change the pause
-
-    Only the group's own records decide this, so the result does not depend on other groups or on the number of runs. A
-    later commit changes a closed row only in two cases:
-
-    - the time of a record was ahead of the times of the records after it
-    - a deleted group was created again within an hour
+    - The rebalance is over.
+    - The group was deleted, or has a record so long after the rebalance that no later commit can change the pause.
 
     Args:
-        files: the bucket's files, which include new records and staged rows of new rebalances.
-        reached_ms: the latest time up to which earlier runs have read a log partition of the bucket.
-        spans: the time ranges in which no record of a log partition is missing. A log partition that lacks no record at
-            all has no span here.
+        files: the bucket's files, including the files with new records and new rebalances.
+        reached_ms: the latest time of a record that earlier runs have read, over all log partitions of the bucket.
+        spans: the time ranges in which no record is missing, for each log partition that lacks some records.
     """
+
+    # A later commit changes a closed row only in two cases: the time of a record was ahead of the times of the records
+    # after it, or a deleted group was created again within an hour.
 
     def __init__(self, files: BucketFiles, reached_ms: int, spans: Sequence[ExactSpan] = ()) -> None:
         self.files = files
@@ -318,7 +314,7 @@ class PauseStep:
         return min((milliseconds(time) for time in first if time is not None), default=LATEST_MS)
 
     def _closed_too_early(self, begins_ms: int) -> list[TableFile]:
-        """Return files with closed rows of rebalances whose pause the new commits may change.
+        """Return files with closed rows of ``rebalances`` whose commit pause new commits may change.
 
         A new commit may change the pause if its time is at most ``WITHIN_MS`` after the end of the rebalance.
 
@@ -348,14 +344,13 @@ class PauseStep:
 
     @staticmethod
     def _earlier(rebalances: pa.Table, files: Iterable[TableFile], begins_ms: int) -> EarlierPauses:
-        """Return, for each rebalance, the pause that an earlier run computed.
+        """Return, for each rebalance, the commit pause that an earlier run computed.
 
-        The pause is ``_NOT_COMPUTED`` if the rebalance is new, if its begin or end has changed, or if it did not end
-        before ``begins_ms``.
+        The pause is ``_NOT_COMPUTED`` if new records may change it.
 
         Args:
             rebalances: the rebalances of this run.
-            files: files with the rows of earlier runs.
+            files: files of the table ``rebalances`` from earlier runs.
             begins_ms: the earliest time of a new record.
         """
         names = ["rebalance_id", "started_at", "completed_at", "commit_pause_ms", "is_pause_at_least"]

@@ -85,10 +85,7 @@ class Work:
 
     @property
     def news(self) -> News:
-        """Return the facts that decide which findings are new.
-
-        The facts are right only after the run's records were counted.
-        """
+        """Return the facts that decide which findings are new. Call this only after the run has counted its records."""
         return news_of(self.job.files(FINDINGS), self.run, self.reading.history.runs)
 
     @property

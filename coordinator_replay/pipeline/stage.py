@@ -275,10 +275,10 @@ def _result_batch(row: tuple[Any, ...]) -> pa.RecordBatch:
 
 
 def together(shares: Sequence[Share], size: Callable[[Share], int]) -> list[list[Share]]:
-    """Return shares of files in groups, in their order. Each group is the work of one task.
+    """Return the files for each task, in the order of the files. A task gets one large file or several small files.
 
-    Small files are put together, as Spark puts files into partitions. A file is never split. A group of several files
-    has at most ``TASK_BYTES``. Small inputs are spread over ``_TASKS`` tasks, with at least ``FEWEST_BYTES`` each.
+    Several files of a task have at most ``TASK_BYTES`` together. If all files are small, they are spread over
+    ``_TASKS`` tasks with at least ``FEWEST_BYTES`` each.
 
     Args:
         shares: one share for each file.

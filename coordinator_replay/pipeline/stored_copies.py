@@ -1,4 +1,4 @@
-"""Stored copies of log partitions (table ``log_copies``), and the complete ranges that the copies prove together."""
+"""Stored copies of log partitions (table ``log_copies``), and the ranges of log offsets without a missing record."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
@@ -70,7 +70,12 @@ class BucketCompleteness:
 
 
 def completeness(earlier: Mapping[int, Sequence[Copy]], new: Sequence[Copy]) -> BucketCompleteness:
-    """Return the complete ranges that the copies of earlier runs and of this run prove together."""
+    """Return the ranges of log offsets in which no record is missing, if all copies of a log partition are combined.
+
+    Args:
+        earlier: the copies that earlier runs have read, by log partition.
+        new: the copies that this run has read.
+    """
     every: dict[int, list[Copy]] = {partition: list(copies) for partition, copies in earlier.items()}
     for copy in new:
         every.setdefault(copy.bounds.log_partition, []).append(copy)

@@ -1,4 +1,7 @@
-"""Ids of topics over time, from the cluster's metadata, for commits whose records have no topic id."""
+"""The ids of topics for commits whose records have no topic id.
+
+The cluster's metadata shows which topic had a name at the time of a commit.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -14,9 +17,9 @@ from coordinator_replay.int64 import LARGEST_INT64
 
 
 class TopicLife(NamedTuple):
-    """A topic from its creation to its deletion, in milliseconds.
+    """The times at which a topic was created and deleted, in milliseconds.
 
-    While the topic exists, ``removed_ms`` is None.
+    ``removed_ms`` is None if the topic still exists.
     """
 
     topic: str

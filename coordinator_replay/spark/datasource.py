@@ -1,9 +1,8 @@
 """The data source ``consumer_offsets``: segments of the topic as a DataFrame of decoded records.
 
-The data source uses the functions with which an audit reads and decodes (``log.reading``, ``records.decoder``). Spark's
-Python workers open segments through pyarrow's filesystems. A worker holds a window of a file and a batch of rows,
-whatever the file's size. The data source uses the filters of a query only to skip files and batches, because Spark
-applies the filters to the rows itself.
+Spark's Python workers open segments through pyarrow's filesystems. A worker holds a part of a file and a batch of rows,
+whatever the file's size. The data source uses the filters of a query only to skip files and batches. Spark applies the
+filters to the rows.
 """
 
 import json

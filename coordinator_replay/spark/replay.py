@@ -76,8 +76,8 @@ class Replay:
 
     Attributes:
         group_timeline: one row for each event of a group.
-        member_timeline: one row for each interval in which a member did not change.
-        partition_ownership: one row for each ownership of a partition by a member.
+        member_timeline: one row for each time range in which a member did not change.
+        partition_ownership: one row for each time range in which a member owned a partition.
         rebalances: one row for each rebalance, with its cause and evidence.
         rows: all rows, with a struct for each table; exactly one struct is not null.
     """
@@ -260,7 +260,7 @@ def _replay(batches: Iterable[pa.RecordBatch], context: ReplayContext) -> Iterat
 
 
 def _each_once(rows: Iterable[InputRow]) -> Iterator[InputRow]:
-    """Yield records unchanged, and check that none comes twice.
+    """Yield records unchanged, and check that no record comes twice.
 
     Args:
         rows: records sorted by group, log partition and log offset.

@@ -1,10 +1,11 @@
 """Connections to DuckDB, which sorts and joins rows in memory, and computes window functions over them.
 
-DuckDB writes rows that exceed ``MEMORY`` into a temporary folder. If no folder is given, DuckDB writes into the current
-folder, which may be any folder in a Spark worker. So each database gets a folder. Opening a database costs some 40 ms
-of CPU, opening a cursor less than 1 ms. So a process has one database for each number of threads, and each caller has a
-cursor. No other cursor sees the rows that a cursor registers.
+A process has one database for each number of threads, and each caller has a cursor. No other cursor sees the rows that
+a cursor registers. DuckDB writes rows that exceed ``MEMORY`` into a temporary folder of the database.
 """
+
+# If no folder is given, DuckDB writes into the current folder, which may be any folder in a Spark worker. Opening a
+# database costs some 40 ms of CPU, opening a cursor less than 1 ms.
 
 import atexit
 import os

@@ -1,15 +1,14 @@
-"""The tables that may lose old rows (``PURGED_BY``), and the rule that keeps purged rows out of them.
+"""The tables from which ``maintain --keep`` deletes old rows (``PURGED_BY``).
 
-A table may lose rows only if no later run derives rows from the table. Tables that later runs read must keep all rows:
-
-- records: ``--full``, late dumps and rebuilt tables need them;
-- the group timeline and ownership: the history of offsets names a commit's owner and the group's state;
-- the history of offsets: a rule of findings asks whether a group has ever committed;
-- the ledger: the next run learns from it which records are new.
-
-The time before which rows were purged is a property of the table. A run leaves out rows that are older than this time
-when it writes rows of the table, so no audit brings purged rows back. Questions about an earlier time are refused.
+All other tables keep their rows, because later runs read them. The time before which rows were deleted is a property of
+the table. An audit does not write rows that are older than this time. Questions about an earlier time are refused.
 """
+
+# Why other tables keep their rows:
+# - records: ``--full``, late dumps and rebuilt tables need them.
+# - the group timeline and ownership: the history of offsets names a commit's owner and the group's state.
+# - the history of offsets: a rule of findings asks whether a group has ever committed.
+# - the ledger: the next run learns from it which records are new.
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -26,7 +25,11 @@ _FINAL = "settled_at_offset"
 
 
 def kept_since(properties: Mapping[str, str]) -> datetime | None:
-    """Return the time before which a table's rows were purged; None if no rows were purged."""
+    """Return the time before which rows of a table were deleted; None if no rows were deleted.
+
+    Args:
+        properties: the properties of the table.
+    """
     written = properties.get(KEPT_SINCE_PROPERTY)
     return None if written is None else datetime.fromisoformat(written).astimezone(UTC)
 

@@ -210,7 +210,7 @@ Guard = FileGuard | Lease
 
 
 def guard_of(uri: str, this: Holder) -> Guard:
-    """Return the guard that keeps other runs out of a warehouse.
+    """Return the lock that keeps other runs out of a warehouse: a lock of the operating system, or a lease.
 
     Raises:
         WarehouseError: the warehouse's folder can't be written.
@@ -238,7 +238,7 @@ def one_at_a_time(
         command: name of the command, shown to other runs that have to wait.
         wait: how long to wait for a run that is at work.
         say: called with a sentence that names the run that this run waits for.
-        guard: the guard; None to choose the guard by the store of the warehouse.
+        guard: the lock to use; None to choose the kind of lock by the store of the warehouse.
 
     Raises:
         LockedError: another run still works on the warehouse after ``wait``, or took it over because this run seemed

@@ -1,6 +1,6 @@
-"""Upkeep of a warehouse: undo killed runs, purge old history, compact files, and remove files that are not needed.
+"""The command ``maintain``: undo killed runs, delete old rows, merge small files, and remove files not needed any more.
 
-Upkeep uses the Delta library alone. It works on every store and needs no JVM.
+It uses the Delta library alone. So it works on every store and needs no JVM.
 """
 
 import re
@@ -39,11 +39,11 @@ _NO_DATA = re.compile(r"/_delta_log/|/\.[^/]*$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upkeep:
-    """Options of upkeep, named as on the command line.
+    """Options of the command ``maintain``, named as on the command line.
 
     Attributes:
-        vacuum_after: remove files that left their table longer ago than this.
-        keep: purge history that ended longer ago than this; None to keep all.
+        vacuum_after: how long to keep files that tables no longer reference.
+        keep: how long to keep rows after their end; None to keep all rows.
         force: allow ``vacuum_after`` below SAFE_RETENTION.
     """
 
@@ -118,7 +118,7 @@ def _size(folder: str, files: Sequence[TableFile] = ()) -> Size:
 
 
 class _Upkeep:
-    """Upkeep of one warehouse: it purges, compacts and vacuums tables, and removes old intermediate files."""
+    """Maintenance of a warehouse: deletes old rows, compacts and vacuums tables, removes old intermediate files."""
 
     def __init__(self, upkeep: Upkeep, now: datetime) -> None:
         self.upkeep = upkeep
@@ -154,10 +154,7 @@ class _Upkeep:
         return snapshot
 
     def purge(self, snapshot: Snapshot) -> int:
-        """Remove rows of old history from a table, and return the number of removed rows.
-
-        Return 0 if the table may not lose rows, or if all history is kept.
-        """
+        """Delete the rows of a table that are older than ``--keep``. Return the number of deleted rows."""
         if self.upkeep.keep is None or snapshot.table not in PURGED_BY:
             return 0
         purged_before = kept_since(snapshot.properties)

@@ -61,8 +61,8 @@ class TableState:
     Attributes:
         name: name of the table.
         newest: the table's newest version; None if the table is missing.
-        counts: the newest version that has only data of finished runs.
-        is_ahead: whether an unfinished run has committed after version ``counts``.
+        counts: the valid version: the newest version that has only data of finished runs.
+        is_ahead: whether a killed or running audit has made newer versions than ``counts``.
         damage: a sentence that names the table and its damage; empty if there is none.
     """
 
@@ -145,7 +145,7 @@ def state_of(
 
 
 def _after(connection: duckdb.DuckDBPyConnection, path: str, name: str, newest: int, audited: int) -> TableState:
-    """Return the state of a table, judged by its commits after the version ``audited``.
+    """Return the state of a table, judged by Delta's commits after a version.
 
     Args:
         connection: the connection that reads the table's log.
@@ -177,7 +177,7 @@ def _after(connection: duckdb.DuckDBPyConnection, path: str, name: str, newest: 
 
 
 def refuse(state: TableState) -> None:
-    """Check that a table is not damaged. A table that is only ahead of the ledger is not damaged.
+    """Check that a table is not damaged. A table that a killed run has changed is not damaged.
 
     Args:
         state: the state of the table.

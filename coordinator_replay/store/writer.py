@@ -93,7 +93,7 @@ class Part:
         compression: compression of the part's files; staged files need none.
         table: the table that the files are meant for; None for staged files.
         partition: values of the table's partition columns.
-        purge: old rows that the table no longer accepts; None if the table accepts all rows.
+        purge: old rows that are not written any more (``maintain --keep``); None to write all rows.
     """
 
     name: str
@@ -119,7 +119,7 @@ def table_part(table: Table, folder: str, values: Mapping[str, Any], purge: Purg
         table: definition of the table.
         folder: the table's folder.
         values: values of the table's partition columns.
-        purge: old rows that the table no longer accepts.
+        purge: old rows that are not written any more (``maintain --keep``); None to write all rows.
     """
     schema = table.file_schema().remove_metadata()
     names = set(schema.names)
@@ -158,7 +158,7 @@ def _above(text: str) -> str:
 
 
 def _stats(written: pq.FileMetaData, bounded: Iterable[str]) -> dict[str, Any]:
-    """Return the statistics of a file for Delta's log, from the file's footer.
+    """Return the statistics of a Parquet file for Delta's log.
 
     These are the number of rows, and for each column in ``bounded`` its lowest and highest value and number of nulls.
     """

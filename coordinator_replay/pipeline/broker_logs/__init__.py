@@ -1,1 +1,1 @@
-"""Logs of brokers: lines about groups and log partitions, and their additions to rebalances."""
+"""Stages for brokers' logs: read their lines about groups and log partitions, and add facts to rebalances."""

@@ -42,11 +42,11 @@ _MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogContext:
-    """Context of tasks that read logs.
+    """Values that each task needs to read a broker's log.
 
     Attributes:
         place: the folders for the staged rows.
-        zone: time zone of local times; None to infer it from records.
+        zone: time zone of local times; None to infer it from the times of rebalances.
         rebalances: files of the cluster's rebalances, from whose times the zone is inferred.
         earlier: the parts of files that earlier runs have read, by the hash of a file's first bytes.
     """

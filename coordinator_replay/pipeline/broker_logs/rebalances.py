@@ -69,7 +69,7 @@ Lines = Mapping[str, Sequence[GroupLogLine]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinesContext:
-    """Context for adding lines to the rebalances of every bucket.
+    """Values of a run that are needed to add facts from brokers' logs to the rebalances of each bucket.
 
     Attributes:
         place: the folders for the rows that are written.
@@ -85,11 +85,11 @@ class LinesContext:
 
 
 def add_log_lines(files: BucketFiles, context: LinesContext) -> Changes:
-    """Write the rebalances of a bucket with the lines that belong to them, as a stage of the run.
+    """Write the rebalances of a bucket with facts from lines of brokers' logs. This is a stage of the run.
 
     Args:
         files: the bucket's files, with staged rows of this run.
-        context: the context for every bucket.
+        context: values of the run that are the same for each bucket.
 
     Returns:
         The changes of the bucket's files, in addition to the changes in ``files``.
@@ -133,7 +133,12 @@ def _of_groups(groups: Iterable[str], events: Iterable[str]) -> pc.Expression:
 
 
 def _first_times(uris: Iterable[str], groups: Iterable[str]) -> dict[str, int]:
-    """Return, for each group, the time of the first log line about one of its rebalances, in milliseconds."""
+    """Return the time of the first line about a rebalance of each group, in milliseconds.
+
+    Args:
+        uris: files of the table ``broker_log``.
+        groups: the groups.
+    """
     return extremes(uris, "logged_at", "min", _of_groups(groups, EVENTS))
 
 
@@ -189,9 +194,13 @@ def _last_records(files: BucketFiles, groups: Iterable[str]) -> Iterator[tuple[A
 def _changed(
     file: TableFile, since: Mapping[str, int], lines: Sequence[str], partitions: Mapping[str, int]
 ) -> pa.Table | None:
-    """Return the rows of a file of ``rebalances``, completed by new lines of brokers' logs.
+    """Return the rows of a file of ``rebalances`` with facts from brokers' logs; None if no row changes.
 
-    Return None if these lines change no row.
+    Args:
+        file: the file.
+        since: the time of the first new line, by group, in milliseconds.
+        lines: files of the table ``broker_log``.
+        partitions: the log partition of each group.
     """
     first = moment_of_ms(max(min(since.values()) - SLACK_MS, 0))
     where = pc.field("group_id").isin(pa.array(sorted(since), pa.string())) & (pc.field("completed_at") >= first)

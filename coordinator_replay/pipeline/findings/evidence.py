@@ -178,7 +178,7 @@ class GroupEvidence:
         """Return the sums of the group's commits. Call this only once, because the call removes fields from the rows.
 
         Args:
-            limits: the thresholds, such as the shortest pause.
+            limits: the thresholds of findings.
         """
         totals = Totals()
         for row in self.group_sums:
@@ -268,7 +268,7 @@ class GroupEvidence:
         return chain(rows[:of_partitions], self._of_partitions(totals), rows[of_partitions:])
 
     def _of_partitions(self, totals: Totals) -> Iterator[EvidenceRow]:
-        """Yield a row of evidence for each partition: sums over the history of its offsets."""
+        """Yield a row of evidence for each partition, with sums of its commits."""
         open_keys = {(row["topic"], row["partition"]): bool(row["is_exact"]) for row in self.offset_history}
         past = totals.every[PAST.name]
         for key, sums in sorted(totals.every[PARTITION.name].items(), key=itemgetter(0)):
@@ -350,7 +350,7 @@ def _rewinds(totals: Totals) -> Iterator[EvidenceRow]:
 
 
 def _past(totals: Totals) -> Iterator[EvidenceRow]:
-    """Yield a row for each past period in which an offset was about to expire, or was past retention."""
+    """Yield evidence of past stalls and past expiries, by partition, see ``PastStall`` and ``PastExpiry``."""
     for (topic, partition), sums in totals.every[PAST.name].items():
         for past in sums["past"]:
             if past["status"] not in (STALL, ABANDONED):

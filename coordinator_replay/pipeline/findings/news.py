@@ -62,9 +62,9 @@ def news_of(stored: Iterable[TableFile], run: Run, earlier: Sequence[Run]) -> Ne
     """Return the facts that decide which findings are new in this run.
 
     Args:
-        stored: files of the findings that are stored.
+        stored: files of the findings that earlier runs have stored.
         run: the present run, after its records were counted.
-        earlier: runs that are done, the newest first.
+        earlier: the finished runs, the newest first.
     """
     since = last_reading(run, earlier).run_id
     return News(run_id=run.run_id, since=since, earlier=[file.uri for file in stored])

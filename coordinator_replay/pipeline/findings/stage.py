@@ -166,7 +166,7 @@ class EvaluationResult:
         severities: the number of findings, by severity.
         new: the number of new findings, by severity.
         causes: the number of rebalances in the tables, by cause.
-        expired: the number of offsets that expired, are past retention, or expire within the horizon, by status.
+        expired: the number of offsets that expired, are past retention, or will soon expire, by status.
         failed: groups that could not be evaluated.
     """
 
@@ -192,10 +192,7 @@ def text_counts(batches: Iterable[pa.RecordBatch | pa.Table], column: str) -> Co
 
 
 def _schema(name: str) -> pa.Schema:
-    """Return the schema of the columns that are read from a table.
-
-    Timestamps are integers, in microseconds.
-    """
+    """Return the columns that are read from a table, as an Arrow schema with times as microseconds."""
     columns = table(name).arrow_schema(_READ[name]).remove_metadata()
     return pa.schema(
         [column.with_type(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in columns]
@@ -207,11 +204,11 @@ _NEW_SUMS = (GROUP_SUMS, PARTITION_SUMS, REWIND_SUMS, LOSS_SUMS)
 
 
 class Evaluation:
-    """An evaluation of one bucket.
+    """The search for findings of one bucket.
 
     Args:
-        files: the files of the bucket after the stages so far.
-        context: the context for every bucket.
+        files: the files of the bucket, including those that earlier stages wrote.
+        context: values of the run that are the same for each bucket.
     """
 
     def __init__(self, files: BucketFiles, context: EvaluationContext) -> None:
@@ -268,7 +265,11 @@ class Evaluation:
         self.result.files = [*found, *self.writer.close()]
 
     def _due(self, sources: dict[str, pa.Table]) -> dict[str, pa.Table]:
-        """Return the evidence about groups that have to be evaluated. Keep the stored findings of all other groups."""
+        """Return the evidence about groups whose findings may have changed. Keep the findings of all other groups.
+
+        Args:
+            sources: the evidence about all groups, by source.
+        """
         hashes = evidence_hashes(sources)
         self.hashes = dict(zip(*(column.to_pylist() for column in hashes.columns), strict=True))
         end_ms = milliseconds(self.context.end)
@@ -342,7 +343,7 @@ class Evaluation:
         return rows_of(read_paths(self.files.uris(name), _READ[name]), _schema(name))
 
     def _intervals(self, name: str, where: Any = None) -> list[pa.RecordBatch]:
-        """Read the intervals of offsets in a table, with the columns from which pauses in commits are computed.
+        """Read rows of a table of offsets, with the columns that show how long each offset stayed current.
 
         Args:
             name: ``offset_history`` or ``removed_offsets``.
@@ -356,7 +357,7 @@ class Evaluation:
         return rows_of(read_paths(uris, _READ[TOTALS]), _schema(TOTALS))
 
     def _totals(self) -> pa.Table:
-        """Return sums of earlier runs that this run has not added up again."""
+        """Return the sums of commits from earlier runs that are still valid."""
         kept = [GROUP.name] if self.context.sums.since is not None else []
         kept += [] if self.files.is_rebuild else [name for name in SUMMARIES if name != GROUP.name]
         is_kept = pc.is_in(self.totals.column("what"), options=pc.SetLookupOptions(pa.array(kept, pa.string())))
@@ -392,10 +393,14 @@ class Evaluation:
         self._keep(kept)
 
     def _evaluate_group(self, group_id: str, evidence: GroupEvidence, totals: Totals) -> str | None:
-        """Evaluate the rules of findings for a group, and write the findings.
+        """Find and write the findings of a group.
 
-        Return the content of ``sums`` for the group's row of ``commit_totals``. Return None if the evaluation or the
-        group's replay failed.
+        Return a text to store for the next run (``evaluated_row``); None if the group could not be evaluated.
+
+        Args:
+            group_id: the group.
+            evidence: the evidence about the group.
+            totals: the sums of its commits.
         """
         guard, is_replayed = GroupGuard("evaluating findings"), True
         findings: list[FindingRow] = []

@@ -1,16 +1,15 @@
 """Groups whose findings can't have changed: an audit keeps their findings and sums, and evaluates only other groups.
 
-The findings of a group are unchanged if all of this is true:
+An audit keeps the findings of a group if all of this is true:
 
-- The conditions are the same as in the last run: the release, the thresholds, the retention, and the ranges of the log
-  in which no record is missing.
-- The bucket's findings are still in the files that the last run wrote. This is false if ``maintain`` has merged them
-  with files of other buckets.
-- This run has added up no commit of the group.
-- The evidence about the group, apart from sums of commits, is what it was when the group was last evaluated.
-- If the log ends later now than in the last run, this changes no finding of the group (see ``LogEnd``).
+- The release, the thresholds and the retention are the same as in the last run, and so are the time ranges in which no
+  record is missing.
+- The files with the bucket's findings still exist. ``maintain`` may have merged them with files of other buckets.
+- This run has read no commit of the group.
+- The other evidence about the group is the same as in the last run.
+- No finding of the group changes because the log now ends later than in the last run (see ``LogEnd``).
 
-``commit_totals`` has the conditions of the last run, and a row about each evaluated group.
+The table ``commit_totals`` has what the last run stored for this comparison.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -77,9 +76,9 @@ class LastEvaluation:
     """The evaluation of a bucket by the last run, as ``commit_totals`` has it.
 
     Attributes:
-        conditions: text of the conditions; None if no run has stored them.
-        end_ms: the end of the log at that time, in milliseconds.
-        files: names of the files of findings that the bucket had.
+        conditions: the result of ``conditions_text``; None if no run has stored it.
+        end_ms: the end of the log in the last run, in milliseconds.
+        files: names of the files with the bucket's findings.
         groups: the evaluated groups, with the columns ``group_id`` and ``sums``.
     """
 
@@ -102,7 +101,7 @@ class LastEvaluation:
 
 
 def last_evaluation(totals: pa.Table) -> LastEvaluation:
-    """Return the evaluation of a bucket by the last run.
+    """Return what the last run stored about its evaluation of a bucket.
 
     Args:
         totals: rows of ``commit_totals`` of the bucket, with the columns what, group_id and sums.
@@ -166,7 +165,7 @@ SELECT group_id, CAST(sum(hashed) AS VARCHAR) AS hash FROM hashes GROUP BY group
 def evidence_hashes(sources: Mapping[str, pa.Table]) -> pa.Table:
     """Return a hash of the evidence about each group, with the columns ``group_id`` and ``hash``.
 
-    The hash does not depend on the order of rows. Rows about states are left out: no rule sees them.
+    The hash does not depend on the order of rows. Rows about states of groups are left out.
 
     Args:
         sources: rows of evidence, by source.

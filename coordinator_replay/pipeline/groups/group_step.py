@@ -70,9 +70,7 @@ def _snapshots(
 
 
 def groups_not_to_continue(files: BucketFiles, names: Mapping[str, str], renamed: Collection[str]) -> list[str]:
-    """Return the reasons why groups of a bucket can't continue from their snapshots.
-
-    Return an empty list if all groups can continue.
+    """Return the reasons why some groups of a bucket can't continue from their snapshots; an empty list if all can.
 
     Args:
         files: the bucket's files.
@@ -93,7 +91,7 @@ def groups_not_to_continue(files: BucketFiles, names: Mapping[str, str], renamed
 
 
 def _names_are_old(files: BucketFiles, names: Mapping[str, str], renamed: Collection[str]) -> bool:
-    """Return whether rows of the bucket lack the present name of a topic.
+    """Return whether the bucket has rows about a topic whose name is new or has changed.
 
     Args:
         files: the bucket's files.
@@ -112,10 +110,7 @@ def _names_are_old(files: BucketFiles, names: Mapping[str, str], renamed: Collec
 
 
 def _shown_topics(files: BucketFiles) -> Iterator[pa.Table]:
-    """Yield ids and names of topics in rows of the bucket.
-
-    A topic may be owned, assigned, or only in a target assignment.
-    """
+    """Yield the ids and names of all topics in the bucket's rows about owners, assignments and target assignments."""
     texts = ["topic_id", "topic"]
     for batch in read_paths([file.uri for file in files.old("partition_ownership")], texts, dictionaries=texts):
         yield pa.table({name: batch.column(name).cast(pa.string()) for name in texts})

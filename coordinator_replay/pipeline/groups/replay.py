@@ -93,13 +93,13 @@ class _GroupRun:
     """The replay of one group.
 
     Attributes:
-        key: the group.
+        key: the group and its log partition.
         at: log offset of the group's last record so far.
-        breaks: the breaks (``Break``) in the group's history that are still to come, oldest first.
+        breaks: the places after ``at`` at which records of the log partition are missing (``Break``).
         left: the group's move to another log partition; None if the group stays.
-        complete: the offset and time from which the group is proven. None if the group is proven already or never will
-            be.
-        guard: keeps a failure of the group from ending the run.
+        complete: the log offset and time from which the group is proven. None if the group is proven already or never
+            will be.
+        guard: keeps an error about the group from ending the run.
     """
 
     __slots__ = ("at", "breaks", "complete", "context", "guard", "key", "left", "life", "proofs")
@@ -276,14 +276,13 @@ class _GroupRun:
 
 
 def _begins_open(begins: Sequence[Break], came: GroupMove | None) -> list[Break]:
-    """Return the beginning and the breaks of a group's history, with regard to its move into this log partition.
+    """Return the places (``Break``) at which records of a group are missing, also if it moved to this log partition.
 
-    Brokers with the old and the new partition count may have written at the same time. Then the group is proven only
-    from the end of this time on.
+    If brokers wrote to both log partitions during the move, the group is proven only after this time.
 
     Args:
-        begins: the beginning and the breaks without regard to the move.
-        came: the move into the log partition; None if the group did not move here.
+        begins: these places without regard to the move.
+        came: the move into this log partition; None if the group did not move here.
     """
     if came is None or came.overlaps_until is None:
         return list(begins)

@@ -78,9 +78,9 @@ class ClusterTopics:
         return {topic_id: topic.topic for topic_id, topic in self.topics.items()}
 
     def partition_count(self, topic: str) -> int | None:
-        """Return the partition count of a topic; None if no source has the count.
+        """Return the partition count of a topic; None if it is not known.
 
-        If several topics had this name, return the largest of their counts.
+        If a topic was deleted and created again, return the larger count.
         """
         counts = [
             topic_change.partition_count

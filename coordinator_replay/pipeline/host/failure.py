@@ -33,7 +33,7 @@ def _log(self: BaseServer, request: object, client_address: object) -> None:
 def leave_it_to_the_run() -> None:
     """Keep Spark from printing a traceback when Java ends or the user interrupts the run.
 
-    The run prints its own error message, a sentence.
+    The program prints its own error message instead.
     """
     # Py4J logs to the root logger, which prints records if it has no handler.
     logging.getLogger().addHandler(logging.NullHandler())

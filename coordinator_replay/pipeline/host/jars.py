@@ -102,11 +102,9 @@ def delta() -> Library:
 
 @cache
 def kafka_source() -> Library:
-    """Return the library of Spark's Kafka source for this Spark.
-
-    The list has all jars, so nothing is read from the library's Maven definition. That definition would send Maven to a
-    mirror that not every network can reach.
-    """
+    """Return the library of Spark's Kafka source for this Spark, with the list of all its jars."""
+    # The list has all jars, so nothing is read from the library's Maven definition. That definition would send Maven to
+    # a mirror that not every network can reach.
     built, version = spark_versions.kafka_source(), spark_versions.version_text()
     return Library(
         title="Spark's Kafka source",

@@ -103,11 +103,9 @@ def _java_output_to_a_file() -> Iterator[None]:
 
 @contextmanager
 def _same_interrupts() -> Iterator[None]:
-    """Keep the handler of Ctrl-C unchanged through the block.
-
-    PySpark's handler asks Java to cancel all jobs. If the handler runs in the middle of an answer from Java, its
-    request corrupts the answer, and both the answer and the request end in a traceback.
-    """
+    """Keep the present handler of Ctrl-C while the block runs, although PySpark sets its own."""
+    # PySpark's handler asks Java to cancel all jobs. If the handler runs in the middle of an answer from Java, its
+    # request corrupts the answer, and both the answer and the request end in a traceback.
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -104,7 +104,7 @@ _TOPIC = _either(
 def _without_group(*facts: str) -> str:
     """Return SQL for the evidence that some facts make up.
 
-    If the operation has no tombstone of the group, the evidence also says so.
+    If no tombstone of the group was written together with the offset's tombstone, the evidence also says so.
     """
     return _either(
         _MAY_BE_GROUP,
@@ -152,12 +152,10 @@ END"""
 
 
 def _with_doubts(evidence: str, retention: str) -> str:
-    """Return SQL for the evidence of one cause, followed by evidence for other possible causes.
+    """Return SQL for the evidence of a cause, followed by evidence for other possible causes.
 
-    Evidence for two other causes may follow:
-
-    - Retention, if retention may have removed the offset.
-    - The deletion of the group, if the group's tombstone may be missing.
+    - If retention may have removed the offset, evidence for retention follows.
+    - If the group's tombstone may be missing from the dump, evidence for the deletion of the group follows.
 
     Args:
         evidence: SQL for the evidence of the cause.

@@ -353,15 +353,15 @@ def tombstone_causes(
     coordinators: Sequence[tuple[int, int, int, bool]] = (),
     rebalanced: pa.Table | None = None,
 ) -> Batches:
-    """Yield the cause and the alternatives of each tombstone that removed an offset, in the columns of CAUSES.
+    """Yield why each offset was removed, and other possible causes, with the columns of CAUSES.
 
     Args:
         removed: removed offsets, with the columns of STAGED.
         retention: the retention of offsets.
         deletions: topics and the times of their deletion, in milliseconds.
-        logged: removals in brokers' logs.
+        logged: removals of offsets that lines of brokers' logs name.
         coordinators: changes of coordinators, as in ``CausesShare``.
-        rebalanced: rebalances of classic groups that lost an offset, with the columns of REBALANCED.
+        rebalanced: rebalances of classic groups from which an offset was removed, with the columns of REBALANCED.
     """
     asked = {
         "retention": retention.ms,
@@ -440,15 +440,18 @@ _LOGGED = pa.schema(
 
 
 def _logged(removals: Sequence[LoggedRemoval]) -> pa.Table:
-    """Return removals in brokers' logs as a table."""
+    """Return the removals of offsets that brokers' logs name, as a table of Arrow."""
     rows = [(*removal.write, str(removal.removal), list(removal.names), removal.sentence) for removal in removals]
     return pa.Table.from_pylist([dict(zip(_LOGGED.names, row, strict=True)) for row in rows], _LOGGED)
 
 
 def _expired_rows(causes: pa.RecordBatch, as_of: datetime | None, retention: Retention) -> pa.RecordBatch:
-    """Return rows of ``expired_offsets`` for the offsets that retention removed up to ``as_of``.
+    """Return rows of ``expired_offsets`` for offsets that were removed because of retention.
 
-    If ``as_of`` is None, all offsets that retention removed get a row.
+    Args:
+        causes: the removed offsets with their causes.
+        as_of: the time after which removals don't count; None to count all removals.
+        retention: the retention of offsets.
     """
     taken = np.array([cause == "EXPIRED" for cause in causes.column("ended_by").to_pylist()], np.bool_)
     if as_of is not None:
@@ -469,10 +472,10 @@ def _expired_rows(causes: pa.RecordBatch, as_of: datetime | None, retention: Ret
 
 
 def _by_bucket(rows: pa.RecordBatch, share: CausesShare) -> Iterator[tuple[int, bool, pa.RecordBatch]]:
-    """Divide rows by bucket, and by whether the causes of the rows may still change.
+    """Divide removed offsets by bucket, and by whether a later record may still change the cause of the removal.
 
     Yields:
-        The bucket, whether the causes may still change, and the rows.
+        The bucket, whether the cause may still change, and the rows.
     """
     buckets = numbers_of(rows.column("log_partition"), 0) % share.buckets
     is_open = np.ones(rows.num_rows, np.bool_)

@@ -98,7 +98,7 @@ def chunks(sources: Sources, most: int = CHUNK_ROWS) -> list[Chunk | None]:
     If one chunk is enough, return a list with None, which stands for the whole log.
 
     Args:
-        sources: the files with the facts about the bucket.
+        sources: the files from which the offsets of the bucket are derived.
         most: largest number of commits in a chunk.
     """
     if sources.commit_rows <= most:
@@ -126,7 +126,7 @@ def chunks(sources: Sources, most: int = CHUNK_ROWS) -> list[Chunk | None]:
 
 
 def _context(sources: Sources) -> list[pa.RecordBatch]:
-    """Return states of groups, expiry rules and owners of partitions as events.
+    """Return an event for each state of a group, each expiry rule and each owner of a partition.
 
     ``find_offset_intervals`` looks them up for each commit.
     """
@@ -182,9 +182,9 @@ class Derivation:
         self.context = _context(self.sources)
 
     def run(self) -> Batches:
-        """Yield all intervals, with the columns of STAGED.
+        """Yield the time ranges in which offsets were current, and the pending commits, with the columns of STAGED.
 
-        Rows of kind OPEN and open rows of kind PENDING come only at the end.
+        Offsets that are still current and commits that still wait for a marker come at the end.
         """
         if self.before is not None:
             for partition, end in sorted(self.before.items()):
@@ -274,10 +274,9 @@ class Derivation:
         ]
 
     def _with_open(self, staged: pa.RecordBatch) -> pa.RecordBatch:
-        """Return staged rows, with ``is_exact`` set to false for rows that begin during a move of their group.
+        """Return staged rows, with ``is_exact`` set to false for rows that begin while their group still moves.
 
-        A move takes time if some brokers still use the old partition count of ``__consumer_offsets``. Until the last of
-        them stops, both log partitions get records of the group.
+        A group moves to another log partition. During the move, both log partitions may get its records.
         """
         is_open = self.moves.are_open(staged, "from_offset") if self.moves.begins else None
         if is_open is None or not is_open.any():
@@ -301,9 +300,9 @@ class Derivation:
                 yield some(batch, is_wanted)
 
     def _without_marker(self, waiting: pa.Table) -> list[pa.RecordBatch]:
-        """Return events of kind COMMITTED for commits that are proven to be committed, though no dump has their marker.
+        """Return events of kind COMMITTED for transactional commits that were committed, though no dump has their marker.
 
-        The proof is that the cleaner would have removed aborted commits.
+        The cleaner worked on their part of the log and kept them. It would have removed aborted commits.
         """
         partitions = waiting.column("log_partition").to_pylist() if self.proofs.times else []
         if not self.proofs.ranges.keys() & set(partitions):

@@ -141,10 +141,10 @@ def _kind(event: OffsetEvent) -> pa.Scalar:
 
 
 def unreadable_commits(records: pa.RecordBatch) -> pa.RecordBatch:
-    """Return commits whose value can't be read, as rows without a committed offset, in the columns of COMMIT.
+    """Return commits whose value can't be read, with the columns of COMMIT. Their committed offset is null.
 
     Args:
-        records: rows with the columns of QUARANTINED. Rows without a kind, as in older tables, are left out.
+        records: rows of ``quarantine`` with the columns of QUARANTINED. Rows without a kind are left out.
     """
     rows = conform(records, _QUARANTINED)
     rows = rows.filter(pc.is_in(rows.column("kind"), value_set=pa.array(sorted(COMMIT_KINDS))))
@@ -154,9 +154,7 @@ def unreadable_commits(records: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def waiting_commits(pending: pa.RecordBatch) -> pa.RecordBatch:
-    """Return events for commits that waited for a marker at the end of the last run or chunk.
-
-    Each event has the partition's owner that the last run or chunk found.
+    """Return an event for each commit that waited for its transaction marker at the end of the last run or chunk.
 
     Args:
         pending: open rows of ``pending_offsets``, with the columns of WAITING.
@@ -195,11 +193,10 @@ def open_offsets(history: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
-    """Return ownerships of partitions as events.
+    """Return an event for each time range in which a member owned a partition.
 
-    Topics without a name are left out, because they have no commits.
-
-    If the log does not prove the owner, ``name`` of the event is null.
+    The column ``name`` of an event has the member; null if the log does not prove the owner. Topics without a name are
+    left out.
 
     Args:
         ownership: rows with the columns of OWNER.
@@ -306,13 +303,13 @@ def lost_keys(
 def committed_without_marker(
     waiting: pa.Table, at_offsets: Sequence[int | None], at_us: Sequence[int | None]
 ) -> pa.Table:
-    """Return events of kind COMMITTED for waiting commits that are proven to be committed, though no dump has a marker.
+    """Return events of kind COMMITTED for transactional commits that were committed, though their marker is missing.
 
     Args:
-        waiting: events of kinds OPENED and WAITING, with the columns of UNSORTED.
-        at_offsets: for each commit, the log offset at which its event takes effect; None if nothing proves that it was
-            committed.
-        at_us: the times of these log offsets, in microseconds.
+        waiting: the transactional commits, as events of kinds OPENED and WAITING with the columns of UNSORTED.
+        at_offsets: for each commit, the log offset from which on it is proven that it was committed; None if nothing
+            proves it.
+        at_us: the times at these log offsets, in microseconds.
     """
     offsets, times = pa.array(at_offsets, pa.int64()), pa.array(at_us, pa.int64()).cast(TIMESTAMP)
     kinds = pa.repeat(_kind(OffsetEvent.COMMITTED), waiting.num_rows)
@@ -388,10 +385,8 @@ def _order(events: pa.Table) -> Numbers:
 
 
 def _within_keys(kinds: Numbers, within: Sequence[Numbers]) -> Numbers:
-    """Return indices that put the events of each key in order. Events of different keys stay mixed.
-
-    Most commits are in order already. Rows in order are not sorted again, to save time.
-    """
+    """Return indices that put the events of each key in order. Events of different keys stay mixed."""
+    # Most commits are in order already. Rows in order are not sorted again, to save time.
     order: list[Numbers] = []
     is_commit = kinds > OffsetEvent.OWNER
     is_state = kinds == OffsetEvent.STATE

@@ -1,8 +1,8 @@
-"""The loop over sorted events. Batch by batch, it makes staged rows: intervals of offsets and pending commits.
+"""The loop over sorted events that finds the time ranges in which offsets were current, and the pending commits.
 
-``find_intervals`` works on columns of numbers. Its results are indexes of events, by which this module fetches the
-other columns. If a key has events in two batches, rows with the key's state are put before the second batch. So memory
-is limited by the size of a batch and the context of one group.
+The loop works on one batch of events after the other. ``find_intervals`` works on columns of numbers and returns
+indexes of events. This module fetches the other columns by these indexes. If a key has events in two batches, events
+with the state of the key are put before the second batch.
 """
 
 from collections.abc import Iterator
@@ -178,9 +178,9 @@ class _Batch:
         return pa.concat_batches([self.events.take(pa.array(self._last_context())), in_order])
 
     def _last_context(self) -> Numbers:
-        """Return the rows with the context of the last key in the batch: its group's states and rules, and its owners.
+        """Return the indexes of the states, expiry rules and owners that belong to the last key of the batch.
 
-        The next batch may have more commits of this key. Their owners and states are looked up in these rows.
+        The next batch may have more commits of this key, and needs these rows.
         """
         kinds, is_of_group = self.fields[EventField.KIND], self.groups == self.groups[-1]
         is_of_key = (kinds < OffsetEvent.OWNER) | (self.keys == self.keys[-1])
@@ -239,11 +239,9 @@ class _Batch:
         return first[codes], is_begin_open[codes]
 
     def _are_begins_open(self, rows: Numbers) -> pa.Array:
-        """Return, for each row, whether an earlier commit of the key may be missing from the log.
-
-        The cleaner removes a commit once its key has a later record, even if that record is a commit that still waits
-        for its marker.
-        """
+        """Return, for each commit, whether the log may have lost an earlier commit of the same key."""
+        # The cleaner removes a commit once its key has a later record, even if the later record is a commit that still
+        # waits for its marker.
         first, partitions = self.outcome[Outcome.FIRST, rows], self.fields[EventField.LOG_PARTITION, rows]
         is_open = (first != NOWHERE) & self.proofs.are_unproven(partitions, first)
         is_open |= self._hides_previous[rows]
@@ -387,9 +385,13 @@ class _Batch:
         }
 
     def _last_states(self, rows: Numbers, ends: Numbers) -> pa.Array:
-        """Return, for each interval, the state of its group at the interval's end.
+        """Return, for each offset, the state of its group when the offset was no longer current.
 
-        The state is Unknown if no state is on record but the group may have existed.
+        The state is Unknown if no record shows the state.
+
+        Args:
+            rows: indexes of the offsets.
+            ends: the log offset at which each offset was no longer current.
         """
         at = self._state_rows.last_at(self.groups[rows], ends)
         is_unknown = (at == NOWHERE) & ~self._are_absent(np.minimum(ends, LARGEST_INT64 - 1), rows)

@@ -109,11 +109,11 @@ class Outcome(IntEnum):
             never current and never waited, and for events that are no commits.
         BY: the index of the event that caused END; NOWHERE while END is OPEN.
         SINCE: the time of the first commit of the key in the same transaction.
-        SINCE_OFFSET: the log offset of that first commit.
-        FIRST: for a commit whose key had no current offset before, the log offset of the key's first record. That
-            record is this commit, or an earlier commit that still waits for a marker. NOWHERE for other commits.
-        IS_PROTECTED: 1 if other commits of the key waited for markers when this offset was replaced or removed. For an
-            offset that is still current: 1 if other commits of the key still wait.
+        SINCE_OFFSET: the log offset of this first commit.
+        FIRST: for a commit whose key had no current offset before, the log offset of the first record from which the
+            key may have an offset: the commit itself, or an earlier waiting commit. NOWHERE for other commits.
+        IS_PROTECTED: 1 if other commits of the key waited for markers when the offset was replaced or removed (or at
+            the end, if the offset is still current); otherwise 0.
     """
 
     END = 0

@@ -1,7 +1,7 @@
 """Look-ups for many log offsets at once: the state of a group, the expiry rule in force, or the owner of a partition.
 
-The rows of a batch are sorted by group, topic and partition. The context rows come before the events of their group or
-partition, ordered by log offset. A look-up is a binary search in the context rows, so it needs no loop over events.
+A look-up is a binary search in the rows about states, rules and owners. These rows come before the commits of their
+group or partition, in the order of log offsets.
 """
 
 import numpy as np
@@ -25,10 +25,7 @@ class Context:
         self.keys, self.offsets = keys[self.rows], offsets[self.rows]
 
     def last_at(self, keys: Numbers, offsets: Numbers) -> Numbers:
-        """Return, for each key, the last context row at or before a log offset.
-
-        If the key has no such row, return NOWHERE.
-        """
+        """Return, for each key, the last row with a state or an owner at or before a log offset; NOWHERE if none."""
         count = len(self.rows)
         if not count or not len(keys):
             return np.full(len(keys), NOWHERE, np.int64)

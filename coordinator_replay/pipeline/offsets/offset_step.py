@@ -81,13 +81,13 @@ class OffsetStep:
 
     Attributes:
         share: the bucket.
-        files: files of the bucket, which include new records and new rows about groups already.
-        context: the context for deriving the offsets of every bucket.
-        partitions: proofs about the bucket's log partitions.
-        pauses: the search for pauses of rebalances. This step passes the times between commits to it.
+        files: files of the bucket, including the files with new records and new rows about groups.
+        context: values of the run that are the same for each bucket.
+        partitions: the log partitions of the bucket, with the log offsets in which no record is missing.
+        pauses: the search for commit pauses. This step passes the times between commits to it.
         moves: moves of groups into or out of the bucket's log partitions.
-        proofs: proofs about the bucket's offsets.
-        lives: ids of topics over time.
+        proofs: for log partitions with missing records, the log offsets from which offsets are proven.
+        lives: the times at which topics with the same name were created and deleted, with their ids.
         intervals: sums of the rows of ``offset_history`` that this run writes.
     """
 
@@ -206,9 +206,11 @@ class OffsetStep:
             )
 
     def _stage_interval_sums(self, rows: pa.RecordBatch, writer: TableWriter) -> None:
-        """Add up the intervals that begin with records of this run, and stage the sums of full batches.
+        """Add up rows of ``offset_history`` that begin with a record of this run, and write the sums to staged files.
 
-        The tables have the sums of earlier intervals already.
+        Args:
+            rows: rows of ``offset_history``.
+            writer: takes the sums.
         """
         if self.context.sums is None:
             return
@@ -381,11 +383,16 @@ def _with_group_tombstones(
 
 
 def _survivors(rows: pa.RecordBatch, end: datetime) -> pa.RecordBatch:
-    """Return the longest time for which each group has kept an offset that could expire by age, as in SURVIVORS.
+    """Return the age of the oldest offset that each group still has, with the columns of SURVIVORS.
 
-    The age of an offset counts from the latest of three times: its own time, the time of its record, and the time since
-    which its expiry rule applies.
+    Only offsets that can expire because of their age count.
+
+    Args:
+        rows: offsets that are current at the end of the log.
+        end: the end of the log.
     """
+    # The age of an offset counts from the latest of three times: its own time, the time of its record, and the time
+    # since which its expiry rule applies.
     is_by_age = pc.and_(pc.is_in(rows.column("rule"), value_set=_BY_AGE), pc.is_null(rows.column("expire_timestamp")))
     rows = rows.filter(pc.and_(is_by_age, pc.invert(rows.column("is_protected"))).fill_null(False))
     times = ("base_timestamp", "rule_since", "valid_from")

@@ -5,12 +5,11 @@ from coordinator_replay.pipeline.log_partitions import PartitionStep
 
 
 def offset_proofs(step: PartitionStep, *, with_times: bool) -> OffsetProofs:
-    """Return the proofs about the committed offsets in a bucket's log partitions.
+    """Return the log offsets from which the committed offsets of a bucket's log partitions are proven.
 
     Args:
         step: the log partitions.
-        with_times: whether to add the times at which complete ranges begin. A caller needs these times if a range
-            begins after the first commit that the run processes.
+        with_times: whether to add the times at which the ranges without a missing record begin.
     """
     ranges = {partition: step.completeness.ranges[partition] for partition in step.completeness.open_partitions()}
     if not ranges or not with_times:

@@ -1,6 +1,6 @@
-"""Choice of records that may become anchors, and comparison of records with stored anchors.
+"""Anchors: records that a run keeps, so that a later run can check whether its dump comes from the same log.
 
-An anchor is a record by which a later run recognises the log (``completeness.anchors``).
+This module chooses the records, and compares them with the records of a later dump. See ``completeness.anchors``.
 """
 
 import hashlib
@@ -60,12 +60,11 @@ def _near_end(rows: Numbers) -> Numbers:
 
 
 def _live(records: pa.RecordBatch, rows: Numbers) -> Numbers:
-    """Return rows that hold the last record of their key, tombstones excluded.
+    """Return at most ``LIVE`` rows, each with the last record of a key. No row has a tombstone.
 
     Args:
         records: the records of a batch.
-        rows: indexes of the rows to choose from. Records outside these rows don't count. At most ``LIVE`` rows are
-            returned.
+        rows: indexes of the rows to look at.
     """
     taken = pa.array(rows)
     keys = pc.dictionary_encode(records.column("key").take(taken))

@@ -50,13 +50,14 @@ class UnreadFiles:
 
 
 def unread_files(files: Sequence[DumpFile], audited: Mapping[int, Sequence[tuple[int, int]]]) -> UnreadFiles:
-    """Return the parts of a dump to read.
+    """Return the parts of a dump that no earlier run has read.
 
-    Files that are no longer part of the log are read in full, because they may have records that the log has lost.
+    Files that are no longer part of the log, such as ``.log.deleted`` files, are read in full.
 
     Args:
         files: the segments of the dump.
-        audited: half-open ranges of log offsets that earlier runs have read, by log partition.
+        audited: ranges of log offsets that earlier runs have read, by log partition, as tuples of first log offset and
+            end (not included).
     """
     skip = {p: [(start, end - 1) for start, end in ranges] for p, ranges in audited.items()}
     covering = {p: SkipRanges(ranges) for p, ranges in skip.items()}

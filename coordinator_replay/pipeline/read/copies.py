@@ -1,4 +1,4 @@
-"""Copies of log partitions in a dump: their bounds, and the copies that must be read from their beginning."""
+"""Copies of log partitions in a dump: which log offsets each copy has, and which copies must be read again."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -97,7 +97,7 @@ class DumpCopy:
         return end is None or self.unread > 0 or (self.bounds.end != end and not is_passed_over)
 
     def as_read_whole(self) -> "DumpCopy":
-        """Return the copy as it is after all of its parts were read and none was skipped."""
+        """Return the copy, marked as read from its first to its last record."""
         return replace(self, skipped=0, bounds=replace(self.bounds, covered_from=_first_offset(self.files, ())))
 
 
@@ -143,9 +143,9 @@ def segment_copies(dump: Dump, extents: Sequence[Extent], ends: Mapping[int, int
 
 
 def gaps_of(copies: Sequence[DumpCopy], uncovered: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return ranges that no file covers although a copy has the index of a segment there.
+    """Return ranges of log offsets whose segment is missing in a dump, though the dump has the segment's index file.
 
-    Other missing ranges between two files come from the cleaner, which merges segments and keeps the name of the first.
+    Where the index file is missing as well, the cleaner has merged segments, and no range is returned.
 
     Args:
         copies: the copies of the dump.

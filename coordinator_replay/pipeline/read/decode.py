@@ -1,9 +1,8 @@
-"""The first stage, which decodes files of the dump into staged rows.
+"""The stage *decode*, which decodes the records of a dump into staged rows.
 
 There are four categories of staged rows: commit, group record, control record and quarantine (KINDS). A row has the
-record's position, facts of the record's batch, and the columns of its category. Each category has its own files in each
-bucket, so that the next stage reads only what it needs. The tasks read and write files themselves, so raw bytes never
-cross to the JVM.
+position of the record, facts about its batch, and the columns of its category. Each category has its own files in each
+bucket. The tasks read and write the files themselves, so raw bytes never go through the JVM.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -133,9 +132,9 @@ class DecodedFile:
         tally: counts of all records; a record that several copies have counts once for each copy.
         extents: the log offsets that each segment covers.
         notes: sentences about the files for the user.
-        anchors: the few records by which the next run may recognise the log, by log partition.
-        parts: for each segment, or each log partition of an export, comparisons with the anchors of earlier runs. The
-            part of a segment also has the topic id and leader epochs.
+        anchors: a few records by log partition. The next run looks for them in its dump to recognise the log.
+        parts: for each segment, or each log partition of an export, comparisons with such records of earlier runs. For
+            a segment, also the topic id and the leader epochs.
     """
 
     files: list[StagedFile] = field(default_factory=list)
@@ -261,7 +260,7 @@ class _Counts:
 
     Attributes:
         passed: number of records that were read only to compare them with anchors (``completeness.anchors``).
-        left_out: number of records that are not part of the log.
+        left_out: number of records that an election has truncated.
         unread: number of records at log offsets that no earlier run has read.
     """
 

@@ -278,6 +278,10 @@ def is_audited(rows: pa.RecordBatch, audited: Audited) -> np.ndarray[Any, np.dty
 
 
 def audited_in(ranges: Ranges) -> Audited:
-    """Return half-open ranges as ``SkipRanges``, for fast look-ups of many log offsets."""
+    """Return ranges of log offsets in a form for fast look-ups.
+
+    Args:
+        ranges: the ranges by log partition, as tuples of first log offset and end (not included).
+    """
     read = {partition: some for partition, some in ranges.items() if some}
     return {partition: SkipRanges([(start, end - 1) for start, end in some]) for partition, some in read.items()}
