@@ -62,7 +62,7 @@ class Options:
 
     @property
     def is_explicit(self) -> bool:
-        """Return whether the options name topics, cluster metadata or brokers' logs, or have a setting of ``expiry``."""
+        """Return whether the options name topics, cluster metadata or brokers' logs, or set ``expiry``."""
         has_files = self.topics or self.cluster_metadata or self.broker_logs
         return bool(has_files) or self.expiry != ExpiryOptions()
 

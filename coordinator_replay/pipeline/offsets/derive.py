@@ -300,7 +300,7 @@ class Derivation:
                 yield some(batch, is_wanted)
 
     def _without_marker(self, waiting: pa.Table) -> list[pa.RecordBatch]:
-        """Return events of kind COMMITTED for transactional commits that were committed, though no dump has their marker.
+        """Return events of kind COMMITTED for transactional commits that were committed, though their marker is gone.
 
         The cleaner worked on their part of the log and kept them. It would have removed aborted commits.
         """
