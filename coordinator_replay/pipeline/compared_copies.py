@@ -187,8 +187,8 @@ def _newest_stored(share: CopiesShare, log: EarlierLog, stored: LogRecords) -> S
     Return None in these cases:
 
     - No earlier run has read a copy.
-    - This copy is an export.
-    - The cleaner had already worked on log offsets after the end of this copy when the copy was made.
+    - The copy with the highest end is an export.
+    - The cleaner may have removed records of this copy because of records after the copy's end.
     """
     copies = read_copies(share.tables.get(COPIES, ())).get(share.log_partition, [])
     copy = max(copies, key=lambda copy: copy.bounds.end, default=None)

@@ -72,7 +72,7 @@ def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log, line
     Args:
         job: the job of the run.
         results: results of the buckets.
-        log: the whole log.
+        log: facts about all log partitions of the cluster.
         lines: paths of the files of the table ``broker_log``.
     """
     expiry = job.options.expiry

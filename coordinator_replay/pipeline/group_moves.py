@@ -128,7 +128,7 @@ class GroupMoves:
     begins: Mapping[tuple[str, int], GroupMove] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Fill ``ends`` and ``begins``."""
+        """Fill the attributes ``ends`` and ``begins`` from ``moves``."""
         object.__setattr__(self, "ends", {(move.group_id, move.log_partition): move for move in self.moves})
         object.__setattr__(self, "begins", {(move.group_id, move.to_log_partition): move for move in self.moves})
 
@@ -265,7 +265,7 @@ def may_have_moved(divisors: Mapping[int, int]) -> bool:
 
 
 def find_moves(share: MovesShare) -> FoundMoves:
-    """Find the groups that have records in several log partitions, and the times of their moves between these."""
+    """Find the groups that have records in several log partitions, and when they moved to another log partition."""
     first_new = _first_offsets(share.staged)
     partitions: dict[str, set[int]] = defaultdict(set)
     for group, partition in (*first_new, *_first_offsets(share.groups), *_places(share.known)):
@@ -306,7 +306,7 @@ def _first_offsets(uris: Iterable[str]) -> dict[tuple[str, int], int]:
 def _touched(
     known: Sequence[GroupMove], first_new: Mapping[tuple[str, int], int], several: Collection[str]
 ) -> set[str]:
-    """Return the groups whose moves must be searched again.
+    """Return the groups that may have moved to another log partition since the last run.
 
     Args:
         known: the moves that earlier runs found.

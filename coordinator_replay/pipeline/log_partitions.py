@@ -116,10 +116,10 @@ class PartitionStep:
         ]
 
     def new_gaps(self, partition: int) -> list[tuple[int, CompleteRange]]:
-        """Return the complete ranges of a log partition that begin after a gap behind the last record of earlier runs.
+        """Return the complete ranges of a log partition that follow a gap after the last record of earlier runs.
 
         A complete range is a range of log offsets in which no record is missing. Each range comes with its index in the
-        list of all ranges. Return an empty list if the ranges of earlier runs have changed.
+        list of all ranges. Return an empty list if the complete ranges of earlier runs have changed.
         """
         ranges, old = self.completeness.ranges[partition], self.old.get(partition)
         if old is None or not old["complete_ranges"]:
@@ -211,13 +211,11 @@ class PartitionStep:
         return self._longer(old, ranges[-1].to_offset)
 
     def _longer(self, row: dict[str, Any], to_offset: int) -> dict[str, Any]:
-        """Return the row of a log partition after new records without a gap.
-
-        The last range without a missing record becomes longer. All other ranges stay as they are.
+        """Return the row of a log partition, updated for new records that follow its last record without a gap.
 
         Args:
             row: the row that an earlier run wrote.
-            to_offset: the new end of the range, a log offset.
+            to_offset: the log offset after the last new record.
         """
         partition = row["log_partition"]
         last = self.share.last.get(partition)

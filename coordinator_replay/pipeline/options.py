@@ -62,7 +62,7 @@ class Options:
 
     @property
     def is_explicit(self) -> bool:
-        """Return whether the options name topics, cluster metadata or brokers' logs, or set ``expiry``."""
+        """Return whether the user gave names of topics, cluster metadata, brokers' logs, or options of ``expiry``."""
         has_files = self.topics or self.cluster_metadata or self.broker_logs
         return bool(has_files) or self.expiry != ExpiryOptions()
 

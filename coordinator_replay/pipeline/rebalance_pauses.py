@@ -1,8 +1,8 @@
 """Commit pauses around rebalances. They show how long consumers stopped, whatever their protocol.
 
-The commit pause is the longest time between two commits of a partition that overlaps the rebalance. Only partitions
-that the rebalance gave to a member count. If the rebalance gave no partition to a member, all partitions count. If
-commits may be missing, the commit pause is a lower bound.
+For each partition, take the times between two commits that overlap the rebalance. The longest of these times is the
+commit pause. Only partitions that the rebalance gave to a member count. If the rebalance gave no partition to a member,
+all partitions count. If commits may be missing, the commit pause is a lower bound.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -70,7 +70,9 @@ class BucketCompleteness:
 
 
 def completeness(earlier: Mapping[int, Sequence[Copy]], new: Sequence[Copy]) -> BucketCompleteness:
-    """Return the ranges of log offsets in which no record is missing, if all copies of a log partition are combined.
+    """Return the ranges of log offsets in which no record is missing, by log partition.
+
+    A record is missing only if it is missing in all copies of the log partition.
 
     Args:
         earlier: the copies that earlier runs have read, by log partition.

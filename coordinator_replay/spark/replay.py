@@ -177,8 +177,8 @@ def replay_group(
 def replay_input(records: DataFrame) -> DataFrame:
     """Return decoded records with the columns of STREAM.
 
-    The columns ``key_json`` and ``value_json`` are null for offset commits. Rows without a group are left out, and
-    tombstones of offsets. If there is no column ``topic``, all offset commits are left out.
+    The columns ``key_json`` and ``value_json`` are null for offset commits. Leave out rows without a group and
+    tombstones of offsets. If there is no column ``topic``, leave out all offset commits.
 
     Raises:
         InputError: a column of ``_NEEDED`` is missing, or ``log_timestamp`` is no timestamp.

@@ -126,7 +126,7 @@ class FileGuard:
 
 
 class Lease:
-    """A lock file in an object store: it names the process that works on a warehouse, and the time when it expires.
+    """A lock file in an object store. It names the process that works on a warehouse, and when the lock expires.
 
     Not every object store can refuse to overwrite an object. So a run writes the lease, waits, and reads the lease
     again. If the lease names another run then, the run ends. A run that stalls for longer than its lease is valid loses

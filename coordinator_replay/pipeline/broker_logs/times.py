@@ -64,8 +64,8 @@ def utc_times(
 def other_offset_ms(events: Sequence[tuple[LogLine, BrokerEvent]], rebalances: Sequence[str], zone: str) -> int | None:
     """Return the true offset from UTC of a broker's log, if the user named a wrong time zone.
 
-    The offset is in milliseconds. The times of rebalances in ``rebalances`` show it. Return None if no such time shows
-    it, or if the named zone agrees with it at the time of at least one line.
+    The offset is in milliseconds. It follows from the times in ``rebalances``. Return None if these times show no
+    offset, or if the named zone has this offset at the time of at least one line.
 
     Args:
         events: lines with their events, in the order of the file.

@@ -323,9 +323,10 @@ class GroupEvidence:
 
 
 def _bursts(totals: Totals, kind: SummaryKind) -> Iterator[tuple[str, int, Burst]]:
-    """Yield the topic, a number and the sums of each burst. A burst is a series of commits of one kind in a topic.
+    """Yield the bursts of commits of one kind. A burst is a series of such commits in one topic.
 
-    The number counts the bursts of the topic, from 0 on.
+    Yields:
+        The topic, the number of the burst within the topic, and facts about the burst.
     """
     topics = defaultdict[str, list[Burst]](list)
     for (topic, _), sums in totals.every[kind.name].items():

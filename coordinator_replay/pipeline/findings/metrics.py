@@ -199,8 +199,7 @@ class MetricsResult:
 def write_metrics(share: MetricsShare) -> MetricsResult:
     """Write table ``group_metrics``: a row for each type and state in each minute that has a record in the log.
 
-    Minutes without a record have no row, because the time between two timestamps may be of any length. The number of
-    groups in a row holds until the next minute with a row.
+    A minute without a record has no row: the numbers of groups are then the same as in the last minute with a row.
 
     Args:
         share: the inputs.

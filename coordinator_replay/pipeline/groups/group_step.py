@@ -70,7 +70,7 @@ def _snapshots(
 
 
 def groups_not_to_continue(files: BucketFiles, names: Mapping[str, str], renamed: Collection[str]) -> list[str]:
-    """Return the reasons why some groups of a bucket can't continue from their snapshots; an empty list if all can.
+    """Return why some groups of a bucket can't continue from their snapshots; an empty list if all groups can.
 
     Args:
         files: the bucket's files.

@@ -160,7 +160,7 @@ class _GroupRun:
         self.complete = None if gap.proven_from is None else (gap.proven_from, gap.proven_ms)
 
     def _pass(self, gap: Break) -> Iterator[Row]:
-        """Tell the replay of the group that records of the log partition are missing, and yield the rows that result.
+        """Yield the rows of the group that result because records of the log partition are missing.
 
         Args:
             gap: the place in the log partition where records are missing.
@@ -177,7 +177,7 @@ class _GroupRun:
         yield from rows
 
     def _find_complete(self, before: int) -> Iterator[Row]:
-        """Tell the replay from which log offset on the group is proven, and yield the rows that result.
+        """Yield the rows that result because the group is proven from a certain log offset on.
 
         Args:
             before: a log offset. Do nothing if the group is proven only from a higher log offset on.
@@ -190,9 +190,9 @@ class _GroupRun:
             yield from self.life.find_complete(self.key[1], offset, at_ms)
 
     def _advance(self, row: InputRow, record: Record) -> Iterator[Row]:
-        """Tell the replay of each place before the next record where records are missing. Yield the rows that result.
+        """Yield the rows that result before the next record is replayed.
 
-        Also tell the replay from which log offset on the group is proven.
+        There are such rows if records are missing before the next record, or if the group is proven from there on.
 
         Args:
             row: the next record of the group, as it was read.

@@ -72,8 +72,8 @@ def find_departures(connection: DuckDBPyConnection) -> datetime | None:
     """Make DuckDB's table ``departures``: the ``records`` that may show that a member left its group.
 
     Returns:
-        A time shortly before the first of these records; None if there is no such record. Earlier commits are not
-        needed.
+        A time shortly before the first of these records; None if there is no such record. Commits before this time are
+        not needed.
     """
     connection.execute(_DEPARTURES)
     [(first,)] = connection.execute("SELECT min(at_ms) FROM departures").fetchall()

@@ -409,9 +409,9 @@ def _coordinators(changes: Sequence[tuple[int, int, int, bool]]) -> pa.Table:
 
 
 def _rebalanced(uris: Sequence[str], removed: pa.Table) -> pa.Table:
-    """Return the rebalances of classic groups from which offsets were removed.
+    """Return the rebalances of the classic groups whose offsets were removed.
 
-    Only groups whose offsets expire after the group is empty or has no subscriber count.
+    Groups whose offsets can expire while the group has subscribed members are left out.
 
     Args:
         uris: files of the table ``rebalances``.

@@ -128,7 +128,7 @@ def chunks(sources: Sources, most: int = CHUNK_ROWS) -> list[Chunk | None]:
 def _context(sources: Sources) -> list[pa.RecordBatch]:
     """Return an event for each state of a group, each expiry rule and each owner of a partition.
 
-    ``find_offset_intervals`` looks them up for each commit.
+    ``find_offset_intervals`` looks up the state, rule and owner at each commit in these events.
     """
     kinds = (
         (sources.ownership, events.OWNER, _TEXTS, events.owners),
@@ -302,7 +302,10 @@ class Derivation:
     def _without_marker(self, waiting: pa.Table) -> list[pa.RecordBatch]:
         """Return events of kind COMMITTED for transactional commits that were committed, though their marker is gone.
 
-        The cleaner worked on their part of the log and kept them. It would have removed aborted commits.
+        The cleaner removes aborted commits. So a commit that the cleaner has kept was committed.
+
+        Args:
+            waiting: the commits that wait for a marker, as events.
         """
         partitions = waiting.column("log_partition").to_pylist() if self.proofs.times else []
         if not self.proofs.ranges.keys() & set(partitions):

@@ -1,7 +1,7 @@
 """Events about committed offsets, all with the same columns, sorted so that one pass can process them.
 
 The events of a group in a log partition come in this order: first its states and its expiry rules. Then, for each
-partition that it consumes, the owners of the partition, and then the commits and tombstones of the offset.
+partition that it consumes, the owners of the partition, and then the commits and tombstones of its offset.
 """
 
 from collections.abc import Iterator, Sequence
@@ -268,14 +268,14 @@ def lost_keys(
     ended_by: str = RECORDS_MISSING,
     group_id: str | None = None,
 ) -> pa.RecordBatch:
-    """Return an event for each key of a log partition. From the event on, the key's offset is not known to be current.
+    """Return an event for each key of a log partition. The event ends the time in which the key's offset was current.
 
     Args:
         events: events with the columns of UNSORTED. Only keys with an event below ``offset`` are returned.
         log_partition: number of the log partition.
         offset: the first log offset that is missing or doesn't count.
         at_us: the time up to which no record is missing, in microseconds; None if this time is unknown.
-        ended_by: the reason why the offset is not known to be current.
+        ended_by: the reason: records are missing, or the group moved to another log partition.
         group_id: the group whose keys are returned; None for the keys of all groups.
     """
     names = ["group_id", "topic", "partition", "log_partition"]

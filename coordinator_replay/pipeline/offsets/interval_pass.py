@@ -298,9 +298,9 @@ class _Batch:
 
     @cached_property
     def _are_of_other_topics(self) -> Bools:
-        """Return, for each event, whether it is a commit that replaced a commit with another topic id or without one.
+        """Return, for each commit with a topic id, whether the commit that it replaced has another topic id or none.
 
-        False for a commit that has no topic id itself.
+        The value is False for events that are not such a commit.
         """
         ids = self.events.column("topic_id").dictionary_encode()
         codes = numbers_of(ids.indices, NOWHERE)

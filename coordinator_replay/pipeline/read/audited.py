@@ -32,7 +32,7 @@ class UnreadFiles:
     unopened: list[tuple[DumpFile, Extent]]
 
     def note(self, opened: Iterable[Extent]) -> str | None:
-        """Return a sentence for the user about the files and records that the run did not read; None if it read all.
+        """Return a sentence for the user about files and records that were not read; None if all were read.
 
         Args:
             opened: the log offsets of the opened files, with the number of skipped records.

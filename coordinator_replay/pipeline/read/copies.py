@@ -87,7 +87,7 @@ class DumpCopy:
         )
 
     def as_gaps(self) -> "DumpCopy":
-        """Return the copy with all log offsets marked as a gap. Then a missing record does not count as cleaned."""
+        """Return the copy with all log offsets marked as a gap: no missing record counts as removed by the cleaner."""
         return replace(self, bounds=replace(self.bounds, gaps=(*self.bounds.gaps, (0, LARGEST_INT64))))
 
     def has_news(self, end: int | None) -> bool:

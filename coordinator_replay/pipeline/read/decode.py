@@ -314,9 +314,9 @@ def _are_within(records: pa.RecordBatch, offsets: Numbers, ranges: SkipRanges) -
 def _read(
     share: FileShare, passed_over: SkipRanges, hops: SkipRanges, audited: Audited, done: DecodedFile
 ) -> Iterator[SegmentPart]:
-    """Yield the parts of a segment file, and compare the file's records with anchors.
+    """Yield the parts of a segment file, and compare its records with the records that earlier runs kept (anchors).
 
-    Records in skipped ranges are left out, and records from ``share.limit`` on.
+    Leave out records in ``passed_over``, and records from ``share.limit`` on.
 
     Args:
         share: the file with the ranges to skip.
