@@ -189,8 +189,8 @@ def _plan(job: Job, run: Run, dump: Dump, logs: Sequence[DumpFile], report: Repo
 def _find_moves(job: Job, reading: Reading, names: Topics) -> Moves:
     """Find the groups that moved to another log partition.
 
-    Skip the search if no group can have moved: earlier runs found no move, and with a single partition count of
-    ``__consumer_offsets``, Kafka puts each group into its log partition.
+    Skip the search if no group can have moved. This is so if earlier runs found no move, and a single partition count
+    of ``__consumer_offsets`` explains the log partitions of all groups.
     """
     rows = [row for batch in read_table(job.files(log_partitions.TABLE), _DIVISORS) for row in batch.to_pylist()]
     known = from_rows(read_table(job.files(MOVES), GroupMove._fields))

@@ -55,7 +55,7 @@ class BucketResult:
 def _partitions(
     share: BucketShare, run_id: str, files: BucketFiles, offsets: OffsetsByCopy, positions: Mapping[int, int]
 ) -> PartitionStep:
-    """Return the step that finds out in which log offsets of a bucket's log partitions no record is missing.
+    """Return the step that finds the ranges of log offsets without a missing record, by log partition of a bucket.
 
     If an election truncated a log partition, also replace the rows of ``log_copies``.
 

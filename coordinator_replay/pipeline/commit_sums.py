@@ -275,7 +275,7 @@ class _MinuteSums:
 
 
 class IntervalSums:
-    """Adder of rows of ``offset_history`` to sums by partition. It collects many rows before it adds them up."""
+    """A collector of rows of ``offset_history``, which adds up many rows at a time, by partition."""
 
     # Starting an SQL statement takes as long as the work on thousands of rows. To save memory, a collected row has only
     # the length of its commit's metadata.

@@ -381,7 +381,7 @@ class Deduplication:
         return batch.set_column(place, "missing_before", missing)
 
     def _rewrite(self, rows: _Rows, keep: Bools, numbers: Mapping[int, Numbers], writer: TableWriter) -> None:
-        """Write all rows that the tables have again, with a new ``missing_before``.
+        """Write all rows of the bucket's record tables again, with a new ``missing_before``.
 
         Leave out records that an election truncated, and records of ``quarantine`` that could be decoded now.
         """

@@ -147,10 +147,7 @@ class GroupMoves:
         return is_over
 
     def counting(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        """Yield batches of records. Leave out records that a log partition got after their group had moved away.
-
-        A group moves to another log partition if the partition count of ``__consumer_offsets`` is raised.
-        """
+        """Yield batches of records, without records that came into a log partition after their group had left it."""
         for batch in batches:
             yield batch.filter(pa.array(~self.are_over(batch, "log_offset"))) if self.ends else batch
 
@@ -340,8 +337,8 @@ def _moves(share: MovesShare, groups: Sequence[str]) -> list[GroupMove]:
 def _seen(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return records with the column ``is_by_client``: whether only a request of a client can have caused the record.
 
-    These are offset commits (their ``kind`` is null), records of one member, and ``GroupMetadata`` records that list
-    members, but no tombstones.
+    Such records are offset commits (their ``kind`` is null), records of one member, and ``GroupMetadata`` records that
+    list members. Tombstones are not such records.
     """
     # After a move, the coordinator of the old log partition has no clients. It only times out members and expires
     # offsets.
@@ -400,7 +397,7 @@ def evidence_of(moves: Sequence[GroupMove]) -> MovedGroups:
 def rebuilt_for(known: Sequence[GroupMove], now: Sequence[GroupMove]) -> dict[int, str]:
     """Return the log partitions whose rows must be derived again, each with the reason.
 
-    A move is new, changed or gone if only one of the two lists has it. Its two log partitions must be derived again.
+    These are the log partitions that a group left or entered by a move that only one of the two lists has.
 
     Args:
         known: the moves of groups that earlier runs found.

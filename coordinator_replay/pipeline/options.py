@@ -90,8 +90,8 @@ class Summary:
         causes: number of these rebalances, by cause.
         expired: number of offsets that expired, are past retention, or expire within the horizon, by status.
         findings: number of findings in the tables, by severity.
-        new_findings: number of new findings, by severity. A finding is new if no run before the last run that read new
-            records had stored it.
+        new_findings: number of new findings, by severity. A finding is new if it was first stored by the last run that
+            read new records, or by a later run.
         new_quarantined: number of records that could not be decoded in the last run that read new records.
     """
 

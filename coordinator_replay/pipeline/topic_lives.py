@@ -57,7 +57,7 @@ class TopicLives:
         self._rounds = [_round(number, list(by_topic.values())) for number in range(longest)]
 
     def with_ids(self, commits: pa.RecordBatch) -> pa.RecordBatch:
-        """Return commits with topic ids. A commit without an id gets the id of the topic that then had its name.
+        """Return commits with topic ids. A commit without an id gets the id that its topic had at the commit's time.
 
         Args:
             commits: rows with topic, topic_id and commit_timestamp.

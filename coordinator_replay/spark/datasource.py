@@ -131,8 +131,8 @@ class Segments(InputPartition):
 class ConsumerOffsets(DataSource):
     """Segments of ``__consumer_offsets``, decoded: ``spark.read.format("consumer_offsets").load(path)``.
 
-    There is one row for each record of every message format, and for each control record. Damaged bytes are a row with
-    an ``error_class``. Options:
+    There is one row for each record of every message format, and for each control record. Damaged bytes also get a row,
+    with an ``error_class``. Options:
 
     - ``include-deleted``: read ``.log.deleted`` files too.
     - ``with-bytes``: fill ``key`` and ``value`` for every record; otherwise only records that could not be decoded

@@ -50,8 +50,8 @@ def purge_of(snapshot: Snapshot) -> Purge | None:
 def may_have_purged_rows(file: TableFile, purge: Purge) -> bool:
     """Return whether a file of a table may have rows that are old enough to delete.
 
-    Delta's log has the file's lowest time. The file has no such rows if this time is ``purge.before`` or later. A file
-    with open rows has none either.
+    The answer is False for a file with open rows. It is also False if the file's lowest time, which Delta's log has, is
+    ``purge.before`` or later.
     """
     lowest = file.lowest.get(purge.over)
     return not file.is_open and (lowest is None or lowest < purge.before)

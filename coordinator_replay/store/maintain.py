@@ -77,8 +77,8 @@ class Kept:
     Attributes:
         name: the table, or ``_staging``.
         rows_removed: number of old rows that were deleted.
-        before: size of the folder in bytes before the command.
-        after: size of the folder in bytes after the command.
+        before: number and size of the files before the command.
+        after: number and size of the files after the command.
     """
 
     name: str

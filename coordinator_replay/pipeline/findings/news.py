@@ -1,4 +1,4 @@
-"""New findings. A finding is new if no run before the last run that read new records had stored it."""
+"""New findings. A finding is new if it was first stored by the last run that read new records, or by a later run."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ class News:
 
     Attributes:
         run_id: the run that evaluates.
-        since: the last run that read new records. A finding is new if no run before this run had stored it.
+        since: the last run that read new records. A finding is new if it was first stored by this run or a later run.
         earlier: files of the findings that earlier runs have stored.
     """
 

@@ -119,7 +119,7 @@ _NO_SUMS = pa.table(
 
 
 def expected_offsets(opened: pa.Table, retention: Retention, as_of: datetime, horizon_ms: int) -> pa.Table:
-    """Return offsets that are past retention, or that will expire within the horizon.
+    """Return offsets that are past retention at a time, or that will expire soon after this time.
 
     If ``as_of`` is after the end of the log, groups are assumed to stay as they are at the end.
 

@@ -127,7 +127,7 @@ class GroupStep:
     Attributes:
         files: the bucket's files, including the files with the new records.
         context: values of the run that the replay of each group needs.
-        partitions: the log partitions of the bucket, with the log offsets in which no record is missing.
+        partitions: the log partitions of the bucket, with the ranges of log offsets without a missing record.
         moves: moves of groups into or out of the bucket's log partitions.
     """
 

@@ -56,7 +56,7 @@ def _new_gaps(step: PartitionStep, partition: int) -> list[Break]:
 
 
 def group_proofs(step: PartitionStep, records: DuckDBPyConnection) -> GroupProofs:
-    """Return for each group of a bucket the log offsets from which the group is proven.
+    """Return, for each group of a bucket, the log offsets from which the group is proven.
 
     Args:
         step: the log partitions of the bucket.

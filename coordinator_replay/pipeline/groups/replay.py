@@ -140,9 +140,7 @@ class _GroupRun:
             self.breaks = [gap for gap in self.breaks if snapshot is None and gap.offset < self.left.end_offset]
 
     def _begins(self, first_offset: int) -> list[Break]:
-        """Return the places (``Break``) after the group's first record at which records are missing.
-
-        The last such place before the first record comes first. If there is none, the beginning of the log does.
+        """Return the places (``Break``) at which records are missing, from the last one before ``first_offset`` on.
 
         Args:
             first_offset: the log offset of the group's first record.
@@ -260,7 +258,7 @@ class _GroupRun:
         """Return the row of the group in ``group_state``.
 
         Args:
-            snapshot: the state from which the next run continues. If None, it replays the group from its first record.
+            snapshot: the state from which the next run continues. If None, it begins at the group's first record.
         """
         group = self.life.replay.group
         state = {
@@ -276,13 +274,13 @@ class _GroupRun:
 
 
 def _begins_open(begins: Sequence[Break], came: GroupMove | None) -> list[Break]:
-    """Return the places (``Break``) at which records of a group are missing, also if it moved to this log partition.
+    """Return the places (``Break``) at which records of a group are missing, if the group may have moved.
 
-    If brokers wrote to both log partitions during the move, the group is proven only after this time.
+    If brokers wrote to both log partitions during the move, the group is proven only after the move.
 
     Args:
-        begins: these places without regard to the move.
-        came: the move into this log partition; None if the group did not move here.
+        begins: the places at which records of the log partition are missing.
+        came: the move of the group into this log partition; None if the group did not move.
     """
     if came is None or came.overlaps_until is None:
         return list(begins)

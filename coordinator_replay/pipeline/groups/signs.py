@@ -1,4 +1,4 @@
-"""The last commits before a member left its group. A commit shows that the member still worked at this time.
+"""The last commits before a member left its group. They show until when the member worked.
 
 Each commit shortly before a departure is joined with the next departure. For each partition, only the last commit
 before the departure is kept.

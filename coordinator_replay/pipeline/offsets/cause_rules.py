@@ -102,7 +102,7 @@ _TOPIC = _either(
 
 
 def _without_group(*facts: str) -> str:
-    """Return SQL for the evidence that some facts make up.
+    """Return SQL for evidence with some facts.
 
     If no tombstone of the group was written together with the offset's tombstone, the evidence also says so.
     """

@@ -243,7 +243,7 @@ class Derivation:
     def _before_moves(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the events without events that come after the move of their group to another log partition.
 
-        Set ``lost_at`` of each event to the log offset of the move if it is null or higher.
+        If ``lost_at`` of an event is null or above the log offset of the move, set it to the log offset of the move.
         """
         rows = some(batch, ~self.moves.are_over(batch, "at_offset", "log_offset"))
         ends = self.moves.ends_of(rows)
@@ -254,7 +254,7 @@ class Derivation:
         )
 
     def _moved(self, rows: Sequence[pa.RecordBatch], chunk: Chunk | None) -> list[pa.RecordBatch]:
-        """Return an event that ends the current offset of each key whose group moves to another log partition.
+        """Return events that end current offsets, because their group moved to another log partition.
 
         Args:
             rows: the events of the chunk.

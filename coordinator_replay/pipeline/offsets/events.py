@@ -195,8 +195,8 @@ def open_offsets(history: pa.RecordBatch) -> pa.RecordBatch:
 def owners(ownership: pa.RecordBatch) -> pa.RecordBatch:
     """Return an event for each time range in which a member owned a partition.
 
-    The column ``name`` of an event has the member; null if the log does not prove the owner. Topics without a name are
-    left out.
+    The column ``name`` of an event has the member; null if the log does not prove the owner. Leave out topics whose
+    name is not known.
 
     Args:
         ownership: rows with the columns of OWNER.

@@ -220,8 +220,8 @@ def _end_waiting(events: Any, outcome: Any, waiting: Any, count: Any, stored: An
     If a commit no longer waits after the event, write this to ``outcome`` and remove the commit from ``waiting``.
 
     Returns:
-        The number of commits that still wait. Then, the time and log offset at which the transaction of the event began
-        to wait: those of a waiting commit of the same producer that the event replaces, or else those of the event.
+        The number of commits that still wait. Then, the time and log offset of the first commit of the key in the
+        event's transaction.
     """
     since, since_offset = events[EventField.AT_TIME, row], events[EventField.AT_OFFSET, row]
     kept = 0

@@ -83,11 +83,11 @@ class OffsetStep:
         share: the bucket.
         files: files of the bucket, including the files with new records and new rows about groups.
         context: values of the run that are the same for each bucket.
-        partitions: the log partitions of the bucket, with the log offsets in which no record is missing.
+        partitions: the log partitions of the bucket, with the ranges of log offsets without a missing record.
         pauses: the search for commit pauses. This step passes the times between commits to it.
         moves: moves of groups into or out of the bucket's log partitions.
         proofs: for log partitions with missing records, the log offsets from which offsets are proven.
-        lives: the times at which topics with the same name were created and deleted, with their ids.
+        lives: the ids of topics, with the times at which the topics were created and deleted.
         intervals: sums of the rows of ``offset_history`` that this run writes.
     """
 

@@ -231,7 +231,8 @@ def passed_over(
 ) -> Iterator[tuple[DumpCopy, Mapping[int, Sequence[tuple[int, int]]]]]:
     """Yield copies that must be read from their first record on.
 
-    Normally a run skips records at log offsets that earlier runs have read. These copies may have other records there.
+    Normally a run skips records at log offsets that earlier runs have read. A copy is read from its first record on in
+    these cases:
 
     - The cleaner has removed records of the copy after the end of earlier runs.
     - The copy has records at log offsets for which earlier copies had no file.

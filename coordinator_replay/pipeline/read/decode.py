@@ -109,9 +109,9 @@ class FileShare:
         audited: log offsets of the file's log partition that earlier runs have read. Records at these log offsets are
             counted separately.
         anchors: records that earlier runs have kept, to recognise the log by (``completeness.anchors``).
-        limit: the log offset from which on the file's records are no longer part of the log; None if all records are.
-        metadata: the file ``partition.metadata`` with the topic's id, if this task reads it.
-        checkpoint: the file ``leader-epoch-checkpoint``, if this task reads it.
+        limit: the first log offset whose record is no longer part of the log; None if all records are part of it.
+        metadata: the file ``partition.metadata`` with the topic's id; None if this task does not read it.
+        checkpoint: the file ``leader-epoch-checkpoint``; None if this task does not read it.
     """
 
     file: DumpFile

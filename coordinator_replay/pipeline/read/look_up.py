@@ -51,6 +51,7 @@ def around(skip: Sequence[tuple[int, int]], offsets: Iterable[int]) -> list[tupl
     Args:
         skip: the ranges.
         offsets: the log offsets to leave out.
+
     >>> around([(0, 9), (20, 29)], [0, 5, 12])
     [(1, 4), (6, 9), (20, 29)]
     """
