@@ -124,9 +124,7 @@ class PlannedRun:
 def plan_audit(
     stages: Stages, options: Options, report: Report = lambda _step: None, dump: Dump | None = None
 ) -> PlannedRun:
-    """Return what an audit would do, and why, without writing a table.
-
-    The dump is read and decoded all the same, because the plan depends on which records are new.
+    """Return what an audit would do, and why. Read and decode the dump, but write no table.
 
     Args:
         stages: runs the stages.

@@ -106,7 +106,7 @@ def run_bucket(share: BucketShare, context: BucketContext) -> BucketResult:
 
     Args:
         share: the bucket.
-        context: the context for the work on every bucket.
+        context: values of the run that are the same for each bucket.
     """
     files = BucketFiles(share.bucket, share.is_rebuild, share.files)
     writer = TableWriter(context.place, share.bucket)

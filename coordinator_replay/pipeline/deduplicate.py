@@ -1,9 +1,8 @@
 """Deduplication: staged rows become rows of the record tables, one row for each position of the log.
 
-``missing_before`` of a record is the number of lower log offsets of its log partition at which no dump had a record. If
-the number rises between two records of a group, records of the group may be missing between the two. If several copies
-have a record at a position, the record with the highest leader epoch is kept, because the log of the newest leader
-counts.
+If several copies have a record at a position, the record with the highest leader epoch is kept, because the log of the
+newest leader counts. Each row gets ``missing_before``: the number of lower log offsets of its log partition at which no
+dump had a record.
 """
 
 from collections import Counter
@@ -74,10 +73,9 @@ class _Rows:
 
     Attributes:
         starts: for each file, the number of its first row; after the last file, the count of all rows.
-        has_place: for each row, whether the row is a record with a log partition and a log offset; False for damage.
-        has_key: for each row, whether the key is known.
-        identity: for each row about damage, a tuple that identifies the damage (``_identity``), by the number of the
-            row.
+        has_place: for each row, whether it has a log partition and a log offset; False for damaged bytes.
+        has_key: for each row, whether the key of the record could be decoded.
+        identity: for each row about damaged bytes, a tuple that identifies the bytes (``_identity``), by row number.
     """
 
     partitions: Numbers

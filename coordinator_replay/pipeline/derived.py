@@ -133,7 +133,7 @@ def add_up_metrics(
 ) -> Changes:
     """Run the stage that adds up the metrics of all buckets, minute by minute.
 
-    Set ``summary.groups``, and return the changed files of the metrics.
+    Set ``summary.groups``, and return the added and removed files of ``group_metrics``.
     """
     share = MetricsShare(
         steps=[file.path for step in evaluated for file in step.files if file.part == STEP_ROWS],

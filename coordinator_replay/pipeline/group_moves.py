@@ -1,11 +1,11 @@
 """Groups whose records moved to another log partition.
 
 A broker puts a group into log partition ``Utils.abs(groupId.hashCode()) % partitions``. Each broker reads the partition
-count when it starts (``GroupCoordinatorService.startup``). If somebody raises the count, the groups of a restarted
-broker are in other log partitions from then on. The records in the old log partitions stay but no longer count
-(KAFKA-14418). While brokers with the old and with the new count run, both log partitions get records of a group.
+count when it starts (``GroupCoordinatorService.startup``). If somebody raises the count, a restarted broker puts groups
+into other log partitions. The records in the old log partitions stay but no longer count (KAFKA-14418). Until all
+brokers have restarted, both log partitions may get records of a group.
 
-Log partitions of two clusters in one folder look like a move, too.
+If one folder has log partitions of two clusters, this looks like a move, too.
 """
 
 import math
@@ -93,11 +93,11 @@ class GroupMove(NamedTuple):
         end_offset: records of the group in the old log partition at or after this log offset don't count.
         to_log_partition: the log partition to which the group moved.
         begin_offset: log offset of the group's first record in the new log partition.
-        moved_at: time of that record; None if no record of the group in the new log partition has a time.
-        overlaps_until: the time up to which brokers with the old partition count and brokers with the new one both
-            wrote; None if these times do not overlap.
+        moved_at: time of the record at ``begin_offset``; None if no record of the group in the new log partition has a
+            time.
+        overlaps_until: the time until which brokers wrote to both log partitions; None if they never did.
         exact_from_offset: log offset of the group's first record in the new log partition after ``overlaps_until``;
-            None if no record comes after that time. Without an overlap, this log offset equals ``begin_offset``.
+            None if there is no such record. Equal to ``begin_offset`` if ``overlaps_until`` is None.
         exact_from_timestamp: time of the record at ``exact_from_offset``.
     """
 

@@ -15,10 +15,11 @@ class Staged(IntEnum):
     """Kinds of staged rows.
 
     Attributes:
-        CLOSED: an offset that was current until another commit, until missing records, or until its group moved.
+        CLOSED: an offset that was replaced by another commit. Or records are missing, or the group moved to another log
+            partition, so that it is not known how long the offset was current.
         OPEN: an offset that is current at the end of the log.
-        REMOVED: an offset that was current until a tombstone.
-        PENDING: a commit that waited for a marker, or still waits.
+        REMOVED: an offset that a tombstone removed.
+        PENDING: a commit that waited for a transaction marker, or still waits.
     """
 
     CLOSED = 0

@@ -126,7 +126,7 @@ class Run:
         return has_new_records(self.records_decoded, self.records_quarantined, self.control_records)
 
     def fail(self, groups: Sequence[str]) -> None:
-        """Count groups that could not be evaluated, and name the first ones."""
+        """Count groups that could not be evaluated. Add a note about each of the first groups."""
         for group_id in sorted(groups)[: max(_MOST_NAMED - self.groups_failed, 0)]:
             self.notes.append(f"group {group_id} could not be evaluated, see its finding group_not_evaluated")
         self.groups_failed += len(groups)
@@ -213,9 +213,10 @@ def audited_ranges(runs: Sequence[Run], form: str | None = None) -> dict[int, li
 
 
 def _read_by(run: Run) -> Iterator[tuple[int, tuple[int, int]]]:
-    """Yield the half-open ranges of log offsets that a run has read, each with its log partition.
+    """Yield the ranges of log offsets that a run has read, without gaps.
 
-    Gaps are left out.
+    Yields:
+        The log partition, and a tuple of the first log offset and the end (not included).
     """
     for partition, start in run.from_offsets.items():
         for _, gap_from, gap_to in sorted(gap for gap in run.gaps if gap[0] == partition):
@@ -308,7 +309,11 @@ class History:
 
 
 def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return sorted half-open ranges. Ranges that overlap or touch are merged."""
+    """Return ranges without ranges that overlap or touch: these are merged.
+
+    Args:
+        ranges: sorted tuples of first log offset and end (not included).
+    """
     joined: list[tuple[int, int]] = []
     for start, end in sorted(ranges):
         if joined and start <= joined[-1][1]:
@@ -334,9 +339,13 @@ def unread(earlier: Ranges, run: Run) -> list[tuple[int, int, int]]:
 
 
 def between(read: Mapping[int, Sequence[tuple[int, int]]]) -> Iterator[tuple[int, int, int]]:
-    """Yield the ranges of log offsets that lie between the half-open ranges of ``read``, by log partition.
+    """Yield the ranges of log offsets that lie between other ranges of the same log partition.
 
-    Each yielded range is a tuple: log partition, first log offset, end (not included).
+    Args:
+        read: the other ranges by log partition, as tuples of first log offset and end (not included).
+
+    Yields:
+        The ranges as tuples of log partition, first log offset, end (not included).
     """
     for partition, ranges in sorted(read.items()):
         reached = None

@@ -1,8 +1,8 @@
 """A dump as JSON lines without Spark (``decode``): for a quick look at a segment file, and for other programs.
 
 Each line has the columns of ``offset_commits``, ``group_records`` or ``quarantine``, and the kind of the record.
-Control records get a line as well, so that no record is left out. Subscriptions and assignments of classic clients are
-decoded next to their bytes. Lines are in the order of the file.
+Control records get a line, too. Subscriptions and assignments of classic members are shown as bytes and decoded. Lines
+are in the order of the file.
 """
 
 import json

@@ -396,7 +396,7 @@ class PauseStep:
 
     @staticmethod
     def _over(files: Iterable[TableFile]) -> Iterator[pa.RecordBatch]:
-        """Yield the rebalances of earlier runs that have ended (``settled_at_offset`` has a value)."""
+        """Yield the rebalances of earlier runs that are no longer in progress."""
         is_over = pc.field("settled_at_offset").is_valid()
         return (as_recorded(conform(batch, _SCHEMA)) for batch in read_table(files, _SCHEMA.names, is_over))
 

@@ -90,7 +90,7 @@ class Work:
 
     @property
     def log(self) -> Log:
-        """Return the facts of the whole log.
+        """Return facts about all log partitions of the cluster.
 
         Raises:
             LookupError: no record of the log has a time.

@@ -70,17 +70,16 @@ class Stages(Protocol):
         size: Callable[[Share], int] = ...,
         /,
     ) -> list[Result]:
-        """Run a stage as a grouped map. Its shares are buckets, or anything else but files (see ``run_on_files``).
+        """Run a stage as a grouped map, with a task for each share. If the shares are files, use ``run_on_files``.
 
         Args:
             name: name of the stage, for people.
-            shares: the work.
-            stage: the function; it may run twice for a share, and only one of its results counts.
-            size: function that returns a rough measure of a share's work. The largest share begins first, so that cores
-                don't wait for it at the end.
+            shares: the work, such as buckets.
+            stage: the function of the stage. Spark may run it twice for a share, and uses one of the results.
+            size: a function that returns a rough measure of a share's work. The largest share begins first.
 
         Returns:
-            the results, in the order of the shares.
+            The results, in the order of the shares.
         """
 
     def run_on_files(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The integers from first to last, both included."""
+    """The integers from ``first`` to ``last``, including ``first`` and ``last``."""
 
     first: int = 0
     last: int = LARGEST_INT64

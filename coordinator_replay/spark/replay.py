@@ -280,7 +280,12 @@ def _each_once(rows: Iterable[InputRow]) -> Iterator[InputRow]:
 
 
 def _replayed(batches: Iterable[pa.RecordBatch], context: ReplayContext) -> Iterator[pa.RecordBatch]:
-    """Replay whole groups, and yield their rows of TABLES in batches with the columns of ROW."""
+    """Replay groups, and yield the rows of TABLES in batches with the columns of ROW.
+
+    Args:
+        batches: all records of the groups, with the columns of STREAM, in any order.
+        context: values that are the same for all groups, such as names of topics.
+    """
     waiting: dict[str, list[Mapping[str, Any]]] = {name: [] for name in TABLES}
     with few_collections():
         for name, row in _replay(batches, context):

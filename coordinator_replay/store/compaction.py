@@ -88,7 +88,7 @@ def rewrite(table: Table, folder: str, files: Sequence[TableFile], purge: Purge 
         table: the table of the files.
         folder: the table's folder.
         files: files with the same values of the partition columns.
-        purge: the rows to leave out; None to keep all.
+        purge: which old rows to leave out (``maintain --keep``); None to keep all rows.
 
     Returns:
         The new files.

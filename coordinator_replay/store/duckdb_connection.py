@@ -26,10 +26,9 @@ MEMORY = "1GB"
 
 
 class _Database:
-    """One in-memory database.
+    """A database in memory. Its temporary folder exists only while a cursor is open."""
 
-    Its temporary folder exists only while a cursor is open, because a worker that is killed can't remove the folder.
-    """
+    # A worker that is killed can't remove the folder.
 
     def __init__(self, threads: int | None) -> None:
         self._folder = Path(mkdtemp(prefix="coordinator-replay-duckdb-"))

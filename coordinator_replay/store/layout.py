@@ -72,9 +72,8 @@ def partition_text(value: object) -> str | None:
 def default_buckets(*, is_local: bool) -> int:
     """Return the number of buckets of a new warehouse.
 
-    The number does not depend on the cluster's cores, because a cluster with dynamic allocation has no executor yet.
-
     Args:
         is_local: whether all tasks run on one machine.
     """
+    # The number does not depend on the cluster's cores, because a cluster with dynamic allocation has no executor yet.
     return DEFAULT_BUCKETS if is_local else _CLUSTER_BUCKETS

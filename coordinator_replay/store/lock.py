@@ -1,11 +1,10 @@
 """A lock that lets only one run at a time change a warehouse, or export into a dump (``one_at_a_time``).
 
-On a file system of this machine the operating system keeps the lock (``flock``, through ``filelock``), and frees the
-lock when the process dies. Other stores have no such lock, so a ``Lease`` replaces it: an object that says who is at
-work and until when. A run renews its lease until the run ends.
+On a file system of this machine, the operating system keeps the lock (``flock``, through ``filelock``), and frees the
+lock when the process dies. In an object store, a ``Lease`` takes its place: an object that names the process and the
+time until which the lease is valid. A run renews its lease until the run ends.
 
-The tables stay whole without lock or lease: Delta refuses the second of two conflicting commits. The lock only spares a
-run work that Delta would refuse.
+Without a lock, the tables would not be damaged: Delta refuses the second of two conflicting commits.
 """
 
 import json

@@ -88,7 +88,7 @@ class Kept:
 
 
 def check_upkeep(upkeep: Upkeep) -> None:
-    """Check that the warehouse exists, and that the options can't harm its readers.
+    """Check that the warehouse exists, and that no file will be removed that somebody may be reading.
 
     Raises:
         UsageError: files would be removed that somebody may be reading.
@@ -126,7 +126,7 @@ class _Upkeep:
         self.store = Store(upkeep.warehouse)
 
     def table(self, name: str) -> Kept:
-        """Do all upkeep of a table.
+        """Perform the command ``maintain`` on a table.
 
         Raises:
             WarehouseError: the table is damaged, or can't be written.
@@ -247,7 +247,7 @@ def run_maintain(
     report: Callable[[str], None] = lambda _step: None,
     now: datetime | None = None,
 ) -> list[Kept]:
-    """Do the upkeep of a warehouse. The caller must hold the lock of the warehouse.
+    """Perform the command ``maintain`` on a warehouse. The caller must hold the lock of the warehouse.
 
     Args:
         upkeep: the options.
@@ -255,10 +255,10 @@ def run_maintain(
         now: the time from which ages are counted; None for the current time.
 
     Returns:
-        The results, table by table; intermediate files of dead runs last.
+        The result for each table, and at the end the result for intermediate files of dead runs.
 
     Raises:
-        UsageError: the options could harm readers.
+        UsageError: with these options, files would be removed that somebody may be reading.
         WarehouseError: no warehouse exists at the path, another release has written it, or somebody else changed it.
     """
     check_upkeep(upkeep)

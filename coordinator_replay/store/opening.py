@@ -1,7 +1,6 @@
-"""Opening a table: its URI for the Delta library, and the check that this release can use it.
+"""Opening a table: its URI for the Delta library, and the check that this release can use it."""
 
-This module needs no pyarrow, so that questions start fast.
-"""
+# This module needs no pyarrow, so that questions start fast.
 
 import re
 from pathlib import Path

@@ -88,7 +88,7 @@ class _ScratchFile:
             return self._file.seek(0, 2)
 
     def close(self) -> None:
-        """Keep the file, because DuckDB opens some scratch files again."""
+        """Do nothing: the file stays, because DuckDB may open it again."""
 
     def remove(self) -> None:
         self._file.close()

@@ -147,9 +147,9 @@ def _bound(value: Any, *, is_upper: bool) -> Any:
 
 
 def _above(text: str) -> str:
-    """Return a text's upper bound for the statistics in Delta's log, in the form of Delta's own writer.
+    """Return an upper bound of a text for the statistics in Delta's log.
 
-    A long text is cut. A character that sorts after all others replaces the rest.
+    A short text is its own upper bound. A long text is cut, and a character that sorts after all others is appended.
     """
     end = _LONGEST_TEXT
     while text[end : end + 1] == _LAST_CHARACTER:

@@ -114,9 +114,9 @@ class Table:
     Attributes:
         about: the meaning of a row; the table's comment.
         keys: columns that together identify a row.
-        clustering: columns by which ``maintain`` sorts the rows of a partition; empty for small tables.
-        partitioned_by: columns whose values are in Delta's log instead of in the files.
-        is_internal: whether only audits use the table. The form of such a table may change with any release.
+        clustering: columns by which ``maintain`` sorts rows with the same partition columns; empty for small tables.
+        partitioned_by: the partition columns. Their values are in Delta's log, not in the files.
+        is_internal: whether only audits use the table. The columns of an internal table may change with any release.
     """
 
     name: str

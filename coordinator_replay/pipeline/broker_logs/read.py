@@ -168,7 +168,12 @@ def notes(results: Sequence[LogResult], new: int) -> Iterator[str]:
 
 
 def read_log(file: DumpFile, context: LogContext) -> LogResult:
-    """Read the new lines of one file, as a stage of a run."""
+    """Read the lines of a broker's log that no earlier run has read. This is a stage of the run.
+
+    Args:
+        file: the log file.
+        context: values that are the same for each file.
+    """
     parsed = _Parsed()
     try:
         with BrokerLogFile(file.uri) as content:

@@ -365,10 +365,7 @@ def _place(row: EvidenceRow) -> tuple[Any, ...]:
 
 
 def _in_order(rows: list[EvidenceRow]) -> list[EvidenceRow]:
-    """Return rows in the order of ``_place``.
-
-    Rows with an equal key are sorted by content, so that the order of files has no effect.
-    """
+    """Return rows of evidence in the order of ``_place``. Rows that are equal there are sorted by content."""
     placed = sorted(((_place(row), row) for row in rows), key=itemgetter(0))
     ordered: list[EvidenceRow] = []
     for _, same in groupby(placed, itemgetter(0)):

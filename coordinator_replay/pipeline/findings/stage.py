@@ -287,7 +287,7 @@ class Evaluation:
         }
 
     def _keep_unchanged(self, unchanged: pa.Array, earlier: Sequence[str]) -> None:
-        """Keep the findings and the sums of groups that are not evaluated again.
+        """Keep the stored findings and the sums of groups that are not evaluated again: write them to this run's files.
 
         Args:
             unchanged: ids of the groups.
@@ -448,5 +448,10 @@ class Evaluation:
 
 
 def evaluate_bucket(files: BucketFiles, context: EvaluationContext) -> EvaluationResult:
-    """Evaluate the rules of findings for the groups of a bucket, see ``Evaluation``."""
+    """Find and write the findings of a bucket. This is a stage of the run.
+
+    Args:
+        files: the files of the bucket, including those that earlier stages wrote.
+        context: values of the run that are the same for each bucket.
+    """
     return Evaluation(files, context).run()

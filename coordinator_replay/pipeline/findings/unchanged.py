@@ -88,13 +88,12 @@ class LastEvaluation:
     groups: pa.Table
 
     def findings(self, stored: Sequence[str]) -> Sequence[str] | None:
-        """Return the files with the bucket's findings, as the last run wrote them.
+        """Return the files with the bucket's findings that the last run wrote.
 
-        Return None if no run has stored their names. Also return None if one of them is gone, because ``maintain`` has
-        merged it with files of other buckets.
+        Return None if the last run stored no names of files, or if one of the files no longer exists.
 
         Args:
-            stored: URIs of the files of findings of all buckets.
+            stored: URIs of the files with the findings of all buckets.
         """
         own = [uri for uri in stored if file_name(uri) in self.files]
         return own if self.conditions is not None and len(own) == len(self.files) else None

@@ -86,10 +86,10 @@ FROM records
 def unreadable_records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield group records whose key can be read and whose value can't, with the columns of RECORDS.
 
-    Commits are left out. Records of unknown kinds are left out too, because brokers skip them.
+    Leave out commits, and records of kinds that this release does not know.
 
     Args:
-        batches: rows with the columns of QUARANTINED.
+        batches: rows of ``quarantine`` with the columns of QUARANTINED.
     """
     for batch in batches:
         rows = conform(batch, RECORDS, value_json=UNREADABLE)

@@ -1,4 +1,4 @@
-"""Proofs about the groups of a bucket, from the bucket's records and the history of its log partitions."""
+"""Proofs about the groups of a bucket: the log offset from which the state of each group is proven."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,8 +1,7 @@
 """Jars that pip does not install.
 
-The jars are fetched once into a cache and passed to Spark as files, so later starts need no network. If Maven is
-installed, Maven fetches them, because it uses the user's mirrors and proxies. Otherwise Spark's own resolver fetches
-them. Delta's Python package knows which jar fits the installed Spark.
+The jars are fetched once into a cache and passed to Spark as files. So later starts need no network. If Maven is
+installed, Maven fetches the jars, with the user's mirrors and proxies. If not, Spark's own resolver fetches them.
 """
 
 import os
@@ -54,8 +53,8 @@ class Library:
         title: the library's name, for people.
         folder: the library's folder in the cache.
         jars: the jars to fetch.
-        is_whole: whether ``jars`` are all that the library needs. Otherwise its dependencies with the same group id are
-            fetched as well.
+        is_whole: whether ``jars`` includes the library's dependencies. If not, the dependencies with the same Maven
+            group id are fetched as well.
     """
 
     title: str

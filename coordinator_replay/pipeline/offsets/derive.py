@@ -1,8 +1,8 @@
-"""Derivation of the intervals in which each offset was current, from a bucket's commits, markers and tombstones.
+"""Derivation of the time ranges in which each offset was current, from commits, transaction markers and tombstones.
 
-Offset commits are processed in log order, one chunk after the other. Each chunk continues from the current offsets and
-pending commits at the end of the chunk before. A run continues from the open rows of the last run in the same way. So a
-bucket of any size takes no more memory than a chunk and the offsets that are current at one time.
+The log of a bucket is processed in chunks, in the order of log offsets. Each chunk continues from the current offsets
+and pending commits at the end of the chunk before it. The first chunk continues from the open rows of the last run. So
+memory must hold only a chunk, and the offsets that are current at one time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

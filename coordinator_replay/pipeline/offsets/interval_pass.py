@@ -38,10 +38,7 @@ _EMPTY = "Empty"
 
 
 def _rows(indices: Numbers) -> pa.Array:
-    """Return indices for ``take``.
-
-    NOWHERE becomes null.
-    """
+    """Return indices of events for pyarrow's ``take``, with null in place of NOWHERE."""
     is_nowhere = indices < 0
     return pa.array(indices, pa.int64(), mask=is_nowhere if is_nowhere.any() else None)
 
@@ -89,10 +86,7 @@ class _Batch:
         self.replaced[self.outcome[Outcome.BY, by_commit]] = by_commit
 
     def _begins(self) -> Bools:
-        """Return, for each row, whether it is the first row of its key.
-
-        Keys are sorted by group, then by topic and partition.
-        """
+        """Return, for each event, whether it is the first event of its group, topic and partition."""
         begins = np.ones(self.events.num_rows, np.bool_)
         partitions, topics = self.events.column("partition"), self.topics.indices
         begins[1:] = self.groups[1:] != self.groups[:-1]
@@ -311,7 +305,7 @@ class _Batch:
     def _are_comparable(self) -> Bools:
         """Return, for each commit, whether its offset can be compared with the offset that it replaced.
 
-        Negative offsets can't be compared, nor offsets of two topics with the same name.
+        Negative offsets can't be compared. Offsets can't be compared if the topic was deleted and created in between.
         """
         offsets = numbers_of(self.events.column("committed_offset"), -1)
         return (offsets >= 0) & (offsets[self.replaced] >= 0) & ~self._are_of_other_topics
@@ -425,7 +419,7 @@ class _Batch:
         return pc.if_else(pa.array(is_lost), self.take("name", by), ended) if is_lost.any() else ended
 
     def pending(self) -> pa.RecordBatch:
-        """Return staged rows of the commits that waited for a marker, or still wait at the end."""
+        """Return rows for ``pending_offsets``: the commits that waited or still wait for their transaction marker."""
         how, ended_by, since, since_offset = self.outcome[: Outcome.SINCE_OFFSET + 1, self.waits]
         rows, by = _rows(self.waits), _rows(ended_by)
         n = len(rows)
@@ -470,7 +464,7 @@ def _staged(columns: dict[str, pa.Array]) -> pa.RecordBatch:
 
 
 def _with_last(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
-    """Yield batches that have rows, each with whether it is the last batch."""
+    """Yield each batch that has rows, and whether this batch is the last one."""
     before: pa.RecordBatch | None = None
     for batch in batches:
         if not batch.num_rows:

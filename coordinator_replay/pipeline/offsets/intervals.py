@@ -132,9 +132,9 @@ UNKNOWN = np.iinfo(np.int64).min
 
 @inlined
 def _first(events: Any, outcome: Any, waiting: Any, count: Any, row: Any) -> Any:
-    """Return the log offset of the first record of a key that has no current offset.
+    """Return the log offset from which on a key without a current offset may have had an offset.
 
-    The first record is the record of the event at ``row``, or an earlier commit that still waits for its marker.
+    This is the log offset of the event at ``row``, or of an earlier commit that still waits for its marker.
     """
     first = min(events[EventField.LOG_OFFSET, row], events[EventField.AT_OFFSET, row])
     for place in range(count):
@@ -144,9 +144,9 @@ def _first(events: Any, outcome: Any, waiting: Any, count: Any, row: Any) -> Any
 
 @inlined
 def _end_of_current(events: Any, waiting: Any, count: Any, stored: Any, row: Any) -> Any:
-    """Return how the event at ``row`` ends the current offset; NOWHERE if the offset stays current.
+    """Return why the current offset is no longer current after the event at ``row``; NOWHERE if it still is.
 
-    For a commit or a tombstone, return COMMIT or TOMBSTONE even if no offset is current.
+    For a commit or a tombstone, return COMMIT or TOMBSTONE even if no offset was current.
     """
     kind = events[EventField.KIND, row]
     if kind == OffsetEvent.PLAIN or kind == OffsetEvent.OPEN_OFFSET:
@@ -169,7 +169,7 @@ def _end_of_current(events: Any, waiting: Any, count: Any, stored: Any, row: Any
 
 @inlined
 def _end_of_waiting(events: Any, other: Any, stored: Any, row: Any) -> Any:
-    """Return how an event ends the wait of a commit for its marker; NOWHERE if the commit still waits after the event.
+    """Return why a commit no longer waits for its marker after an event; NOWHERE if it still waits.
 
     Args:
         events: the matrix of events.

@@ -1,7 +1,7 @@
 """The step that derives the committed offsets of one bucket.
 
-The step writes the history of the offsets, and pending commits. It stages removed offsets, current offsets and sums for
-later stages.
+The step writes the tables ``offset_history`` and ``pending_offsets``. It stages removed offsets, current offsets and
+sums of commits for later stages.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

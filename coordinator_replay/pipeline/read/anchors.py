@@ -85,9 +85,9 @@ def _anchors(records: pa.RecordBatch, rows: Numbers, *, is_live: bool = False) -
 
 
 def compare(records: pa.RecordBatch, anchors: Mapping[int, Sequence[Anchor]]) -> list[Comparison]:
-    """Return a comparison for each record that has the position of an anchor.
+    """Compare records with the records that earlier runs kept at the same positions (anchors).
 
-    An anchor is a record that an earlier run kept, to recognise the log by it. Damaged records are left out.
+    Leave out damaged records.
 
     Args:
         records: records in ``LOG_RECORD``.

@@ -146,12 +146,12 @@ class DecodedFile:
 
 
 def _staged(kind: str, carried: Sequence[pa.Array], columns: Sequence[pa.Array] = ()) -> tuple[str, pa.RecordBatch]:
-    """Return a category of rows (a key of KINDS), and a batch of staged rows of this category.
+    """Return the category of staged rows, and the rows as a batch.
 
     Args:
-        kind: the category.
-        carried: the columns that all staged rows have.
-        columns: the columns that only this category has.
+        kind: the category, a key of KINDS.
+        carried: the values of the columns that all categories have.
+        columns: the values of the columns that only this category has.
     """
     return kind, pa.RecordBatch.from_arrays([*carried, *columns], schema=STAGED[kind])
 

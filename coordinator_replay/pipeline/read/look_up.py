@@ -67,15 +67,15 @@ def around(skip: Sequence[tuple[int, int]], offsets: Iterable[int]) -> list[tupl
 
 
 def companions(dump: Dump, files: Iterable[DumpFile], name: str) -> dict[str, str]:
-    """Return the files with a certain name in the folders of segments, such as ``partition.metadata``.
+    """Return the files with a certain name, such as ``partition.metadata``, in the folders of segments.
 
     Args:
         dump: the dump.
         files: some segments of the dump.
-        name: name of the files.
+        name: the name.
 
     Returns:
-        The URI of each file, by the URI of one segment of the same folder. Folders without such a file are left out.
+        For each folder with such a file, the URI of the file. The key is the URI of one segment of the folder.
     """
     folders = {folder_of(file): file.uri for file in files}
     named = ((uri, f"{folder}/{name}") for folder, uri in folders.items())
@@ -182,7 +182,9 @@ def _to_look_up(
 
 
 def earlier_logs(files: Sequence[TableFile]) -> dict[int, EarlierLog]:
-    """Return the anchors, topic id and end (a log offset) that earlier runs stored, by log partition.
+    """Return the facts by which earlier runs recognise the log, by log partition.
+
+    These are the anchors (records that earlier runs kept), the topic id, and the log offset at which the log ended.
 
     Args:
         files: the cluster's files of table ``log_partitions``.

@@ -149,11 +149,11 @@ class Tally:
             self._name_by_records(rows)
 
     def count(self, key: CountKey, count: Count) -> None:
-        """Add a count to the count that this tally has for a key.
+        """Add a count to the count for a key.
 
         Args:
-            key: the key of both counts.
-            count: the count to add. It is not changed.
+            key: the key.
+            count: the count to add. This object is not changed.
         """
         if key in self.counts:
             self.counts[key].add(count)
