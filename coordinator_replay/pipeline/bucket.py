@@ -80,12 +80,10 @@ def _partitions(
 
 
 def reasons_to_rebuild(share: BucketShare, names: Mapping[str, str], renamed: Collection[str]) -> list[str]:
-    """Return the reasons why a bucket can't continue from its tables.
-
-    Return an empty list if the bucket can continue.
+    """Return the reasons why a bucket can't continue from its tables; an empty list if it can.
 
     Args:
-        share: the bucket, whose staged records follow the records of its tables.
+        share: the bucket. Its staged records must come after the records in its tables.
         names: topic name by id.
         renamed: ids of topics whose names are new or have changed since the last run.
     """

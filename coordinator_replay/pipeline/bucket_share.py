@@ -64,7 +64,7 @@ class BucketShare:
 
     @property
     def is_rebuild(self) -> bool:
-        """Return whether the bucket's derived rows are derived again from the first record on."""
+        """Return whether the bucket is rebuilt: its derived rows are derived again from the first record on."""
         return self.action is Action.REBUILD
 
     @property

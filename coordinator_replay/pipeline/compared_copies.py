@@ -123,7 +123,7 @@ def share_of(
     tables: Iterable[TableFile],
     log: EarlierLog | None,
 ) -> CopiesShare:
-    """Return the input of the stage for a log partition.
+    """Return the input to compare the copies of a log partition.
 
     Args:
         partition: the log partition.

@@ -149,10 +149,10 @@ def _read(files: Sequence[StagedFile]) -> _Rows:
 
 
 def _best_copies(rows: _Rows) -> Bools:
-    """Return, for each row, whether the row is the best row at its position.
+    """Return, for each row, whether the row is kept if several copies have a record at its position.
 
-    The best row has the highest leader epoch. If several rows have this epoch, the row of the first file is the best. A
-    row without a position is never the best.
+    The row with the highest leader epoch is kept. If several rows have this epoch, the row of the first file is kept.
+    Return False for a row without a position.
     """
     [placed] = np.nonzero(rows.has_place)
     partitions, offsets = rows.partitions[placed], rows.offsets[placed]
@@ -179,7 +179,12 @@ def _in_ranges(rows: _Rows, ranges: Ranges) -> Bools:
 
 
 def _are_lost(rows: pa.RecordBatch, lost_from: Mapping[int, int]) -> Bools:
-    """Return, for each row of a table, whether an election has truncated the row's record from the log."""
+    """Return, for each row of a table, whether an election has truncated the record of the row.
+
+    Args:
+        rows: the rows, with a log partition and a log offset.
+        lost_from: the first log offset that an election truncated, by log partition.
+    """
     partitions, offsets = (numbers_of(rows.column(name), -1) for name in _PLACE)
     lost = np.zeros(rows.num_rows, np.bool_)
     for partition, start in lost_from.items():
@@ -244,7 +249,7 @@ def _exist(rows: _Rows, existing: Mapping[int, Numbers]) -> Bools:
 
 
 def offsets_by_copy(staged: Sequence[StagedFile]) -> OffsetsByCopy:
-    """Return the log offsets at which the copies in a bucket's staged files have records."""
+    """Return the log offsets of the records in a bucket's staged files, by copy of a log partition."""
     return _offsets(staged, _read(staged))
 
 

@@ -111,7 +111,7 @@ def explain_tombstones(job: Job, results: Sequence[BucketResult], log: Log, line
 def evaluate(
     job: Job, results: Sequence[BucketResult], causes: CausesResult, log: Log, news: News
 ) -> list[EvaluationResult]:
-    """Run the stage that evaluates the rules of findings in each bucket, and return the result of each bucket."""
+    """Run the stage that finds the findings of each bucket, and return the results of all buckets."""
     expiry = job.options.expiry
     context = EvaluationContext(
         place=job.place,

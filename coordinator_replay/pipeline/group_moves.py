@@ -250,9 +250,10 @@ def hash_divisor(groups: Iterable[str], log_partition: int) -> int:
 
 
 def may_have_moved(divisors: Mapping[int, int]) -> bool:
-    """Return whether no single partition count explains the log partitions of all groups.
+    """Return whether some group may have moved to another log partition.
 
-    Such a count would divide all ``divisors``, and it would be greater than the number of each log partition.
+    No group has moved if one partition count of ``__consumer_offsets`` explains the log partitions of all groups. This
+    count must divide all ``divisors``, and must be greater than the number of each log partition.
 
     Args:
         divisors: the result of ``hash_divisor``, by log partition.

@@ -21,14 +21,14 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 class GroupFailure(NamedTuple):
-    """A failure to evaluate a group, as the evidence of ``Evidence.FAILURE``.
+    """A failure of a step for a group, with the facts that the finding ``group_not_evaluated`` shows.
 
     Attributes:
         step: the step that failed.
         error: the exception, shortened.
         where: the place in this package that raised the exception.
         log_partition: log partition of the record that was being processed; None if the step does not process records.
-        log_offset: log offset of that record; None if the step does not process records.
+        log_offset: log offset of the record that was being processed; None if the step does not process records.
     """
 
     step: str

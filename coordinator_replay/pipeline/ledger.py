@@ -266,8 +266,7 @@ class History:
 
     Attributes:
         runs: the finished runs, newest first.
-        lost_from: for each log partition that an election has truncated after these runs, the first log offset that no
-            longer counts.
+        lost_from: the first log offset that an election has truncated after these runs, by log partition.
     """
 
     runs: Sequence[Run]

@@ -134,7 +134,7 @@ def read_without_spark(dump: Dump, notes: list[str]) -> Iterator[pa.RecordBatch]
         notes: a list to which the reader adds notes on the files.
 
     Raises:
-        InputError: a file does not have the format that the dump seems to have.
+        InputError: a file does not have the format of the dump.
         UsageError: the dump is a Delta table.
     """
     if dump.format is Format.SEGMENTS:

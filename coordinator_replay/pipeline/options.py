@@ -38,8 +38,8 @@ class Options:
     """Options of one audit run, named as on the command line.
 
     Attributes:
-        follow: id of the export's stream, if the audit follows an export: the stream's complete batches are the inputs.
-            None for any other audit. See ``ExportedDump``.
+        follow: id of the export's stream, if the audit follows an export (``--follow``); None for any other audit. See
+            ``ExportedDump``.
         buckets: number of buckets of a new warehouse; None for the usual number.
     """
 

@@ -88,10 +88,10 @@ class Plan:
         return [share for share in self.shares if self.derives and share.action is Action.CONTINUE]
 
     def rebuilding(self, reasons: Mapping[int, Sequence[str]]) -> "Plan":
-        """Return the plan with some more buckets rebuilt.
+        """Return the plan with the action REBUILD for some more buckets.
 
         Args:
-            reasons: the reasons by bucket. The action of a bucket without reasons stays as it is.
+            reasons: the reasons why a bucket is rebuilt, by bucket. Other buckets keep their action.
         """
         shares = [
             replace(share, action=Action.REBUILD, reasons=more) if (more := reasons.get(share.bucket)) else share
@@ -189,10 +189,11 @@ def plan_buckets(
 
 
 def _reasons_everywhere(history: History, options: Options) -> Iterator[str]:
-    """Yield the reasons to rebuild all buckets: changes that would derive different rows from the same records.
+    """Yield the reasons to rebuild all buckets, such as other thresholds or other versions of rules than the last run.
 
-    Examples: new names of topics explain earlier events, other thresholds give other findings, and another release may
-    have other rules.
+    Args:
+        history: facts about earlier runs.
+        options: the options of this run.
     """
     if options.full:
         yield "--full"

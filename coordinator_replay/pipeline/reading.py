@@ -375,10 +375,7 @@ def _names(file: DumpFile) -> tuple[str, str]:
 def _decode_unread(
     decoding: _Decoding, dump: Dump, earlier: Earlier, comparison: LogComparison
 ) -> tuple[UnreadFiles, list[DecodedFile]]:
-    """Decode the parts of a dump's segments that no earlier run has read.
-
-    Return these parts, and the decoded files.
-    """
+    """Decode the parts of a dump's segments that no earlier run has read. Return these parts and the decoded files."""
     # Ranges from exports count as unread: exports don't show which records are missing, and lack some kinds of records.
     audited = {} if earlier.is_read_again else earlier.history.segment_ranges
     unread = unread_files(dump.segments, audited)

@@ -77,7 +77,7 @@ class _Taken:
 
     Attributes:
         topics: names of the topics.
-        keys: a number for each rebalance, topic and partition, sorted; see ``numbers``.
+        keys: a number for each rebalance with a topic and partition that it gave to a member, sorted; see ``numbers``.
         has_any: for each rebalance, whether the rebalance gave a partition to a member.
     """
 
@@ -409,10 +409,10 @@ class PauseStep:
         return read_paths(self.files.uris("partition_ownership"), names, since)
 
     def _are_final(self) -> Bools:
-        """Return, for each row, whether no later commit can change the row.
+        """Return, for each rebalance, whether no later commit can change its commit pause.
 
-        This is so if the rebalance is over, and its group was deleted later or has a record more than ``WITHIN_MS``
-        after the end of the rebalance.
+        None can if the rebalance is over, and its group was deleted later or has a record more than ``WITHIN_MS`` after
+        the end of the rebalance.
         """
         rows = self.pauses.rows
         groups: list[Any] = rows.column("group_id").to_pylist()

@@ -119,10 +119,10 @@ class RunStage:
 
 
 def stages_of(work: Work) -> list[RunStage]:
-    """Return the stages after the plan, in order.
+    """Return the stages that follow the plan, in the order in which they run.
 
     Args:
-        work: the run, once its buckets are planned.
+        work: the run, after its buckets were planned.
     """
     plan, options = work.plan, work.job.options
     why_derived, derives = _why_derived(work)
@@ -319,7 +319,7 @@ def _read_broker_logs(work: Work) -> None:
 
 
 def _add_log_lines(work: Work) -> None:
-    """Run the stage that joins the rebalances of each bucket with the lines of brokers' logs."""
+    """Run the stage that adds facts from brokers' logs to the rebalances of each bucket."""
     job, run, changes = work.job, work.run, work.changes
     new = [file.path for file in changes.added if file.table == broker_logs.TABLE]
     context = LinesContext(

@@ -217,7 +217,7 @@ def manifest_of(spark: SparkSession, rows: Sequence[tuple[int, str]]) -> DataFra
 
 
 def result_row(rank: int, share: str, stage: Callable[..., Any]) -> tuple[Any, ...]:
-    """Run a stage for a share of a manifest, and return the row of its result, see ``results_of``."""
+    """Run a stage for a share, and return a row with the rank, the I/O metrics and the result, see ``results_of``."""
     value = share_json(stage).value(share)
     return _measured(rank, lambda: stage(value), stage)
 

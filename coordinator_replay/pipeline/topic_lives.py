@@ -30,7 +30,7 @@ class TopicLife(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """For each topic name, the n-th topic of this name: when it was created and deleted in microseconds, and its id.
+    """For each topic name, the n-th topic of this name: its id, and when it was created and deleted (microseconds).
 
     A name has several topics if a topic was deleted and created again. If a name has fewer than n topics, the time of
     creation is LARGEST_INT64.
@@ -42,10 +42,10 @@ class _Round:
 
 
 class TopicLives:
-    """Look-up of the id that the topic of a given name had at the time of a commit.
+    """Look-up of the topic id for the name of a topic and the time of a commit.
 
     Args:
-        lives: for each topic, the times of its creation and its deletion.
+        lives: for each topic, its id and name, and the times of its creation and its deletion.
     """
 
     def __init__(self, lives: Iterable[TopicLife]) -> None:

@@ -86,7 +86,7 @@ def _same(value: Any) -> Any:
 
 
 def _plain_time(value: Any) -> dict[str, int]:
-    """Return the JSON object of a time that is a value in a mapping to ``Any``.
+    """Return the JSON object for a time in a mapping whose values have the type hint ``Any``.
 
     Raises:
         TypeError: the value is neither a time nor a JSON value.

@@ -49,7 +49,7 @@ class SourceOptions:
 
     Attributes:
         paths: files, folders, globs or URIs.
-        include_deleted: whether to read ``.log.deleted`` files too, for records that compaction has removed since.
+        include_deleted: whether to read ``.log.deleted`` files too.
         with_bytes: whether decoded records keep the bytes of their key and value.
     """
 
@@ -169,7 +169,7 @@ class SegmentReader(DataSourceReader):
         self.wanted = PositionFilter()
 
     def pushFilters(self, filters: "list[Filter]") -> "Iterable[Filter]":  # noqa: N802 - PySpark's name
-        """Note filters on the position, and return all filters to Spark, which applies them to the rows."""
+        """Store the filters by log partition and log offset. Return all filters, so that Spark applies them to rows."""
         self.wanted = PositionFilter.of(filters)
         return filters
 

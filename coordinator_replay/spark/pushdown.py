@@ -1,4 +1,4 @@
-"""Filters on the position in the log: with them, the data source skips files and batches."""
+"""Filters by log partition and log offset, with which the data source skips files and batches."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -51,9 +51,9 @@ class PositionFilter:
     """The part of the log that a query asks for.
 
     Attributes:
-        log_partitions: the range of the log partitions.
+        log_partitions: the lowest and highest log partition.
         chosen: the log partitions that the query lists (``IN``); None if the query has no list.
-        log_offsets: the range of the log offsets.
+        log_offsets: the lowest and highest log offset.
     """
 
     log_partitions: Range = Range()
@@ -90,7 +90,12 @@ class PositionFilter:
         return is_within and (self.chosen is None or log_partition in self.chosen)
 
     def meets(self, first: int, behind: int) -> bool:
-        """Return whether the query asks for any log offset from ``first`` on and below ``behind``."""
+        """Return whether the query asks for a log offset in a range.
+
+        Args:
+            first: the first log offset of the range.
+            behind: the log offset after the last one of the range.
+        """
         return first <= self.log_offsets.last and behind > self.log_offsets.first
 
     def skipped(self) -> list[tuple[int, int]]:

@@ -115,9 +115,9 @@ def replay_groups(
     Args:
         records: rows with group_id, kind, key_json, value_json, log_partition and log_offset, as in the data source,
             ``decode_record`` and the table ``group_records``. The columns log_timestamp, value_version, missing_before,
-            record_bytes, topic and partition are used too if present. Offset commits show which clients were alive.
-            This decides between possible causes of a rebalance. Rows without a group (control records, damage) are left
-            out. No record may come twice.
+            record_bytes, topic and partition are used too if present. Offset commits may show which members were alive
+            before a rebalance, and so its cause. Rows without a group (control records, damaged bytes) are left out. No
+            record may come twice.
         cluster: the cluster's name in the results.
         topic_names: topic name by id, for KIP-848, share and streams groups, whose records name topics by id alone.
         tasks: number of tasks over which the groups are spread; None for ``spark.sql.shuffle.partitions``.

@@ -73,9 +73,9 @@ class ReadHandle:
         return self._places.get(get_ident(), 0)
 
     def read(self, count: int) -> bytes:
-        """Read bytes at this thread's position, and move the position behind them.
+        """Read bytes at this thread's position, and move the position to the end of these bytes.
 
-        At the end of the file, return fewer bytes than asked for.
+        Near the end of the file, return fewer bytes than ``count``.
         """
         place = self.tell()
         found = self._file.read_at(count, place)
@@ -94,10 +94,7 @@ class ArrowFiles(AbstractFileSystem):  # type: ignore[misc]
     cachable = False
 
     def glob(self, path: str, **_options: Any) -> list[str]:
-        """Return the file of exactly this name.
-
-        No character in the name is a pattern.
-        """
+        """Return a list with only the given name. Characters such as ``*`` in the name have no special meaning."""
         return [path]
 
     def open(self, path: str, mode: str = "rb", **_options: Any) -> ReadHandle:

@@ -82,13 +82,13 @@ def begin(store: Store, *, except_derived: bool = False, undoes: bool = True) ->
 
     Args:
         store: the warehouse; it may be empty.
-        except_derived: accept damage of tables that will be rebuilt, as with ``--full``.
+        except_derived: accept damage of tables that this run rebuilds anyway (``--full``).
         undoes: whether to restore tables that a killed run has changed. If False, change nothing, and return the
             versions before the changes of the killed run.
 
     Raises:
-        WarehouseError: a table is missing, lacks files, was rolled back, or was changed by somebody else; or the
-            warehouse was made by another release.
+        WarehouseError: a table is missing, lacks files, or was changed by somebody else. Or another release made the
+            warehouse.
     """
     ledger = store.snapshot(LEDGER)
     with connected() as connection:

@@ -77,7 +77,7 @@ def read_bytes(connection: duckdb.DuckDBPyConnection, uri: str) -> bytes | None:
 
 
 def first_line(problem: Exception) -> str:
-    """Return the message of an error of DuckDB, without the statement that the message repeats."""
+    """Return the message of an error of DuckDB, without the text of the SQL statement."""
     return raised_in_python(problem) or str(problem).split("\n", 1)[0]
 
 

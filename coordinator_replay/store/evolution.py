@@ -15,7 +15,7 @@ def missing_columns(opened: DeltaTable, table: Table, path: str) -> list[str]:
     """Return columns of the definition that a table lacks, in the order of the definition.
 
     Raises:
-        WarehouseError: a missing column is required, and rows of the older release have no value for it.
+        WarehouseError: a missing column must not be null, so it can't be added to the table.
     """
     there = {field.name for field in opened.schema().fields}
     lacking = [column for column in table.columns if column.name not in there]

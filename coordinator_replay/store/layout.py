@@ -1,9 +1,10 @@
 """Layout of a warehouse on disk: partition columns, and the bucket of a log partition.
 
-Kafka keeps all records of a group in one partition of ``__consumer_offsets``, so the log partition is the unit of work
-and of layout. A row's bucket is ``log_partition % buckets``, where the number of buckets is a property of the
-warehouse. Rows that later records may still change are ``is_open``. A run adds closed rows and replaces the open rows
-of a bucket.
+A row's bucket is ``log_partition % buckets``, where the number of buckets is a property of the warehouse. All rows of a
+group are in one bucket, because Kafka keeps all records of a group in one partition of ``__consumer_offsets``.
+
+``is_open`` is true for rows that later records may still change. A run adds closed rows, and replaces the open rows of
+a bucket.
 """
 
 from typing import TYPE_CHECKING

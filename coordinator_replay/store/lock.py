@@ -72,9 +72,10 @@ class Holder:
 
     @staticmethod
     def read(written: Mapping[str, Any]) -> "Holder":
-        """Return the holder that a lock's file or a lease names.
+        """Return the process that a lock file or a lease names.
 
-        Missing fields are empty.
+        Args:
+            written: the content of the file or lease. Missing fields become empty texts.
         """
         return Holder(**{field.name: written.get(field.name, "") for field in fields(Holder)})
 

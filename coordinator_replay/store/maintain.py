@@ -225,8 +225,8 @@ class _Upkeep:
     def sweep(self) -> Kept:
         """Remove the folders of dead runs under the staging folder.
 
-        A run counts as dead if its folder got no new file within the last ``STAGING_KEPT``. Return the space of the
-        staging folder before and after.
+        A run counts as dead if its folder got no new file within the last ``STAGING_KEPT``. Return the size of the
+        staging folder before and after the removal.
         """
         root = self.store.path(STAGING)
         before = _size(root)

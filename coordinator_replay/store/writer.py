@@ -131,10 +131,10 @@ def table_part(table: Table, folder: str, values: Mapping[str, Any], purge: Purg
 
 
 def _bound(value: Any, *, is_upper: bool) -> Any:
-    """Return a bound as a JSON value for Delta's log.
+    """Return the lowest or highest value of a column as a JSON value for Delta's log; None for bytes and dates.
 
-    Times are rounded to milliseconds, and long texts are cut. This never raises a lower bound and never lowers an upper
-    bound. Return None for bytes and dates, which get no bound.
+    Times are rounded to milliseconds, and long texts are cut. A lowest value may become lower, and a highest value
+    higher, but never the other way round.
     """
     if isinstance(value, datetime):
         whole = value.replace(microsecond=value.microsecond // 1000 * 1000)
@@ -275,10 +275,10 @@ def _described(part: Part, path: str, written: pq.FileMetaData, size: int) -> Da
 
 
 class _OpenFile:
-    """A part's file that is being written.
+    """A file of a part that is being written.
 
-    Rows are collected here before they are written: rows in ``plain`` until they are converted to columns, and batches
-    in ``waiting`` until a row group is full.
+    It collects rows before it writes them: plain rows in ``plain``, and batches in ``waiting`` until a row group is
+    full.
     """
 
     def __init__(self, part: Part) -> None:

@@ -1,7 +1,7 @@
 """The files of ``schemas/tables`` as typed definitions.
 
-``schemas/tables/README.md`` has the grammar; tests check every file. A definition is the only source of a table's form:
-Arrow and Spark schemas, comments and documentation are derived from it.
+``schemas/tables/README.md`` explains the form of the files. Schemas of Arrow and Spark, comments of tables and the
+documentation are derived from these definitions.
 """
 
 import json
@@ -94,9 +94,10 @@ class Column:
     def comment(self) -> str:
         """Return the column's comment in the table: the first sentences of ``about``, as many as every catalog accepts.
 
-        An ellipsis stands for the sentences that are left out. A Hive metastore stores at most 256 characters, Glue at
-        most 255 bytes. A Hive metastore tries to store a longer comment ten times, with pauses of two seconds.
+        An ellipsis stands for the sentences that are left out.
         """
+        # A Hive metastore stores at most 256 characters, Glue at most 255 bytes. A Hive metastore tries to store a
+        # longer comment ten times, with pauses of two seconds.
         sentences = _SENTENCE_END.split(self.about)
         shortened = [f"{' '.join(sentences[:count])} …" for count in range(1, len(sentences))]
         return [text for text in (*shortened, self.about) if len(text.encode()) <= MOST_COMMENT_BYTES][-1]

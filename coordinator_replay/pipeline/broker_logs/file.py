@@ -33,7 +33,7 @@ class ReadLog:
         head: hash of the file's first ``head_bytes`` bytes.
         position: number of bytes that the run has read; the next run continues there.
         tail: hash of the last bytes before ``position``.
-        offset_ms: local time minus UTC of the last lines, in milliseconds; None if no run has inferred it.
+        offset_ms: the offset from UTC of the times in the last lines, in milliseconds; None if no run has inferred it.
     """
 
     head: str
@@ -112,9 +112,9 @@ class BrokerLogFile:
         return ReadLog(head=_hash(head), head_bytes=len(head), position=self._position, tail=_hash(self._tail))
 
     def marked_lines(self) -> Iterator[bytes]:
-        """Yield the whole lines that contain a text of ``MARKS``.
+        """Yield the lines that contain a text of ``MARKS``.
 
-        Lines that are longer than any line of a coordinator are left out.
+        Leave out a last line without a line end, and lines that are longer than any line of a coordinator.
         """
         pending, before, is_cut, total = b"", self._tail, False, self._position
         count(IoMetrics(files_read=1))

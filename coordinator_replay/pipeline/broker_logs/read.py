@@ -1,8 +1,8 @@
-"""Logs of brokers: their lines about groups and partitions of ``__consumer_offsets``, as table ``broker_log``.
+"""The stages that read brokers' logs into the table ``broker_log``.
 
-A task reads a file from the position at which an earlier run stopped. The task parses only lines that have a text of
-``file.MARKS``. Then one task merges the lines of all files. Lines with the same broker, time and text become one row,
-even if they come from different files.
+The table has the lines about groups and partitions of ``__consumer_offsets``. A task reads a file from the position at
+which an earlier run stopped. Then one task merges the lines of all files. Lines with the same broker, time and text
+become one row, even if they come from different files.
 """
 
 import zlib
@@ -126,7 +126,7 @@ def earlier_logs(runs: Iterable[Sequence[Mapping[str, Any]]]) -> dict[str, ReadL
 def ledger_rows(results: Iterable[LogResult]) -> list[dict[str, Any]]:
     """Return the parts of files that the run has read, for column ``broker_logs`` of ``audit_runs``.
 
-    Files with the same first bytes give one row: the row of the file that was read farthest.
+    If several files begin with the same bytes, return only the file of which most bytes were read.
     """
     by_uri: dict[str, ReadLog] = {}
     for result in results:

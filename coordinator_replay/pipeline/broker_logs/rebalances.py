@@ -181,7 +181,7 @@ def _last_begun(uris: Iterable[str], partitions: Mapping[str, int], where: pc.Ex
 
 
 def _last_records(files: BucketFiles, groups: Iterable[str]) -> Iterator[tuple[Any, ...]]:
-    """Yield the last record of each classic group among ``groups`` that is Stable or certainly Empty.
+    """Yield the last record of each of some classic groups. Leave out groups that are neither Stable nor surely Empty.
 
     Each tuple has the group and the fields of ``LastRecord``, see ``_LAST_RECORDS``.
     """

@@ -33,14 +33,14 @@ def utc_times(
 
     Args:
         events: lines with their events, in the order of the file.
-        rebalances: files of table ``rebalances``, whose times show the zone if ``zone`` is None.
-        zone: time zone of local times; None to infer it from records.
+        rebalances: files of table ``rebalances``. Their times show the offset from UTC if ``zone`` is None.
+        zone: time zone of local times; None to infer the offset from UTC.
         earlier_ms: the offset from UTC that an earlier run inferred for this file, in milliseconds; None if no run did.
 
     Returns:
-        The time of each line, and the offset from UTC (local time minus UTC, in milliseconds) of the last lines. A time
-        is None if clocks changed near the line. The offset is None if nothing was inferred. The whole result is None if
-        the offset is needed and can't be inferred.
+        The UTC time of each line, and the offset from UTC of the last lines (local time minus UTC, in milliseconds). A
+        time is None if clocks changed near the line. The offset is None if nothing was inferred. The whole result is
+        None if the offset is needed and can't be inferred.
     """
     if all(line.has_zone for line, _ in events):
         return [line.time_ms for line, _ in events], earlier_ms

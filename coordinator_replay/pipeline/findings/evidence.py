@@ -302,9 +302,9 @@ class GroupEvidence:
             yield EvidenceRow(Evidence.POSITION_LOSS, 0, topic, seq, content)
 
     def expiries(self) -> Iterator[OffsetExpiry]:
-        """Yield the offsets that retention removed or will remove.
+        """Yield the offsets that were removed because of retention, or will be.
 
-        Leave out offsets whose ``is_exact`` is false. Also leave out offsets of partitions that never had an owner.
+        Leave out offsets that the log does not prove, and offsets of partitions that never had an owner.
         """
         for row in self.expired_offsets:
             if row["is_exact"] is False:

@@ -226,7 +226,7 @@ class Evaluation:
         self.result = EvaluationResult()
 
     def run(self) -> EvaluationResult:
-        """Write expiring offsets, findings and sums of commits, and stage the changes of groups for the metrics."""
+        """Write expiring offsets, findings and sums of commits. Stage the input of the table ``group_metrics``."""
         context = self.context
         expected = expected_offsets(self._opened(), context.retention, context.as_of, context.horizon_ms)
         for batch in expected.to_batches():
@@ -313,7 +313,7 @@ class Evaluation:
         """Return the rows from which evidence is made, by source.
 
         Args:
-            expected: offsets that are past retention now or will expire within the horizon.
+            expected: offsets that are past retention now or will soon expire, see ``expected_offsets``.
             pending: rows of ``pending_offsets``.
         """
         end, limits, context = self.context.end, self.context.limits, self.context
@@ -376,12 +376,12 @@ class Evaluation:
         return pa.Table.from_batches([conform(batch, PAUSE) for batch in rows], PAUSE)
 
     def _rows(self, name: str) -> pa.Table:
-        """Return the bucket's rows of a table. Unlike in ``_table``, times stay timestamps."""
+        """Return the bucket's rows of a table. Times are Arrow timestamps, not integers as in ``_table``."""
         schema = table(name).arrow_schema(_READ[name]).remove_metadata()
         return rows_of(read_paths(self.files.uris(name), schema.names), schema)
 
     def _evaluate_chunk(self, chunk: Chunk) -> None:
-        """Evaluate the rules for the groups of a chunk, and keep the groups' sums of commits."""
+        """Find and write the findings of the groups of a chunk. Write the groups' sums of commits for the next run."""
         kept: list[tuple[str | int | None, ...]] = []
         for group_id, evidence in by_group(chunk).items():
             totals = evidence.totals(self.context.limits)

@@ -204,7 +204,7 @@ def uncommitted_partitions(new: pa.Table | None, totals: pa.Table, ownership: pa
 def unreadable_records(quarantine: pa.Table) -> pa.Table:
     """Return the number of unreadable records for each log partition and error class, with their times and groups.
 
-    Each unknown kind of record has its own row.
+    Records of a kind that this release does not know have a row for each kind.
 
     Args:
         quarantine: rows of ``quarantine``.

@@ -1,1 +1,1 @@
-"""Groups: their replay by bucket, signs of life, and the topics that their records name."""
+"""Groups of a bucket: the replay of their records, members' last commits, and the topics that the records name."""

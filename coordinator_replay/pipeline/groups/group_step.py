@@ -59,7 +59,7 @@ _CHUNK_ROWS = 1_000
 def _snapshots(
     files: BucketFiles, groups: Collection[str], partitions: Collection[int]
 ) -> dict[GroupKey, GroupSnapshot]:
-    """Return the snapshots of some groups, and of all groups of some log partitions."""
+    """Return the snapshots of the given groups, and of all groups of the given log partitions."""
     snapshots: dict[GroupKey, GroupSnapshot] = {}
     wanted = pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
     wanted |= pc.field("log_partition").isin(pa.array(sorted(partitions), pa.int32()))
@@ -225,7 +225,7 @@ class GroupStep:
 def write_rows(rows: Iterator[Row], writer: TableWriter) -> None:
     """Write the rows of a replay. Rows that a later record may change are written as open.
 
-    Rebalances are only staged. They are written with their pause once the commits around them are known.
+    Rebalances are only staged. A later step writes them with their commit pause.
     """
     while some := list(islice(rows, _CHUNK_ROWS)):
         parts: dict[tuple[str, bool], list[Mapping[str, Any]]] = defaultdict(list)

@@ -99,9 +99,7 @@ def unreadable_records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 @contextmanager
 def group_records(batches: Iterable[pa.RecordBatch]) -> Iterator[DuckDBPyConnection]:
-    """Yield a DuckDB connection with the table ``records``.
-
-    Rows that do not fit into memory go to disk.
+    """Yield a DuckDB connection with the table ``records``, which has the given rows.
 
     Args:
         batches: rows of ``group_records`` and ``unreadable_records``, which are read once.
@@ -119,7 +117,7 @@ def groups_of(connection: DuckDBPyConnection) -> list[str]:
 
 
 def records_in_order(connection: DuckDBPyConnection) -> Iterator[InputRow]:
-    """Yield the rows of ``records`` by group, log partition and log offset.
+    """Yield the rows of DuckDB's table ``records``, sorted by group, log partition and log offset.
 
     Nothing else can use the connection until the last row has been yielded.
     """

@@ -75,11 +75,11 @@ _GROUP_OF = attrgetter("group_id", "log_partition")
 
 
 class GroupSnapshot(NamedTuple):
-    """State from which a group continues.
+    """State of a group, from which the replay continues.
 
     Attributes:
-        state: state of the group as JSON.
-        to_offset: the log offset after the group's last record.
+        state: the state as JSON.
+        to_offset: the log offset after the last record that the state includes.
     """
 
     state: str
@@ -205,10 +205,10 @@ class _GroupRun:
     def feed(self, row: InputRow, signs: LastCommits | None) -> list[Row]:
         """Replay the group's next record, and return the rows that result.
 
-        If an earlier record failed, return no rows.
+        If an earlier record of the group could not be replayed, return no rows.
 
         Raises:
-            RuntimeError: records are not in log order; this is a fault of the sorting, not of the log.
+            RuntimeError: records are not in the order of log offsets. This is a fault of the program, not of the log.
         """
         if row.log_offset <= self.at:
             raise RuntimeError(

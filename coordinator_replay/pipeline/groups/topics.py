@@ -34,8 +34,8 @@ class ClusterTopic:
 
     Attributes:
         changes: changes of the topic, oldest first; None if the source does not have them.
-        log_partition: log partition of the record that names the topic; None if no record of the log names it.
-        log_offset: log offset of that record; None if no record of the log names the topic.
+        log_partition: log partition of the record that names the topic; None if the source is not a log partition.
+        log_offset: log offset of the record that names the topic; None if the source is not a log partition.
     """
 
     topic_id: str
@@ -91,9 +91,9 @@ class ClusterTopics:
 
     @property
     def changes(self) -> dict[str, list[DatedTopicChange]]:
-        """Return changes of topics by name, oldest first.
+        """Return the times at which topics were created, changed and deleted, by name of the topic, oldest first.
 
-        A topic that was created again has another id and the same name.
+        Changes of a topic that was deleted and created again are in one list.
         """
         changes: dict[str, list[DatedTopicChange]] = {}
         for topic in self.topics.values():
@@ -103,7 +103,7 @@ class ClusterTopics:
 
     @property
     def lives(self) -> list[TopicLife]:
-        """Return the times of creation and deletion of topics whose creation is on record."""
+        """Return the times of creation and deletion of each topic whose time of creation is known."""
         lives: list[TopicLife] = []
         for topic_id, topic in sorted(self.topics.items()):
             created, removed = (

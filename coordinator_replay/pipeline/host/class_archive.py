@@ -29,9 +29,9 @@ spark.stop()
 
 
 def java_options() -> tuple[str, ...]:
-    """Return the JVM options with which a session uses the archive; none if there is no archive.
+    """Return the JVM options with which a session reads the archive of classes; none if there is no archive.
 
-    While ``make_archive`` runs, return the option to write the archive.
+    While ``make_archive`` runs, return the option with which a session writes the archive.
     """
     if _MAKE in os.environ:
         return (f"-XX:ArchiveClassesAtExit={os.environ[_MAKE]}",)

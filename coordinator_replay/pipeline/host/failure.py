@@ -1,7 +1,6 @@
 """Reasons for a run's failure, as clauses of an error message.
 
-Spark reports a failure in a stack trace of its own or of a Python worker, inside other exceptions. The innermost cause
-with a text is the most useful. If the JVM has ended, there is no cause.
+Spark wraps an exception in other exceptions. The reason is the text of the innermost exception that has one.
 """
 
 import logging
@@ -42,10 +41,8 @@ def leave_it_to_the_run() -> None:
 
 
 def is_interrupted(problem: BaseException | None) -> bool:
-    """Return whether Ctrl-C caused a failure.
-
-    Ctrl-C cuts the connection to Java. Cleanup then fails as well, and its exception hides the KeyboardInterrupt.
-    """
+    """Return whether Ctrl-C caused a failure, even if the exception is not a KeyboardInterrupt."""
+    # Ctrl-C cuts the connection to Java. Cleanup then fails as well, and its exception hides the KeyboardInterrupt.
     while problem is not None and not isinstance(problem, KeyboardInterrupt):
         problem = problem.__cause__ or problem.__context__
     return problem is not None

@@ -78,10 +78,7 @@ option sets its usual size."""
 
 @contextmanager
 def _java_output_to_a_file() -> Iterator[None]:
-    """Send the output of the JVM and the Python workers to a file.
-
-    These processes inherit this process's standard error, so it is redirected until they have started. The file has no
-    name. The operating system removes it when the last of these processes ends.
+    """Send the output of the JVM and the Python workers that start in the block to a file without a name.
 
     Raises:
         PrerequisiteError: the JVM can't be started; the message has its output.
@@ -120,11 +117,8 @@ def _same_interrupts() -> Iterator[None]:
 
 
 def _end_java(problem: BaseException) -> None:
-    """End the JVM whose start was interrupted.
-
-    PySpark has removed the folder into which that JVM would write its port. The JVM can't write the port and waits
-    forever.
-    """
+    """End the JVM whose start was interrupted. It would wait forever."""
+    # PySpark has removed the folder into which the JVM would write its port.
     for frame, _ in traceback.walk_tb(problem.__traceback__):
         for value in [*frame.f_locals.values()]:
             if isinstance(value, Popen):
@@ -132,10 +126,8 @@ def _end_java(problem: BaseException) -> None:
 
 
 def quoted_option(option: str) -> str:
-    """Return an option of the JVM quoted as Spark parses it (``org.apache.spark.launcher.CommandBuilderUtils``).
-
-    The paths of this package and its environment may have blanks and quotes.
-    """
+    """Return an option of the JVM, quoted so that blanks and quotes in it survive Spark's parser."""
+    # Spark parses options with org.apache.spark.launcher.CommandBuilderUtils.
     return '"{}"'.format(option.replace("\\", "\\\\").replace('"', '\\"'))
 
 
@@ -164,7 +156,7 @@ def _local_session(app_name: str, *, with_delta: bool, with_catalog: bool, with_
 
 
 def _rely_on(active: SparkSession) -> None:
-    """Apply our settings to a session that somebody else started.
+    """Set the options that this program needs, in a session that somebody else started.
 
     Raises:
         PySparkException: the session can't be set to UTC.

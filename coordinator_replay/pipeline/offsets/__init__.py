@@ -1,1 +1,1 @@
-"""Committed offsets: their history, pending commits, causes of removed offsets, and expiry."""
+"""Committed offsets: their history, pending commits, and why offsets were removed."""

@@ -1,4 +1,4 @@
-"""Removals of offsets that brokers' logs name, each with the tombstones of these offsets from the tables.
+"""Removals of offsets that brokers' logs name, joined with the tombstones in the tables.
 
 See ``analysis.broker_logs.removals``.
 """
@@ -69,10 +69,10 @@ def _tombstones_near(removals: Sequence[Removed]) -> ds.Expression:
 def _writes(
     removals: Sequence[Removed], commits: Sequence[str], group_records: Sequence[str]
 ) -> Mapping[Write, Tombstones]:
-    """Count the tombstones in the writes that lines of a broker's log may be about.
+    """Count the tombstones that the coordinator wrote at the times of lines in brokers' logs.
 
-    A write is all records of a log partition with the same time. Count tombstones of offsets and other tombstones
-    separately.
+    A write is all records of a log partition with the same time. For each write, count tombstones of offsets and other
+    tombstones separately.
     """
     writes: dict[Write, Tombstones] = defaultdict(Tombstones)
     if not removals:

@@ -109,7 +109,10 @@ class OffsetStep:
         self.last_times = self.partitions.last_times()
 
     def run(self, writer: TableWriter) -> None:
-        """Derive the bucket's offsets, and write their history, pending commits, staged rows and sums."""
+        """Derive the bucket's offsets, and write the rows of ``offset_history`` and ``pending_offsets``.
+
+        Also write the staged rows for later stages, such as sums of commits.
+        """
         derivation = Derivation(self._sources(), proofs=self.proofs, lives=self.lives, moves=self.moves)
         tombstones = self._group_tombstones()
         every_ms = self.context.history_every_ms
@@ -232,7 +235,7 @@ class OffsetStep:
         return last.rename_columns([*keys, "deleted_at"])
 
     def _keep_removed(self, writer: TableWriter, tombstones: pa.Table) -> None:
-        """Stage again the removed offsets of earlier runs, as long as the causes of the removals may still change."""
+        """Stage the removed offsets of earlier runs again, if the cause of the removal may still change."""
         if self.share.is_rebuild:
             return
         files = self.files.old(REMOVED, is_open=None if self.context.as_of is not None else True)
@@ -317,10 +320,7 @@ class OffsetStep:
 
 
 def _readable(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return offsets of readable commits.
-
-    The expiry of unreadable commits is unknown.
-    """
+    """Return rows without commits whose value could not be decoded, because it is not known when they expire."""
     return some(rows, as_bools(rows.column("committed_offset").is_valid()))
 
 

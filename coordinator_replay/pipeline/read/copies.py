@@ -91,7 +91,11 @@ class DumpCopy:
         return replace(self, bounds=replace(self.bounds, gaps=(*self.bounds.gaps, (0, LARGEST_INT64))))
 
     def has_news(self, end: int | None) -> bool:
-        """Return whether the copy has unread records, or ends at another log offset than earlier runs (``end``)."""
+        """Return whether the copy has records that no earlier run has read, or ends at a log offset other than ``end``.
+
+        Args:
+            end: the log offset after the last record that earlier runs have read; None if they have read none.
+        """
         # An older copy whose parts were all skipped was not read, so it shows nothing.
         is_passed_over = self.bounds.covered_from > self.bounds.end
         return end is None or self.unread > 0 or (self.bounds.end != end and not is_passed_over)
@@ -102,10 +106,7 @@ class DumpCopy:
 
 
 def _base_offsets(files: Sequence[DumpFile]) -> list[int]:
-    """Return the base offsets in file names, at most LARGEST_INT64.
-
-    A larger number in a name becomes LARGEST_INT64.
-    """
+    """Return the base offsets of segments, which are in the file names. A larger number becomes LARGEST_INT64."""
     return [min(base, LARGEST_INT64) for file in files if (base := base_offset(file)) is not None]
 
 

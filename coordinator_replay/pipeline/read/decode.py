@@ -204,11 +204,11 @@ def decode_batch(records: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]
 
 
 class _Stager:
-    """A writer that counts the staged rows of one task.
+    """A writer of the staged rows of one task, which also counts them.
 
     Args:
         folder: the folder for staged files.
-        audited: positions that earlier runs have read.
+        audited: log offsets that earlier runs have read, by log partition.
         buckets: number of buckets of the warehouse.
 
     Attributes:
@@ -246,10 +246,7 @@ class _Stager:
 
 
 def _unread(records: pa.RecordBatch, audited: Audited) -> int:
-    """Return the number of records at log offsets that no earlier run has read.
-
-    Damage does not count as a record.
-    """
+    """Return the number of records at log offsets that no earlier run has read, without rows about damaged bytes."""
     is_record = records.column("error_class").is_null().to_numpy(zero_copy_only=False)
     return int((is_record & ~is_audited(records, audited)).sum())
 

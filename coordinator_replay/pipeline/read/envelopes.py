@@ -1,7 +1,7 @@
 """Exports as log records: rows in the columns of Spark's Kafka source, and JSON lines with the envelope of ``kcat -J``.
 
-Both come from a consumer. A consumer sees no control records, no producer ids and no batches, so the columns that need
-them are null.
+An export comes from a consumer, which sees no control records, producer ids or batches. So the columns about these are
+null.
 """
 
 import base64

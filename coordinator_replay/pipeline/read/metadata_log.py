@@ -24,10 +24,10 @@ _RECOVERING = 1
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord:
-    """A record about a topic.
+    """A record about a topic or one of its partitions in the ``__cluster_metadata`` log.
 
     Attributes:
-        log_offset: offset of the record in the log; for a record of a snapshot, the record's position in the snapshot.
+        log_offset: log offset of the record; for a record of a snapshot, the record's position in the snapshot.
         leader: id of the broker that leads the partition; -1 for no leader. None if the record does not name the
             leader.
         leader_epoch: leader epoch of the partition; None if the record does not name it.
@@ -116,8 +116,8 @@ def _record(value: bytes | None, at: Any, log_offset: int | None) -> TopicRecord
 def leader_changes(files: Iterable[MetadataFile]) -> Iterator[LeaderChange]:
     """Yield the changes of leaders of partitions of ``__consumer_offsets``.
 
-    A record that names a leader raises the leader epoch by one (``PartitionRegistration.merge``). So epochs are counted
-    from the partition's first record or from a snapshot on, as long as no record is missing.
+    If a record names a leader without a leader epoch, the leader epoch is one more than before
+    (``PartitionRegistration.merge``).
 
     Args:
         files: files of the ``__cluster_metadata`` log, in any order.
@@ -152,13 +152,13 @@ def leader_changes(files: Iterable[MetadataFile]) -> Iterator[LeaderChange]:
 def _from_snapshots(
     snapshots: list[MetadataFile], before: int | None, topic_id: str | None, epochs: dict[int, int]
 ) -> Iterator[LeaderChange]:
-    """Yield leaders of partitions from snapshots, unless an earlier record has shown the partition's leader epoch.
+    """Yield the leaders of partitions in snapshots of the metadata log, if the leader epoch is not yet known.
 
     Args:
-        snapshots: the snapshots, oldest first. The snapshots that are used are removed from the list.
-        before: use only snapshots that end before this log offset; None for all.
+        snapshots: the snapshots, oldest first. Snapshots that were used are removed from the list.
+        before: use only snapshots that end before this log offset; None to use all.
         topic_id: id of the topic of the partitions.
-        epochs: the known leader epoch of each partition; found epochs are added.
+        epochs: the known leader epoch of each partition. The function adds epochs.
     """
     while snapshots and (before is None or snapshots[0].base_offset < before):
         for record in snapshots.pop(0).records:

@@ -62,9 +62,7 @@ def _json_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 @contextmanager
 def _failing_without_connector(dump: Dump) -> Iterator[None]:
-    """Turn Spark's error about a missing connector into an InputError that says what to do.
-
-    The error comes only when Spark reads the files. They were listed by pyarrow, which needs no connector.
+    """Turn Spark's error about a missing connector for a store into an InputError that says what to do.
 
     Raises:
         InputError: Spark has no connector for the store.

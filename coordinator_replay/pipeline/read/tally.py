@@ -195,10 +195,7 @@ class Tally:
         return sum(count.records for count in self.counts.values())
 
     def end(self) -> datetime | None:
-        """Return the latest time of any record, quarantined or not.
-
-        Return None if no record has a time.
-        """
+        """Return the latest time of a record, including records in ``quarantine``; None if no record has a time."""
         return max((count.end for count in self.counts.values() if count.end is not None), default=None)
 
     def _begin_epochs(self, rows: pa.RecordBatch) -> None:
