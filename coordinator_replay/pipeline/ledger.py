@@ -308,7 +308,7 @@ class History:
 
 
 def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return ranges without ranges that overlap or touch: these are merged.
+    """Merge ranges that overlap or touch, and return all ranges.
 
     Args:
         ranges: sorted tuples of first log offset and end (not included).

@@ -77,7 +77,8 @@ class _Taken:
 
     Attributes:
         topics: names of the topics.
-        keys: a number for each rebalance with a topic and partition that it gave to a member, sorted; see ``numbers``.
+        keys: sorted numbers. Each number stands for a rebalance and a partition that it gave to a member, see
+            ``numbers``.
         has_any: for each rebalance, whether the rebalance gave a partition to a member.
     """
 
@@ -411,8 +412,8 @@ class PauseStep:
     def _are_final(self) -> Bools:
         """Return, for each rebalance, whether no later commit can change its commit pause.
 
-        None can if the rebalance is over, and its group was deleted later or has a record more than ``WITHIN_MS`` after
-        the end of the rebalance.
+        The commit pause is final if the rebalance is over and one of these is true: the group was deleted later, or has
+        a record more than ``WITHIN_MS`` after the end of the rebalance.
         """
         rows = self.pauses.rows
         groups: list[Any] = rows.column("group_id").to_pylist()

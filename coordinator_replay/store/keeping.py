@@ -50,7 +50,7 @@ def purge_of(snapshot: Snapshot) -> Purge | None:
 def may_have_purged_rows(file: TableFile, purge: Purge) -> bool:
     """Return whether a file of a table may have rows that are old enough to delete.
 
-    The answer is False for a file with open rows. It is also False if the file's lowest time, which Delta's log has, is
+    Return False for a file with open rows. Also return False if the file's lowest time in Delta's log is
     ``purge.before`` or later.
     """
     lowest = file.lowest.get(purge.over)

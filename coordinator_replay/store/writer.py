@@ -133,8 +133,7 @@ def table_part(table: Table, folder: str, values: Mapping[str, Any], purge: Purg
 def _bound(value: Any, *, is_upper: bool) -> Any:
     """Return the lowest or highest value of a column as a JSON value for Delta's log; None for bytes and dates.
 
-    Times are rounded to milliseconds, and long texts are cut. A lowest value may become lower, and a highest value
-    higher, but never the other way round.
+    Times are rounded to milliseconds, and long texts are cut: a lowest value is rounded down, a highest value up.
     """
     if isinstance(value, datetime):
         whole = value.replace(microsecond=value.microsecond // 1000 * 1000)

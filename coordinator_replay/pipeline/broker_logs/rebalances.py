@@ -181,9 +181,14 @@ def _last_begun(uris: Iterable[str], partitions: Mapping[str, int], where: pc.Ex
 
 
 def _last_records(files: BucketFiles, groups: Iterable[str]) -> Iterator[tuple[Any, ...]]:
-    """Yield the last record of each of some classic groups. Leave out groups that are neither Stable nor surely Empty.
+    """Yield the last record of each classic group that is Stable or certainly Empty.
 
-    Each tuple has the group and the fields of ``LastRecord``, see ``_LAST_RECORDS``.
+    Args:
+        files: the bucket's files.
+        groups: the groups to look at.
+
+    Yields:
+        The group and the fields of ``LastRecord``, see ``_LAST_RECORDS``.
     """
     is_wanted = pc.field("group_id").isin(pa.array(sorted(groups), pa.string()))
     schema = table(_TIMELINE).file_schema().remove_metadata()

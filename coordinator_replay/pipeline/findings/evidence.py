@@ -302,7 +302,7 @@ class GroupEvidence:
             yield EvidenceRow(Evidence.POSITION_LOSS, 0, topic, seq, content)
 
     def expiries(self) -> Iterator[OffsetExpiry]:
-        """Yield the offsets that were removed because of retention, or will be.
+        """Yield the offsets that were or will be removed because of retention.
 
         Leave out offsets that the log does not prove, and offsets of partitions that never had an owner.
         """

@@ -258,7 +258,7 @@ class _GroupRun:
         """Return the row of the group in ``group_state``.
 
         Args:
-            snapshot: the state from which the next run continues. If None, it begins at the group's first record.
+            snapshot: the state from which the next run continues; None if the next run shall replay all records.
         """
         group = self.life.replay.group
         state = {

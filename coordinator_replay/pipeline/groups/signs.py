@@ -1,4 +1,4 @@
-"""The last commits before a member left its group. They show until when the member worked.
+"""The last commits before a member left its group. They show how long the member was alive.
 
 Each commit shortly before a departure is joined with the next departure. For each partition, only the last commit
 before the departure is kept.

@@ -144,7 +144,7 @@ def _first(events: Any, outcome: Any, waiting: Any, count: Any, row: Any) -> Any
 
 @inlined
 def _end_of_current(events: Any, waiting: Any, count: Any, stored: Any, row: Any) -> Any:
-    """Return why the current offset is no longer current after the event at ``row``; NOWHERE if it still is.
+    """Return why the event at ``row`` ends the current offset; NOWHERE if the offset stays current.
 
     For a commit or a tombstone, return COMMIT or TOMBSTONE even if no offset was current.
     """

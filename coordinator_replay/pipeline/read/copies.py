@@ -239,12 +239,13 @@ def passed_over(
     - The copy has records at log offsets for which earlier copies had no file.
     - The copy ends before the end of earlier runs, and records may be missing from what earlier runs have read.
 
-    Each copy comes with the range of log offsets that is already read, by log partition.
+    Each copy comes with the range of log offsets that this run has already read, by log partition.
 
     Args:
         copies: the copies of a dump.
         ends: the log offset after the highest log offset that earlier runs have read, by log partition.
-        complete: half-open ranges of log offsets without a missing record, by log partition.
+        complete: ranges of log offsets without a missing record, by log partition, as tuples of first log offset and
+            end (not included).
     """
     for copy in copies:
         partition = copy.bounds.log_partition

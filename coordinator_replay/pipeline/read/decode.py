@@ -246,7 +246,7 @@ class _Stager:
 
 
 def _unread(records: pa.RecordBatch, audited: Audited) -> int:
-    """Return the number of records at log offsets that no earlier run has read, without rows about damaged bytes."""
+    """Return the number of records at log offsets that no earlier run has read. Damaged bytes are no records."""
     is_record = records.column("error_class").is_null().to_numpy(zero_copy_only=False)
     return int((is_record & ~is_audited(records, audited)).sum())
 
