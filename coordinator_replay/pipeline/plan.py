@@ -219,11 +219,11 @@ def _late_records(first: Mapping[int, int], ends: Mapping[int, int], reading: Re
     overlapping = {partition for copy, partition in bounds if copy.may_have_below(ends.get(partition))}
     for partition in sorted({*first, *overlapping, *reading.lost_from}):
         if partition in reading.lost_from:
-            yield partition, f"records from offset {reading.lost_from[partition]} on were lost at an election"
+            yield partition, f"records from log offset {reading.lost_from[partition]} on were lost at an election"
         elif first.get(partition, LARGEST_INT64) < ends.get(partition, 0):
-            yield partition, f"offset {first[partition]} is new, and the tables end at {ends[partition]}"
+            yield partition, f"log offset {first[partition]} is new, and the tables end at log offset {ends[partition]}"
         elif partition in overlapping:
-            yield partition, f"a copy may have records below offset {ends.get(partition, 0)}, where the tables end"
+            yield partition, f"a copy may have records below log offset {ends.get(partition, 0)}, where the tables end"
 
 
 def sums_range(

@@ -162,7 +162,11 @@ def stages_of(work: Work) -> list[RunStage]:
             name=COUNTED_EARLIER,
             perform=_count_earlier,
             is_done=counts,
-            why="nothing is derived again" if counts else "this run has its own" if plan.derives else "--records-only",
+            why="this run evaluates no findings"
+            if counts
+            else "this run evaluates the findings itself"
+            if plan.derives
+            else "--records-only",
         ),
         RunStage(name="committing", perform=_commit, why="the ledger gets a row for every run"),
     ]
@@ -174,13 +178,13 @@ def _why_derived(work: Work) -> tuple[str, bool]:
         return _why_not(work, ""), False
     if work.sums is None or work.run.log_end is None:
         return "no record of the log has a time", False
-    return "there is something that the derived tables don't say yet", True
+    return "the derived tables do not have all results yet", True
 
 
 def _why_not(work: Work, otherwise: str) -> str:
     if work.plan.derives:
         return otherwise
-    return "--records-only" if work.job.options.records_only else "nothing is new"
+    return "--records-only" if work.job.options.records_only else "no new records"
 
 
 def _work_on_buckets(work: Work) -> None:

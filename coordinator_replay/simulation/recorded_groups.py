@@ -158,7 +158,7 @@ def what_if_all(
         for names, why in (
             (refused, _NOT_SIMULATED),
             (sorted(unread), "with only offsets on record"),
-            (unlike, "not predicted, since the simulation does not reproduce enough of the record"),
+            (unlike, "without a prediction, because the simulation does not reproduce enough of the recorded group"),
         )
         if names
     ]

@@ -236,7 +236,8 @@ def write() -> str:
     scripts = (
         "## Scripts\n\nA script has one JSON object on each line. Blank lines are skipped. A `?` marks a field that "
         f"may be left out.\n\n{commands}\n\n"
-        "The answer to each line is one line. It has the number of the script's line, the time, and the list `out`. "
+        "For each line of the script, the command prints one line. It has the number of the script's line, the time, "
+        "and the list `out`. "
         "The entries of `out` are, in order of time:\n\n"
         "- `records`: the records of one batch;\n"
         "- `response`: a response, the number of the line with its request, and the name of its `error`. The response "

@@ -86,7 +86,7 @@ def test_records_between_those_of_the_tables_have_their_bucket_rebuilt(nights, a
     audit(tmp_path / "w", two)
     found = planned(tmp_path / "w", one)
     assert {action for action, _ in found} == {Action.REBUILD}
-    assert all("is new, and the tables end at" in reasons[0] for _, reasons in found)
+    assert all("is new, and the tables end at log offset" in reasons[0] for _, reasons in found)
 
 
 def stages_in(warehouse, *dumps, **asked):
@@ -110,7 +110,7 @@ def test_a_plan_lists_the_stages_that_the_run_performs(nights, audit, tmp_path):
     assert skipped == {
         "reading logs of brokers": "no --broker-log is given",
         "joining rebalances with logs of brokers": "no log of a broker was ever read",
-        "counting what earlier runs found": "this run has its own",
+        "counting what earlier runs found": "this run evaluates the findings itself",
     }
 
 
@@ -119,7 +119,7 @@ def test_a_plan_without_news_derives_nothing_and_says_so(nights, audit, tmp_path
     audit(tmp_path / "w", one)
     done, skipped = stages_in(tmp_path / "w", one)
     assert "counting what earlier runs found" in done
-    assert {skipped[name] for name in ACROSS} == {"nothing is new"}
+    assert {skipped[name] for name in ACROSS} == {"no new records"}
 
 
 def test_a_plan_of_records_only_says_so(nights, tmp_path):

@@ -145,7 +145,7 @@ def notes(results: Sequence[LogResult], new: int) -> Iterator[str]:
         new: number of new rows in the table.
     """
     if not any(result.lines or result.problem for result in results):
-        yield "nothing new in the logs of brokers"
+        yield "no new lines in the logs of brokers"
         return
     events = sum(result.events for result in results)
     passed = sum(result.lines for result in results if result.read is not None) - events

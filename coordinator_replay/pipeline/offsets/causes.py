@@ -223,7 +223,9 @@ def _retention(share: CausesShare, removed: pa.Table) -> Retention:
         minutes = inferred // _MINUTE_MS
         return Retention(inferred, True, f"offset retention: {minutes} minutes, inferred from observed expirations")
     return Retention(
-        DEFAULT_RETENTION_MS, False, "offset retention: 7 days, Kafka's default; none was given or observed"
+        DEFAULT_RETENTION_MS,
+        False,
+        "offset retention: 7 days, Kafka's default (--retention was not given, and no expiration was observed)",
     )
 
 

@@ -30,12 +30,12 @@ from coordinator_replay.simulation import door
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show the causes of an error.")
 def simulate(script: str, out: Path | None, truth: Path | None, verbose: bool) -> None:
-    """Run requests, topics and time through a group coordinator that answers as Kafka 4.3 does.
+    """Run a script of requests on a simulated group coordinator, which answers as Kafka 4.3 does.
 
     SCRIPT is a file, or - for standard input. Each line is a JSON object with one of these keys: config, topics,
-    groupConfig, request, endTxn, advance_ms, async, reload, timers, dump, assign, note. The answer to each line is one
-    line: the records written, responses and errors. A line that can't be run ends the run, and neither --out nor
-    --truth writes anything.
+    groupConfig, request, endTxn, advance_ms, async, reload, timers, dump, assign, note. For each line, the command
+    prints one line with the records written, the responses and the errors. A line that can't be run ends the run,
+    and neither --out nor --truth writes anything.
     """
     events: list[door.Event] = []
     run = door.simulate(_lines(script), click.echo, observer=events.append, name=script)

@@ -78,10 +78,10 @@ def what_if(
 ) -> None:
     """Simulate a recorded GROUP under other settings.
 
-    The answer begins with what each alternative changes, and has the recorded group and each alternative side by side.
-    Simulated consumers repeat the joins, departures and topic changes on record against a simulated coordinator. The
-    first simulation has the recorded settings and shows how well it reproduces the record; then each alternative
-    follows. If the simulation reproduces too little, nothing is predicted.
+    The answer first names the settings that each alternative changes. Then it shows the recorded group and each
+    alternative in columns side by side. In a simulation, consumers join, leave and see new partitions as the recorded
+    consumers did, and a simulated coordinator answers them. The first simulation has the recorded settings: it shows
+    how much of the recorded group a simulation reproduces. If this is too little, there is no prediction.
     """
     if list_settings:
         known_settings = work.Warehouse.what_if_settings()

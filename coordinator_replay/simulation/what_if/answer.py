@@ -104,7 +104,7 @@ def _unseen_sentence(share: float) -> Iterable[str]:
     if share:
         yield (
             f"In {share:.0%} of the time join phases waited for static members. Members that came and went meanwhile "
-            "left no record, so ranges reach farther up."
+            "left no record, so the highest values of the ranges are higher."
         )
 
 

@@ -268,6 +268,6 @@ class Ranges:
         yield from timings_sentences(alternatives, self._life.clients)
         if self._left_out:
             yield (
-                f"The time range is long: {self._left_out} variants that the record allows were not simulated, so the "
-                "ranges may be too narrow. A shorter time range gives full ranges."
+                f"The time range is long: {self._left_out} variants that agree with the records were not simulated, so "
+                "the ranges may be too narrow. A shorter time range gives full ranges."
             )
