@@ -190,7 +190,7 @@ def _compacted(verdicts: Sequence[Verdict]) -> list[str]:
     certain = [one for one in told if one.row is not None and one.row["confidence"] == "certain"]
     logged = sum(one.truth is not None for one in cut)
     return [
-        f"In the compacted sample, records are missing: the audit still finds {len(rows)} of {logged} rebalances. "
+        f"The compacted sample lacks records, but the audit still finds {len(rows)} of {logged} rebalances. "
         f"{len(told)} of them have a",
         f"cause, and {_right_of(told)} right. The other {len(rows) - len(told)} are `UNKNOWN`.",
         _certain_causes(certain),

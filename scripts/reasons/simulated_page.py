@@ -22,13 +22,13 @@ PAGE = f"""## Compared with the simulated coordinator
 
 The simulated coordinator knows which request or timer started each rebalance (`simulate --truth`).
 `scripts/world/` makes random *lives* of groups on this coordinator: sequences of events such as joins, crashes and
-commits. There are two *mixes*, which decide how often each kind of event happens. In *uniform*, all kinds are equally
-frequent. In *fleet*, they are as frequent as we guess for production. We fixed both mixes before we looked at a rule.
+commits. There are two *mixes*, which decide how often each kind of event happens. All kinds are equally frequent in
+*uniform*, and as frequent as we guess for production in *fleet*. We fixed both mixes before we looked at a rule.
 While we changed rules, we did not look at the lives of this page. For each mix, whole lives are judged
 until there are {PAGE_REBALANCES} rebalances or more.
 `scripts/judge-reasons --lives N` judges N rebalances.
 
-In a few lives, the broker has a fault of an earlier release: KAFKA-8653, KAFKA-9801 or KAFKA-13636. Tests also run the
+The broker of a few lives has a fault of an earlier release: KAFKA-8653, KAFKA-9801 or KAFKA-13636. Tests also run the
 lives without such a fault on Kafka's own coordinator. At each step, both coordinators send the same responses, write
 the same records, and log the same reasons for rebalances.
 
@@ -46,7 +46,7 @@ of right rows in any changed mix.
 LONG_RUN = """### Many more lives
 
 On 27 November 2026, we judged 100,039 rebalances of *uniform* (seeds 7,000,000 to 7,007,206) and 100,025 of *fleet*
-(seeds 7,500,000 to 7,506,512). Nobody had looked at these lives before. Where a line has two numbers, the first is
+(seeds 7,500,000 to 7,506,512). Nobody had looked at these lives before. If a line has two numbers, the first is
 about *uniform* and the second about *fleet*:
 
 - `certain`: all 24,957 rows and all 21,156 rows are right.
@@ -83,7 +83,7 @@ We also judged 100,348 removed offsets: 55,304 of *uniform* (from seeds 9,200,00
   seed 12,000,000, and 8,001 of *fleet*, from seed 12,500,000). All 2,242 `certain` rows are right, and the true cause
   is always named.
 
-In an earlier run of 23,837 other offsets, twelve rows missed a goal. The rules were changed after that run.
+Twelve rows missed a goal in an earlier run of 23,837 other offsets. The rules were changed after that run.
 """
 
 

@@ -79,7 +79,7 @@ _INTRODUCTION = """\
 
 How good are the predictions of [`what-if`](what-if.md)? A *life* is a list of steps: clients start, close or crash, and
 topics get partitions. On a real broker (4.3.1), six groups with different settings went through the same life, and
-their records were kept. From the recording of each group, the recordings of the other five are predicted. The
+their records were kept. The recording of each group serves to predict the recordings of the other five. The
 predictions are compared with the broker's records. A prediction is *within the bounds* if it differs from the record
 by no more than this:
 
@@ -117,11 +117,11 @@ _WHY_PREDICTIONS_MISS = """\
 With nothing given, a range covers all intervals from the shortest one to Kafka's default, because the record does not
 show the true interval.
 
-The misses come from **the start** of the recordings. In two groups, the third client sent its first request late: 0.7 s
-after the second client in shop-v-dynamic, and 0.8 s in shop-v-static. This caused one more generation. In the other
-four groups, the third client came within 0.3 s. So these two kinds of recordings differ by one rebalance and three
-partitions, and no recording of one kind shows the start of the other kind. Ranges cover only arrivals up to a second
-later than recorded.
+The misses come from **the start** of the recordings. Two groups had a third client that sent its first request
+late: 0.7 s after the second client in shop-v-dynamic, and 0.8 s in shop-v-static. This caused one more generation. The
+third client came within 0.3 s in the other four groups. So these two kinds of recordings differ by one rebalance and
+three partitions, and no recording of one kind shows the start of the other kind. Ranges cover only arrivals up to a
+second later than recorded.
 """
 
 

@@ -148,8 +148,8 @@ each of the other five, with intervals given.
 - A prediction is *refused* if the simulation with the recorded settings does not reproduce the record. It is also
   refused if the variant with most rebalances has at least twice as many as the variant with fewest. The other columns
   don't count refused predictions.
-- If a Java consumer is restarted while it is still closing, the new consumer starts only when the old one is closed. In
-  lives with a seed up to 145, it started at once.
+- If a Java consumer is restarted while it is still closing, the new consumer starts only when the old one is closed. It
+  started at once in lives with a seed up to 145.
 
 A cell has the number of ranges that contain the recorded value, and the width of the ranges.
 """

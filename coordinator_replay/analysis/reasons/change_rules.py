@@ -51,8 +51,8 @@ def _is_readable(subscription: Subscription | None) -> bool:
 def pattern_resolved(situation: Situation) -> Explanation | None:
     """A client's own pattern matched a new topic, or a topic that the pattern matched was deleted.
 
-    Footprint: members changed their lists of topics. By the cluster metadata, exactly the topics that the lists gained
-        or lost were created or deleted since the previous generation. So the members subscribe by a pattern.
+    Footprint: members changed their lists of topics. The cluster metadata shows that exactly the topics that the lists
+        gained or lost were created or deleted since the previous generation. So the members subscribe by a pattern.
     Confidence: likely.
     Look-alikes: SUBSCRIPTION_CHANGE to topics just created.
     """

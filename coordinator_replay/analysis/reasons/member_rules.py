@@ -76,9 +76,9 @@ def group_conversion(situation: Situation) -> Explanation | None:
 def converted_before(situation: Situation) -> Explanation | None:
     """The group's first rebalance after a change to another protocol.
 
-    Footprint: the group was converted without a rebalance, and this is its first rebalance since then. In a group on a
-        newer protocol, this rebalance must also be one in which no member joined, was removed or changed its
-        subscription.
+    Footprint: the group was converted without a rebalance, and this is its first rebalance since then. If the
+        group is on a newer protocol, this rebalance must also be one in which no member joined, was removed or changed
+        its subscription.
     Confidence: likely if the group is classic now, had members at the conversion, and the tombstone of the group on the
         other protocol is on record; else possible.
     Look-alikes: any change after the conversion; GROUP_CREATED, if the group of the other protocol was empty and was
@@ -288,8 +288,8 @@ def poll_timeout_rejoin(situation: Situation) -> Explanation | None:
     """A process that ran all the time was removed from the group, and joined again.
 
     Footprint: a member joined again under its old member id. Or a removed client joined again. Before its removal, it
-        had been silent for its rebalance timeout (max.poll.interval.ms) or a few seconds longer. In this case, the
-        rebalance that began with the removal gets this cause, too.
+        had been silent for its rebalance timeout (max.poll.interval.ms) or a few seconds longer. The rebalance
+        that began with such a removal gets this cause, too.
     Confidence: possible: a client that has nothing to commit is silent, too.
     Look-alikes: SESSION_TIMEOUT of a process that hung; MEMBER_RESTART; a client that unsubscribed and joined again.
     """
