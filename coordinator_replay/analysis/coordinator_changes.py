@@ -1,8 +1,8 @@
 """Changes of the coordinator of a partition of ``__consumer_offsets``: one for each leader epoch.
 
 The controller's records have the leader and the time of each election. The batches of the log have the leader epoch.
-Brokers' logs say which broker loaded the partition, and for how long. Each source may be missing. A change has the
-facts of the available sources, and names these sources.
+Brokers' logs say which broker loaded the partition, and for how long. An audit may have only some of these sources.
+Each row names the sources of its facts.
 """
 
 from collections import defaultdict
@@ -75,7 +75,7 @@ class CoordinatorChange:
             first record of the leader epoch.
         is_exact: whether ``elected_at`` is the time of the election.
         broker: the new leader; NO_LEADER if the partition has no leader, None if no source names it.
-        unloaded_at: time at which the previous leader had unloaded the partition.
+        unloaded_at: time at which the previous leader had finished unloading the partition from its memory.
     """
 
     log_partition: int
@@ -175,7 +175,7 @@ def _precedence(election: LeaderChange) -> tuple[bool, int, int]:
 
 
 def _election(row: CoordinatorChange) -> LeaderChange | None:
-    """Return the election in a row of the table.
+    """Return the election in a row of the table ``coordinator_changes``.
 
     Return None if the row does not come from the controller's records.
     """

@@ -170,9 +170,9 @@ class GroupReplay:
         return rows
 
     def find_complete(self, partition: int, offset: int, at_ms: int | None) -> list[Row]:
-        """Store that every key of the group is proven from log offset ``offset`` on.
+        """Note that the log shows the value of every key of the group from log offset ``offset`` on.
 
-        Return the rows that are final now.
+        Return the rows that no later record can change.
         """
         rows = self._finish()
         is_seen = self.group_type is not None
@@ -181,10 +181,10 @@ class GroupReplay:
         return self._final(rows, offset)
 
     def interrupt(self, partition: int, offset: int, at_ms: int | None, own: Sequence[Record]) -> list[Row]:
-        """Continue after missing records, from the records that a newer dump still has.
+        """Continue the group after missing records, from the records that a newer dump still has.
 
-        Intervals end at the first missing record. If the newer dump lacks a member or an assignment, no record shows
-        when that member or assignment really ended. Return the rows that end.
+        Return the rows of all intervals that end at the first missing record, such as the membership of a member that
+        the newer dump does not have.
 
         Args:
             partition: the log partition.
@@ -210,9 +210,10 @@ class GroupReplay:
         return self._final(rows + self._fold([event]), offset)
 
     def number_from(self, first: int) -> None:
-        """Give the group's next event the number ``first``, and its next state the number ``first + 1``.
+        """Number the group's events from ``first`` on.
 
-        Call this if the group moved here from another log partition, which has the events with lower numbers.
+        Call this for a group that moved here from another log partition. Its events in the other log partition have the
+        lower numbers.
         """
         self._timeline.seq = first
         self._step_rules.states = first + 1
@@ -342,7 +343,7 @@ class GroupReplay:
         return rows
 
     def _finish(self, missing_from: int | None = None) -> list[Row]:
-        """End the open operation, and return the rows that this makes final.
+        """End the coordinator's last operation on the group, and return the rows that no later record can change.
 
         Args:
             missing_from: log offset from which records are missing; None if none is missing.

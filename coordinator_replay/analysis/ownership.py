@@ -93,7 +93,7 @@ class Unowned(NamedTuple):
     over: tuple[Interval, ...] = ()
 
     def missed_until(self, at_ms: int | None) -> "Unowned":
-        """Return a changed copy of this object, in which members miss the partition only until ``at_ms``."""
+        """Return a copy of this object, changed so that members have not missed the partition since ``at_ms``."""
         if self.since_ms is None:
             return self
         if at_ms is None or at_ms <= self.since_ms:
@@ -101,7 +101,10 @@ class Unowned(NamedTuple):
         return self._replace(since_ms=None, over=(*self.over, (self.since_ms, at_ms)))
 
     def missed_ms(self) -> int:
-        """Return for how many milliseconds members missed the partition. A time that lasts until now does not count."""
+        """Return for how many milliseconds members missed the partition.
+
+        If members still miss the partition, the time since they last began to miss it does not count.
+        """
         return sum(until - since for since, until in self.over)
 
 
@@ -615,8 +618,7 @@ def _sorted(by_partition: dict[Key, Value]) -> dict[Key, Value]:
 def join_done(joined_ms: int | None, at_ms: int | None, last_ms: int | None) -> int | None:
     """Return the end of a classic join phase; None if the record has no time.
 
-    The result is not before ``last_ms``, and not after the time of the record. Without a ``currentStateTimestamp``,
-    return the time of the record.
+    If the record has no ``currentStateTimestamp``, return the time of the record.
 
     Args:
         joined_ms: the record's ``currentStateTimestamp``; None if the record has none.

@@ -390,7 +390,7 @@ class Rebalances:
             rebalance.is_end_proven &= rebalance.is_over
 
     def open_rows(self) -> Iterator[Row]:
-        """Yield rebalances that are in progress, and finished rebalances whose costs are not final."""
+        """Yield rebalances that are in progress, and finished rebalances whose numbers may still change."""
         self._count_partitions()
         for rebalance in (*self.awaiting_reason, *self.running):
             yield self._row(rebalance)
@@ -458,10 +458,9 @@ class Rebalances:
         return rebalance.rebalance_id
 
     def _doubt_first(self, open_rebalance: OpenRebalance) -> None:
-        """Mark a classic rebalance as not exact, because a downgrade of the group may have come before it.
+        """Mark a classic rebalance as not exact, because the record of a downgrade may be missing before it.
 
-        The rebalance is the first proven one after missing records. If no conversion is on record, add to its reason
-        that the record of a conversion may be missing. If members joined or left in it, change nothing.
+        If members joined or left in the rebalance, change nothing.
         """
         if open_rebalance.members_joined or open_rebalance.members_left:
             return
@@ -476,12 +475,12 @@ class Rebalances:
         return time_order(self.history.rebalanced_ms) <= time_order(self.unproven_ms)
 
     def _doubts(self, situation: Situation) -> tuple[bool, bool]:
-        """Return whether the removals of clients that came back may be in missing records.
+        """Return whether records of a removal may be missing for the members that joined.
 
         Returns:
-            Two answers. The first says whether a joined member may be a client whose removal is in missing records. The
-            second says whether a joined member may be a client other than ``returns`` found. The second answer is true
-            whenever the first is true.
+            Two answers. The first says whether a joined member may be a client that was removed in missing records. The
+            second says whether a joined member may be another client than the records suggest. If the first answer is
+            true, the second is true, too.
         """
         if self.unproven_at is None:
             return False, False

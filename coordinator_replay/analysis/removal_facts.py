@@ -197,7 +197,7 @@ def fact(kind: RemovalFact, **fields: str) -> str:
 
 
 def offset_fact(kind: RemovalFact, **fields: str) -> str:
-    """Return SQL for a fact about the removed offset itself, see ``fact``."""
+    """Return SQL for a fact about the removed offset itself."""
     return fact(kind, **_OFFSET, **fields)
 
 

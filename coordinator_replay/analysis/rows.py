@@ -1,4 +1,4 @@
-"""Shared parts of all folds: rows, their cluster and group, and the names of topics."""
+"""Code for making rows of a group: the columns with cluster and group, JSON cells, and the names of topics."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -46,7 +46,7 @@ class RecordTopics:
 
     Records of classic groups have names, records of consumer and share groups have ids. Records of streams groups have
     subtopologies; task N reads partition N of every source topic. An unknown name stays null. If the topics of a
-    subtopology are not known (or are given by a pattern), the subtopology itself takes the topic's place.
+    subtopology are not known, or are given by a pattern, the tables show the name of the subtopology.
 
     Attributes:
         names: topic name by id.

@@ -13,9 +13,12 @@ TABLE = "group_timeline"
 
 @dataclass(slots=True)
 class Timeline:
-    """The fold that numbers events.
+    """The numbering of a group's events, one row for each event.
 
-    ``seq`` is the number of the next event, and ``encode`` writes JSON.
+    Attributes:
+        encode: the function that writes JSON.
+        topics: the names of topics.
+        seq: number of the next event.
     """
 
     encode: Callable[[Any], str]

@@ -23,14 +23,13 @@ _NO_EPOCH = -1
 
 
 class Anchor(NamedTuple):
-    """A record by which a later audit recognises the same log: a few facts about the record.
+    """Facts about a record, by which a later audit recognises the same log.
 
     Attributes:
         log_timestamp: timestamp of the record; None if the record has none.
         hash: hash of key and value, in hexadecimal digits.
         leader_epoch: leader epoch of the record's batch; None if the input does not have leader epochs.
-        is_live: whether the record is likely to outlive the next compaction: no newer record of its key follows soon,
-            or the record has already outlived a compaction. This field is not stored for later runs.
+        is_live: whether the next compaction is likely to keep the record. This field is not stored for later runs.
     """
 
     log_offset: int
@@ -40,9 +39,9 @@ class Anchor(NamedTuple):
     is_live: bool = False
 
     def is_same(self, other: "Anchor") -> bool:
-        """Return whether two anchors at the same log offset belong to the same record.
+        """Return whether two anchors at the same log offset describe the same record.
 
-        Their times are compared only if both anchors have a time.
+        Times are compared only if both anchors have one.
         """
         times = {self.log_timestamp, other.log_timestamp} - {None}
         return self.hash == other.hash and len(times) < 2
@@ -74,7 +73,7 @@ class Comparison(NamedTuple):
 
     @property
     def is_same(self) -> bool:
-        """Return whether the dump still has the record of the anchor."""
+        """Return whether the dump still has the record that an earlier run kept for comparison."""
         return self.anchor.is_same(self.other)
 
 

@@ -45,18 +45,15 @@ class Break(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupProofs:
-    """Proofs about the groups of log partitions with missing records.
+    """Facts that prove the states of groups, for log partitions with missing records.
 
     Attributes:
-        ranges: the history of each such log partition.
-        times: the times of each range's ``begins_at`` and ``from_offset``, by log partition and number of the range.
-        appearances: the log offset and time by which every key of a group has had a record in a range, for each
-            ``Part`` (group, log partition and number of the range). Keys whose first record in the range is at or after
-            ``exact_from_offset`` don't count, because the cleaner has not worked there.
-        new: the gaps after the offsets that earlier runs have read, by log partition. These gaps are in the history of
-            each group that earlier runs have read.
-        confirmed: records of a group that lie below a range, and that the copy of the range still has. There is an
-            entry for each ``Part`` whose range follows compacted records.
+        ranges: for each log partition, the ranges of log offsets without missing records.
+        times: for each range, the times of ``begins_at`` and ``from_offset``.
+        appearances: for each ``Part`` (a group in a range), the log offset and the time by which each key of the group
+            has had a record.
+        new: for each log partition, the gaps after the log offsets that earlier runs have read.
+        confirmed: for each ``Part``, the group's records before the range that the range's own copy still has.
     """
 
     ranges: Mapping[int, Sequence[CompleteRange]] = field(default_factory=dict)
@@ -66,7 +63,7 @@ class GroupProofs:
     confirmed: Mapping[Part, Sequence[Record]] = field(default_factory=dict)
 
     def breaks(self, group_id: str, log_partition: int) -> list[Break]:
-        """Return the beginning and the breaks of a group's history, oldest first.
+        """Return the beginning of a group's history, and the places where records are missing, oldest first.
 
         If no record of the log partition is missing, return an empty list.
         """
@@ -84,9 +81,9 @@ class GroupProofs:
         return breaks
 
     def after(self, log_partition: int, first_offset: int) -> list[Break]:
-        """Return the beginning and the breaks of the history of a group whose records no earlier run has read.
+        """Return the beginning of a group's history, and the gaps after it, oldest first.
 
-        The breaks are the gaps in ``new`` after the group's first record. If no record of the log partition is missing,
+        Call this for a group whose records no earlier run has read. If no record of the log partition is missing,
         return an empty list.
 
         Args:
@@ -103,19 +100,18 @@ class GroupProofs:
         return [Break(0, None, ranges[number].is_gap, proven_from, proven_ms, number), *behind]
 
     def confirmed_in(self, log_partition: int, offsets: Numbers) -> Iterator[tuple[int, Bools]]:
-        """Find records below each range that begins after compacted records.
+        """Find records that other copies still have below the ranges of a log partition.
 
-        A range that begins after compacted records has a copy of its own. This copy may still have records at offsets
-        below the range.
+        A range begins at a log offset. The dump that the range was made from may still have some older records.
 
         Args:
             log_partition: number of the log partition.
             offsets: log offsets of records in the log partition.
 
         Yields:
-            For each range that begins after compacted records: the number of the range, and an array with an entry for
-            each of ``offsets``. The entry says whether the offset is below the range, and the copy of the range has the
-            record at this offset.
+            The index of a range, and an array with an entry for each of ``offsets``. The entry is true if the offset is
+            below the range, and the range's own copy of the log partition has a record at this offset. The first range
+            and ranges after a gap are left out.
         """
         for number, span in enumerate(self.ranges.get(log_partition, ())):
             if number and not span.is_gap:

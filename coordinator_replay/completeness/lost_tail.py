@@ -101,12 +101,11 @@ class LogRecords:
         keys: a hash of each record's key.
         contents: a hash of each record's value.
         times: each record's timestamp; NONE if it has none.
-        decided: the log offset from which each record counts. This is the record's own offset, or the offset of its
-            COMMIT marker. It is LARGEST_INT64 in three cases: the record's transaction has no marker in the log, the
-            marker is ABORT, or it is not known whether the record is transactional.
-        lowest_epochs: lower bound of the leader epoch at ``decided``. If ``decided`` is LARGEST_INT64, the
-            leader epoch at the record's own offset counts.
-        highest_epochs: upper bound of the same leader epoch.
+        decided: the log offset from which each record counts. For a record in a transaction, this is the log offset of
+            the COMMIT marker. It is LARGEST_INT64 if the record does not count, or if nobody knows whether it counts.
+        lowest_epochs: the lowest possible leader epoch at ``decided``, or at the record itself if ``decided`` is
+            LARGEST_INT64.
+        highest_epochs: the highest possible leader epoch at the same log offset.
     """
 
     offsets: Numbers

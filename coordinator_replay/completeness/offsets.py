@@ -97,13 +97,13 @@ class OffsetProofs:
             yield from ((partition, span) for span in ranges[1:] if not span.is_gap)
 
     def with_losses(self, events: pa.RecordBatch) -> pa.RecordBatch:
-        """Return events of commits with the column ``lost_at`` filled in.
+        """Return commits with the column ``lost_at`` filled in.
 
-        ``lost_at`` is the log offset at which a newer copy begins to lack records, if this copy also lacks the commit's
-        record. It is null if no newer copy lacks the commit's record.
+        ``lost_at`` is null if every newer copy of the log partition still has the commit's record. Otherwise it is the
+        first log offset that is missing in the copy without this record.
 
         Args:
-            events: rows with log_partition, log_offset and lost_at.
+            events: commits with the columns log_partition, log_offset and lost_at.
         """
         breaks = list(self.breaks())
         if not breaks or not events.num_rows:

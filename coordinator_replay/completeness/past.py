@@ -80,12 +80,10 @@ class LogPartition:
     def proven_from(self, at: datetime) -> int | None:
         """Return the first log offset from which the log proves every key at a point in time.
 
-        Assume that a key has no record up to that time. If its first record is at or after the returned log offset, or
-        if it has no record at all, the key did not exist. Otherwise the cleaner may have removed an earlier record of
-        the key.
+        From this log offset on, the cleaner has removed no record.
 
         Returns:
-            The log offset; None if there is no such log offset. Then records of any key may have been removed.
+            The log offset; None if records may have been removed at every log offset.
         """
         if self.is_whole:
             return 0
@@ -177,7 +175,7 @@ class Completeness:
         return max((row.end_timestamp for row in self.partitions.values() if row.end_timestamp), default=None)
 
     def proofs(self, at: datetime) -> tuple[list[int], list[int], list[int]]:
-        """Return the log partitions that can prove that a key did not exist at a time.
+        """Return the log partitions whose records can prove that a key did not exist at a time.
 
         Returns:
             Three lists of equal length: the log partition, the first proven log offset, and the end of the proven log
@@ -287,9 +285,10 @@ class CompleteSince:
     since: datetime | None
 
     def has_all_from(self, start: datetime | None) -> bool:
-        """Return whether nothing is missing from a time on.
+        """Return whether no record is missing from a time on.
 
-        None stands for the start of the log.
+        Args:
+            start: the time; None for the start of the log.
         """
         if self.is_whole:
             return True

@@ -111,11 +111,9 @@ def are_longer(before: Sequence[CompleteRange], now: Sequence[CompleteRange]) ->
 def gaps_behind(before: Sequence[CompleteRange], end: int, now: Sequence[CompleteRange]) -> list[int]:
     """Return the indexes of the ranges that a new dump added after the ranges of earlier runs.
 
-    Return an empty list in each of these cases:
-
-    - There were no earlier ranges.
-    - The new dump changed the beginning of an earlier range.
-    - A new range does not follow a gap, or its gap begins before ``end``.
+    Each added range must follow a gap in the log offsets, and this gap must begin at or after ``end``. Otherwise,
+    return an empty list. Also return an empty list if there were no earlier ranges, or if an earlier range now begins
+    at another log offset.
 
     Args:
         before: the ranges of earlier runs.

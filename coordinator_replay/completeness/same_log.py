@@ -39,7 +39,7 @@ class EarlierLog:
     """Facts about a log partition, from earlier runs.
 
     Attributes:
-        anchors: anchors, sorted by log offset.
+        anchors: records that earlier runs kept for comparison, sorted by log offset.
         topic_id: id of the topic; None if no dump had the id.
         end_offset: the log offset after the last one that earlier runs have read.
     """
@@ -131,7 +131,7 @@ class LogCopy:
         return self.folder or _EXPORT
 
     def add(self, part: "LogCopy") -> None:
-        """Add the facts of another part of the same copy."""
+        """Add the facts about other files of the same copy."""
         self.compared += part.compared
         self.topic_id = self.topic_id or part.topic_id
         self.epochs += part.epochs
@@ -372,7 +372,7 @@ def _behind(copy: LogCopy, lost: Truncation) -> Divergence:
 def _divergence(copy: LogCopy, log: EarlierLog) -> Divergence | None:
     """Return where a copy diverges from the records of earlier runs.
 
-    Return None if no anchor shows a divergence.
+    Return None if all records that earlier runs kept for comparison are the same.
 
     Raises:
         InputError: the copy comes from another log, or no leader epoch shows which of the two histories counts.
@@ -421,7 +421,7 @@ def _where(copy: LogCopy, diverged: Comparison) -> str:
 
 
 def _check_same_log(copy: LogCopy, log: EarlierLog, diverged: Comparison) -> None:
-    """Check that a copy comes from the log of earlier runs, although it has another record at an anchor's log offset.
+    """Check that a copy comes from the log of earlier runs, although one of its records differs from theirs.
 
     Raises:
         InputError: the copy comes from another log.
@@ -463,14 +463,14 @@ def logs_after(
     parts: Iterable[LogCopy],
     comparison: LogComparison,
 ) -> dict[int, EarlierLog]:
-    """Return the facts that a run keeps about each log partition that it has read: anchors, topic id and end offset.
+    """Return the facts that a run keeps about each log partition that it has read.
 
-    Prefer anchors that the dump still has: a record that has outlived a compaction is likely to outlive the next. Keep
-    the end offsets of earlier runs.
+    The facts are some records for comparison (*anchors*), the topic id and the end offset. With these facts, a later
+    run can tell whether its dump comes from the same log.
 
     Args:
         earlier: the facts of earlier runs.
-        anchors_read: candidates among the records that the run has read.
+        anchors_read: records that the run has read, to choose the anchors from.
         parts: the parts of the dump that were read.
         comparison: the comparison of the dump with the facts of earlier runs.
     """

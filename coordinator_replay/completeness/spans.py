@@ -51,9 +51,8 @@ def is_begin_proven(spans: Sequence[ExactSpan], at_ms: int | None, *, recurs: bo
     Args:
         spans: the spans of the log partition; empty if no record is missing.
         at_ms: the time at which the condition is first seen; None if no record has a time.
-        recurs: whether the condition may have begun and ended before, such as a state that a group enters several
-            times.
-        joins_ms: if the condition also held at most this long before, both times count as one.
+        recurs: whether the condition can hold several times, such as a state that a group enters again and again.
+        joins_ms: if the condition held twice, and the time between was at most this long, it counts as one time.
 
     >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]
     >>> [is_begin_proven(spans, at_ms, recurs=False) for at_ms in (50, 60, 70, 71)]
@@ -80,16 +79,17 @@ def is_all_proven(
 ) -> bool:
     """Return whether no record is missing about a condition that held from one time to another.
 
-    Earlier or later times at which the condition held may count as one with this time. So records that may show such
-    times must not be missing either.
+    If the condition held twice with a short time between, it counts as one time. So records shortly before and after
+    must not be
+    missing either.
 
     Args:
         spans: the spans of the log partition; empty if no record is missing.
         first_ms: the time from which the condition held; None if no record has a time.
         last_ms: the time until which the condition held; None if no record has a time.
-        recurs: whether all later times count as one with this time.
-        joins_ms: an earlier or later time counts as one with this time if it is at most this far away.
-        goes_on_ms: a later time counts as one with this time if it is at most this far away.
+        recurs: whether all times after this one count as the same time, however much later.
+        joins_ms: the longest time between two times that count as one, in both directions.
+        goes_on_ms: the same, but only for later times.
 
     >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]
     >>> [is_all_proven(spans, first_ms, 80) for first_ms in (40, 70, 71)]

@@ -213,9 +213,9 @@ def _of_names(removed: Removed, named: Named) -> Collection[Write]:
 
 
 def _fitting(removed: Removed, writes: Collection[Write], tombstones: Mapping[Write, Tombstones]) -> Collection[Write]:
-    """Return the write near a line's time that has as many tombstones as the line says.
+    """Return the write that has as many tombstones as a log line says, and is near the line's time.
 
-    Return no write if several writes have that many.
+    Return an empty collection if several writes have that many tombstones.
     """
 
     def count(write: Write) -> int:

@@ -329,10 +329,8 @@ def _removals(lines: Sequence[GroupLogLine], left: Collection[str]) -> dict[str,
 def _with_reason(row: dict[str, Any], named: _Named | None, line: GroupLogLine) -> dict[str, Any]:
     """Return a row with a line of a broker's log added to its evidence, and with the cause that the log names.
 
-    ``by_records`` keeps the reason as the records alone give it.
-
     Args:
-        row: the row by the records.
+        row: the row of the rebalance, made from records alone.
         named: the cause that the log names; None if the row's cause stays.
         line: the line about the beginning of the rebalance.
     """
@@ -372,7 +370,7 @@ def line_fact(line: GroupLogLine) -> Fact:
 def _contradicted(row: dict[str, Any], line: GroupLogLine) -> dict[str, Any]:
     """Return a row with a line added to its evidence.
 
-    The line contradicts the record that the row was made from, and changes no cause.
+    The line contradicts a record of the rebalance. The cause of the rebalance stays as it is.
     """
     kept = {name: row[name] for name in REASON_COLUMNS}
     broker, members = broker_name(line.broker), str(line.member_count)

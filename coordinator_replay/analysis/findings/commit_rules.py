@@ -185,10 +185,7 @@ def look_for_reset(context: GroupContext, topic: "TopicCommits", row: PartitionC
 
     A reset is an offset commit to a group that has no members at that time, but has members at other times.
 
-    Two cases count. The group is Empty after it has had members. Or its first member has not joined yet, and the log
-    has the group's beginning. A group that never had members is left out: commits of a higher offset are
-    normal progress there, and rule ``offset_rewind`` has the commits of a lower offset. The records do not show whether
-    a tool, a restore or a consumer that uses ``assign()`` wrote the commit.
+    The records do not show whether a tool, a restore or a consumer that uses ``assign()`` wrote the commit.
     """
     status, last_ms = context.status, row["empty_valid_from"]
     last_offset, committed = row["empty_from_offset"], row["empty_committed_offset"]

@@ -1,8 +1,7 @@
 """Rules for conditions that held at an earlier time, and no longer hold at the end of the log.
 
-``commit_rules`` looks for stalls, silences and similar conditions that last until the end of the log. This module looks
-for conditions that a later record ended. A past observation and a present observation make one finding if they have the
-same rule and subject.
+An example is a partition without commits for an hour, on which the group then committed again. The rules in
+``commit_rules`` look for conditions that still hold at the end of the log.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -95,8 +95,8 @@ class Evaluator:
             end_ms: the end of the log.
             limits: the thresholds of findings.
             commits: the sum of all commits of the group (``totals.GROUP``); None if the group has no commit.
-            spans: for each log partition with missing records, the parts in which everything is proven. A log partition
-                without spans lacks no record.
+            spans: the time ranges in which no record of the group's log partition is missing; empty if none is missing
+                at all.
         """
         self.spans = spans
         self.context = GroupContext(cluster, group_id, LogEnd(end_ms), limits, commits)
@@ -120,9 +120,9 @@ class Evaluator:
 
     @property
     def changes_at_ms(self) -> int | None:
-        """Return the first end of the log after the present one at which the findings may be different.
+        """Return the next time at which the findings may change even if the log has no new record.
 
-        Return None if no later end changes the findings.
+        Return None if the findings change only with new records.
         """
         return self.context.end.changes_at_ms
 
@@ -188,8 +188,8 @@ class Evaluator:
     def _merge(self, observed: ObservationRow) -> Iterator[Found]:
         """Add an observation to the current finding.
 
-        If the observation belongs to another finding, yield the current finding and begin the other finding. An open
-        observation is left out until it has lasted long enough.
+        If the observation belongs to another finding, yield the current finding and begin the other finding. Leave out
+        an observation that still holds at the end of the log but has not lasted for its ``needed_ms``.
         """
         end = self.context.end
         if observed["is_open"] and not end.has_lasted(observed["needed_ms"] or 0, observed["first_seen"]):

@@ -17,7 +17,7 @@ TABLE = "group_evidence"
 
 
 class Evidence(IntEnum):
-    """The kinds of evidence, in the order in which they come.
+    """Kinds of evidence about a group. The rules of findings get them in this order.
 
     Attributes:
         STATUS: the group at its last record.

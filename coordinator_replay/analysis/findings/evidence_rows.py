@@ -55,7 +55,8 @@ class RebalanceTimes(TypedDict):
     Attributes:
         at: the end of the rebalance; its start if it has not ended.
         started_at: the start of the rebalance, or the latest time at which it can have begun.
-        metadata_delay_ms: time from the change of topics to the rebalance; None if that time is not proven.
+        metadata_delay_ms: time from a change of the group's topics to the rebalance that it caused; None if that time
+            is not proven.
     """
 
     at: int | None
@@ -433,10 +434,10 @@ class Found(ObservationRow):
 
 
 class FindingRow(Found):
-    """A finding that also tells what missing records may hide.
+    """A finding of a group, together with the doubt that missing records cause.
 
     Attributes:
-        is_at_least: whether the finding may have occurred more often.
+        is_at_least: whether the problem may have occurred more often than the dump shows, because records are missing.
     """
 
     is_at_least: bool

@@ -16,7 +16,7 @@ class LogEnd:
     __slots__ = ("_ms", "changes_at_ms")
 
     def __init__(self, ms: int) -> None:
-        """Store the end of the log. ``changes_at_ms`` is None until a rule asks.
+        """Store the end of the log.
 
         Args:
             ms: time at which the log ends, in milliseconds.

@@ -115,7 +115,7 @@ class Spread(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the name of the observation about the two members."""
+        """Return the name of the observation. It consists of the names of the two members that it compares."""
         return f"{self.most.name}{_BETWEEN}{self.least.name}"
 
     @property
@@ -165,14 +165,13 @@ def unbalanced_assignment(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _lopsided(step: Step, open_name: str) -> Spread | None:
-    """Return two members with an unbalanced assignment: those with the most and the fewest partitions.
+    """Return two members that own very different numbers of partitions. Prefer the two of the open observation.
 
-    If the two members of the open observation are still unbalanced, return these members. Return None if no assignment
-    is unbalanced.
+    Return None if no two members with the same subscription differ so much.
 
     Args:
         step: the step of the group.
-        open_name: name of the open observation, which has the names of its two members.
+        open_name: name of the open observation, which consists of the names of its two members.
     """
     alike: dict[Any, dict[str, Share]] = {}
     for member_id, stay in step.members.items():

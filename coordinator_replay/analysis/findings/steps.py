@@ -150,7 +150,7 @@ class Memory:
             yield observation._replace(last_ms=at_ms)
 
     def end_all(self, at_ms: int | None) -> Iterator[Observation]:
-        """Close all open observations, and yield observations that have lasted long enough."""
+        """Close all open observations, and yield those that have lasted for their ``needed_ms``."""
         for name in list(self.open):
             yield from self.end(name, at_ms)
 
@@ -208,9 +208,13 @@ class StepRules:
         self.applied = [*zip(rules, self.memories.values(), strict=True)]
 
     def fold(self, events: Sequence[Event], at_ms: int | None) -> Iterator[Row]:
-        """Apply the rules to an operation. The folds of members and of ownership must have seen its events before.
+        """Apply the rules to one operation of the coordinator on the group, and yield evidence.
 
-        Yield evidence: ended observations, states that the group entered, and long times without a record.
+        The evidence is: observations that ended, states that the group entered, and long times without a record.
+
+        Args:
+            events: the events of the operation. ``members`` and ``ownership`` must be up to date with these events.
+            at_ms: time of the operation; None if its record has no time.
         """
         last, exact_before = events[-1], self.exact_from
         if self.status is None:
@@ -381,12 +385,12 @@ class StepRules:
     def _row(self, rule: str, observation: Observation, exact_from: int | None, *, is_open: bool) -> Row:
         """Return an observation as evidence.
 
-        If the observation began with the first proven step, mark its start as open, because it may have begun before.
+        If the observation may have begun earlier, in missing records, mark its start as open.
 
         Args:
             rule: name of the rule.
             observation: the observation.
-            exact_from: the time of the first proven step; None if the group is proven from the beginning.
+            exact_from: the time from which no record of the group is missing; None if none is missing at all.
             is_open: whether the observation still holds.
         """
         if exact_from is not None and time_order(observation.first_ms) <= exact_from:

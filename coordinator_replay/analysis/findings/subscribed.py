@@ -108,7 +108,7 @@ def _subscribers(step: Step, topic: str) -> list[Member]:
 
 
 def _names(members: Iterable[Member]) -> list[str]:
-    """Return names of members that stay the same after a restart: instance ids or client ids.
+    """Return names that members keep after a restart: instance ids or client ids.
 
     A member without either is named by its member id.
     """
@@ -122,8 +122,8 @@ def _names(members: Iterable[Member]) -> list[str]:
 def partition_never_owned(step: Step, memory: Memory) -> Iterator[Observation]:
     """Yield new partitions that no member has ever owned, although the group owns other partitions of the topic.
 
-    A partition counts only if the log has all owners since the topic got it (see ``Step.has_all_since``). At the end of
-    the log, changes of topics after the group's last record count as well: no member noticed them.
+    A partition counts only if the log has all records of the group since the topic got the partition. The topic may
+    also have got it after the group's last record.
     """
     yield from _begin_again(step, memory)
     for name in [name for name in memory.open if name.startswith(_PROVISIONAL)]:

@@ -110,14 +110,12 @@ def mean_interval_ms(first_ms: int, last_ms: int, commits: int) -> int | None:
 
 
 def ranges_of(ranges: Iterable[Range], pause_ms: int = 1, patience: int = 0) -> list[Range]:
-    """Return ranges in order of time. Merge ranges if the time between them is too short to be a pause.
-
-    Whether a time is a pause depends only on the commits before it.
+    """Return ranges in order of time. Merge two ranges if the time between the two is too short to be a pause.
 
     Args:
-        ranges: ranges in any order.
+        ranges: time ranges with commits, in any order.
         pause_ms: the shortest pause.
-        patience: a pause must also last at least ``patience`` times the usual time between the commits before it.
+        patience: a pause must also last at least this many times the mean time between the commits before the pause.
     """
     joined: list[Range] = []
     current = [0, 0, 0]
@@ -168,7 +166,7 @@ class ActiveTime:
     def elapsed_ms(self, first_ms: int, last_ms: int) -> int:
         """Return how long the group committed without a pause between two times, in milliseconds.
 
-        The times between two ranges are pauses, and don't count.
+        The time between two ranges of commits is a pause, and does not count.
 
         >>> ActiveTime([[0, 10, 3], [50, 90, 2]]).elapsed_ms(5, 60)
         15
@@ -318,7 +316,7 @@ def _burst(row: Mapping[str, Any], furthest: int, kept: Sequence[str]) -> Sum:
     Args:
         row: row of the commit.
         furthest: the distance by which the commit went back.
-        kept: names of the columns of ``row`` that go into the burst's ``last`` commit.
+        kept: names of the columns of ``row`` that the burst keeps about its last commit.
     """
     burst: Burst = {
         "log_partition": row["log_partition"],
@@ -379,7 +377,7 @@ class Totals:
         return cast("GroupCommits | None", self.every[GROUP.name].get(WHOLE))
 
     def kept(self) -> Iterator[tuple[str, Key, Sum]]:
-        """Yield the sums from which the next run continues, each with the name of its kind and its key."""
+        """Yield the sums from which the next run continues. Each sum comes with its name and its key."""
         for name, sums in self.over.items():
             for key, total in sums.items():
                 yield name, key, total

@@ -160,7 +160,7 @@ def is_same_client(member: Member, other: Member | Departed) -> bool:
 
 
 def _is_shared(situation: Situation, member: Member, candidates: Sequence[Departed]) -> bool:
-    """Return whether another member with the same client id and host may be the one that came back.
+    """Return whether another member with the same client id and host may be the client that came back as ``member``.
 
     The other member is still in the group, or it was removed at most RETURN_MS ago.
     """

@@ -149,9 +149,7 @@ def _kept_partitions(situation: Situation, member: Member, fact: Fact) -> Depart
 def _kept_ms(situation: Situation, member: Member) -> int | None:
     """Return how long a member kept partitions that it had to give up.
 
-    Return None if it kept them for less than its rebalance timeout, or if the times are not on record. A coordinator
-    that loads the group restarts the timeout, so a member may keep partitions for longer
-    (GroupMetadataManager.onLoaded).
+    Return None if it kept them for less than its rebalance timeout, or if the times are not on record.
     """
     kept_ms = elapsed_ms(situation.unrevoked_since.get(member.member_id), situation.at_ms)
     return kept_ms if kept_ms is not None and 0 < member.subscription_or_empty.least_rebalance_ms <= kept_ms else None

@@ -23,7 +23,7 @@ FACTS = "facts"
 
 
 class FactKind(StrEnum):
-    """Kinds of facts, each with its words in ``sentences.FORMS``."""
+    """Kinds of facts that evidence states. ``sentences.FORMS`` has the sentence of each kind."""
 
     CONVERTED = "CONVERTED"
     TYPE_CHANGED = "TYPE_CHANGED"

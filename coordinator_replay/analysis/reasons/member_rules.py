@@ -100,9 +100,9 @@ def converted_before(situation: Situation) -> Explanation | None:
 
 
 def _conversion_here(situation: Situation) -> Conversion | None:
-    """Return the conversion to which the present operation belongs; None if it belongs to none.
+    """Return the conversion that the coordinator wrote with the present operation of the group.
 
-    The coordinator may have written the conversion just before, in the same write.
+    Return None if it wrote no conversion.
     """
     converted = situation.of_kind(EventKind.GROUP_CONVERTED)
     if converted:
@@ -117,7 +117,7 @@ def _conversion_here(situation: Situation) -> Conversion | None:
 def _has_own_cause(situation: Situation) -> bool:
     """Return whether a member joined, was removed or changed its subscription in this operation.
 
-    A member that joined in an earlier operation does not count here, even if its regex is resolved only now.
+    A member that joined in an earlier operation does not count.
     """
     first_offset = min(event.offset for event in situation.events)
     has_joined = any(offset >= first_offset for _, offset in situation.joined)
@@ -383,7 +383,7 @@ def _silence(back: Return) -> Sentence:
 
 
 def _removals(situation: Situation) -> list[Sentence]:
-    """Return the evidence on members that were removed in the operation in which others came back."""
+    """Return sentences about the members that the operation removed."""
     return together(departure.evidence for departure in departures(situation))
 
 

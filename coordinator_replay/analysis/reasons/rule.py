@@ -22,9 +22,9 @@ class ReasonRule(NamedTuple):
     Attributes:
         cause: the cause that the rule finds; the alternatives are in the ``Explanation`` that ``find`` returns.
         types: the types of groups that the rule looks at.
-        explains: causes of lower rank that are part of this cause, so that they are not named as alternatives.
+        explains: causes that the rule never names as alternatives, because they are part of its own cause.
         is_quiet: whether the rule applies only if no member joined, was removed or changed its subscription.
-        find: the function that looks for the footprint.
+        find: the function that looks for the records that the cause leaves.
     """
 
     cause: Cause

@@ -1,7 +1,7 @@
-"""Selection of the commits that count as signs of life: the last ones before each record that may show a departure.
+"""Selection of the commits that show that a member was alive.
 
-Nearly all records of a log are commits, so a group's replay does not get each of them. Before each record of a kind in
-``DEPARTURES``, the caller passes the last commit of each partition since the previous such record (``heed_commits``).
+Most records of a log are commits. So the replay of a group gets only some commits: the last one of each partition
+before each record that may show that a member left.
 """
 
 from collections.abc import Mapping

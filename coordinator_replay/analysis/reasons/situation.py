@@ -93,11 +93,11 @@ class Situation:
         return [*changes, *((Subscription(), *resolved) for resolved in self._resolved_now(has_joined=False))]
 
     def _resolved_now(self, *, has_joined: bool) -> list[tuple[Member, int]]:
-        """Return the members whose regex this operation resolves, so that their topics count from now on.
+        """Return the members whose topic regex the coordinator resolved to topics in this operation.
 
         Args:
-            has_joined: True for members that joined with the regex, False for members that changed their
-                subscription to the regex.
+            has_joined: True for members that joined with the regex. False for members that changed their subscription
+                to the regex.
         """
         if not self.resolved or not self.history.waiting:
             return []

@@ -130,10 +130,6 @@ def with_unknown_conversion(reason: Reason) -> Reason:
 def _beside(other: Cause, group_type: GroupType) -> Confidence:
     """Return the highest possible confidence in a cause if records show another cause too.
 
-    The join phase of a classic group includes all changes until it ends, and no record shows which change came first.
-    REBALANCE_TIMEOUT is the exception. A member that did not join in time is removed when the phase ends, so its
-    removal did not begin the phase.
-
     Args:
         other: the other cause.
         group_type: type of the group.
