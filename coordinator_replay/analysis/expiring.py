@@ -1,10 +1,8 @@
-"""The end of an offset's retention, as SQL, for audits and for questions that use another retention.
+"""SQL that computes when committed offsets expire, for audits and for questions that assume another retention.
 
-``analysis.expiration`` decides by which rule a group's offsets expire, and from which time their retention counts. The
-columns ``rule``, ``base_timestamp`` and ``is_protected`` of ``offset_history`` have the result for each offset. Only
-the comparison with a time remains, so the same rows answer for every retention. The comparison follows
-``OffsetExpirationConditionImpl``. Names of rules and Kafka's defaults are also here, so that code for questions need
-not import the engine.
+Each row of ``offset_history`` has a rule of expiry (``rule``), the time from which the retention counts
+(``base_timestamp``), and whether members protect the offset (``is_protected``). The SQL compares these columns with the
+present time, as ``OffsetExpirationConditionImpl`` does in Kafka.
 """
 
 from enum import StrEnum

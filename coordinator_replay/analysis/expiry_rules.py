@@ -15,7 +15,7 @@ class ExpiryRules:
     _last: Deciding | None = None
 
     def fold(self, record: Record, group: Group | None) -> list[Row]:
-        """Return the row of a record that changes the expiry rule, or of a tombstone of the group.
+        """Return the row of a record that changes when the group's offsets expire, or of a tombstone of the group.
 
         Return an empty list for any other record.
 

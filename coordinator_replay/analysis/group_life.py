@@ -102,7 +102,7 @@ class GroupReplay:
     def feed(self, record: Record) -> list[Row]:
         """Replay the group's next record.
 
-        Return the rows that this record makes final, each with its table's name.
+        Return the rows that no later record can change, each with the name of its table.
         """
         rows: list[Row] = []
         if not record.is_readable:
@@ -219,15 +219,13 @@ class GroupReplay:
         self._step_rules.states = first + 1
 
     def move(self, partition: int, offset: int, at_ms: int | None, to_partition: int) -> list[Row]:
-        """End the group in its log partition, and return the rows that end.
-
-        After the move, the group's records in another log partition count.
+        """End the group's records in a log partition, because the group moved to another one. Return the rows that end.
 
         Args:
-            partition: the log partition.
-            offset: the first log offset that doesn't count.
+            partition: the log partition that the group has left.
+            offset: the log offset from which the group's records in this log partition don't count.
             at_ms: the time of the move; None if no record shows it.
-            to_partition: the log partition whose records of the group count after the move.
+            to_partition: the log partition to which the group moved.
         """
         rows = self._finish()
         at_ms = latest_ms(self._now_ms, at_ms)
@@ -273,10 +271,7 @@ class GroupReplay:
         return rows
 
     def finish(self) -> list[Row]:
-        """End the open operation, and return all open rows.
-
-        The records of an operation are appended in one batch, so the end of a log is the end of an operation.
-        """
+        """End the coordinator's last operation, and return the rows that a later record may still change."""
         return self._final([*self._open_rows()], None)
 
     def _open_rows(self) -> Iterator[Row]:

@@ -80,7 +80,7 @@ class MemberReplay:
     lost: set[str] = field(default_factory=set)
 
     def fold(self, events: Sequence[Event], changed: Changed, at_ms: int | None) -> Iterator[Row]:
-        """Close and open intervals by the events of an operation.
+        """Apply the coordinator's operation to the intervals of members.
 
         Yield the closed intervals.
 
@@ -115,7 +115,7 @@ class MemberReplay:
         self.lost = set() if last.is_state_exact else self.lost & self.stays.keys()
 
     def open_rows(self) -> Iterator[Row]:
-        """Yield the open intervals."""
+        """Yield the rows of intervals that are not over."""
         for stay in self.stays.values():
             yield self._row(stay, None, None)
 

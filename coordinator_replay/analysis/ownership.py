@@ -73,8 +73,7 @@ class Unowned(NamedTuple):
 
     Attributes:
         holding: the ownership that ended; ``to_ms`` and ``to_offset`` are its end, ``released_by`` is the reason.
-        topic: the topic as the records of the ended ownership name it. A conversion of the group changes only the key
-            in ``OwnershipReplay.gaps``, not this field.
+        topic: the topic as the records of the ended ownership name it.
         awaited_ms: time at which the target assignment took the partition from its last owner; None if it never did.
         is_exact: whether the group is proven at the end of the ownership.
         since_ms: the time since which members miss the partition; None while no member subscribes to its topic.
@@ -235,9 +234,9 @@ class OwnershipReplay:
         last_ms: int | None,
         rebalance_id: str | None,
     ) -> Iterator[Row]:
-        """Move partitions between owners by the events of an operation.
+        """Apply the coordinator's operation to the owners of partitions.
 
-        Yield the rows that become final.
+        Yield the rows of ownerships that ended.
 
         Args:
             events: the events of one operation.
@@ -372,9 +371,8 @@ class OwnershipReplay:
     def _convert(self, changed: Changed, group_type: GroupType, at_ms: int | None) -> Iterator[Row]:
         """End every ownership at a conversion of the group, and begin ownerships of the group's new type.
 
-        Records of the new type may have another key for the same topic, such as its id. Yield the row of an ended
-        ownership if its partition has an owner after the conversion, or if the name of its topic is not known.
-        Otherwise add the partition to ``gaps`` under the new key. There its row waits for the next owner.
+        Yield the rows of ended ownerships. The row of a partition without an owner after the conversion comes later,
+        with its next owner.
 
         Args:
             changed: the members that the operation changed.

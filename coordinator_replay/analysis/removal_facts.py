@@ -1,8 +1,7 @@
 """Facts about removed offsets, as SQL: they are the evidence for the cause of a removal.
 
-SQL finds the causes of all removed offsets, so SQL makes their evidence, too. There, evidence is a list of sentences,
-and each sentence is a list of facts. Every fact has the fields of FIELDS. ``sentences_of`` makes the words of the
-sentences from these facts, and from nothing else.
+In SQL, evidence is a list of sentences, and each sentence is a list of facts. Every fact has the fields of FIELDS.
+``sentences_of`` makes the text of the sentences from these facts.
 """
 
 import re

@@ -68,7 +68,7 @@ class RecordTopics:
         return ((topic, self.names.get(topic)),)
 
     def keys(self, old_type: GroupType, topic: str, new_type: GroupType) -> tuple[str, ...]:
-        """Return the keys under which records of another group type have the same topic.
+        """Return the keys that stand for a topic in the records of another group type.
 
         A key is a topic name, a topic id or a subtopology, depending on the group type. Return no key if the topic's
         name is not known.

@@ -24,7 +24,7 @@ Part = tuple[str, int, int]
 
 
 class Break(NamedTuple):
-    """The beginning of a group's history, or a break in it.
+    """A place in a group's history before which records are missing, or the beginning of the history.
 
     Attributes:
         offset: the first missing log offset; 0 at the beginning of the history.
@@ -32,7 +32,7 @@ class Break(NamedTuple):
         is_gap: whether no copy had the missing records. Such a record may have had any key.
         proven_from: the log offset from which the group is proven; None if only the group's own records can prove it.
         proven_ms: the time of ``proven_from``.
-        number: number of the range that begins at the break.
+        number: index of the range of log offsets that begins here.
     """
 
     offset: int

@@ -59,11 +59,11 @@ class Divergence(NamedTuple):
     Attributes:
         copy: the copy; None for the records of earlier runs.
         other: the copy with the other records; None for the records of earlier runs.
-        from_offset: both logs are the same below this log offset.
-        until_offset: both logs diverged at this log offset at the latest.
-        loser: the branch whose records don't count from ``from_offset`` on. NONE if the copy's files were copied at
-            several moments, or if no leader epoch shows which branch counts.
-        leader_epoch: leader epoch of the branch that counts; NO_EPOCH if no branch is known to count.
+        from_offset: the records of both are the same below this log offset.
+        until_offset: the highest log offset at which the difference can begin.
+        loser: whose records don't count from ``from_offset`` on: those of the copy, or those of earlier runs. NONE if
+            this is not known.
+        leader_epoch: leader epoch of the records that count; NO_EPOCH if it is not known which records count.
     """
 
     log_partition: int

@@ -56,7 +56,7 @@ class OffsetProofs:
         return unproven
 
     def are_absent(self, partitions: Numbers, offsets: Numbers, first: Numbers, *, are_begins_open: Bools) -> Bools:
-        """Return, for each row of the arrays, whether the row's group is proven not to exist at the row's offset.
+        """Return, for each row, whether it is proven that the row's group did not exist at the row's log offset.
 
         Args:
             partitions: the log partition of each row.

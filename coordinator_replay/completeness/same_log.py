@@ -54,18 +54,17 @@ class EarlierLog:
 
     @property
     def leader_epoch(self) -> int | None:
-        """Return the leader epoch of the newest anchor; None if there is no anchor or it has no leader epoch."""
+        """Return the leader epoch of the newest record that earlier runs kept for comparison; None if there is none."""
         return self.anchors[-1].leader_epoch if self.anchors else None
 
     def below(self, limit: int) -> "EarlierLog":
-        """Return these facts without the anchors at or after log offset ``limit``."""
+        """Return a copy of this object without the anchors at or after log offset ``limit``."""
         return replace(self, anchors=[anchor for anchor in self.anchors if anchor.log_offset < limit])
 
     def epochs_at(self, offsets: Numbers) -> tuple[Numbers, Numbers]:
-        """Return a lower and an upper bound of the leader epoch at each log offset.
+        """Return the lowest and the highest possible leader epoch at each log offset.
 
-        The bounds are the leader epochs of the nearest anchors at or below the offset, and at or above the offset. If
-        there is no such anchor, the bounds are NO_EPOCH and LARGEST_INT64.
+        If there is no lowest or no highest one, the result has NO_EPOCH or LARGEST_INT64.
         """
         known = [(anchor.log_offset, anchor.leader_epoch) for anchor in self.anchors if anchor.leader_epoch is not None]
         places = np.array([place for place, _ in known], np.int64)
@@ -116,7 +115,7 @@ class LogCopy:
 
     @property
     def has_newest(self) -> bool:
-        """Return whether the copy has the same record as earlier runs at the newest compared anchor."""
+        """Return whether the copy has the newest of the records that earlier runs kept for comparison."""
         return self.matched > _NO_OFFSET and self.diverged is None
 
     @property
@@ -216,7 +215,7 @@ class LogComparison:
 
     @property
     def is_branched(self) -> bool:
-        """Return whether some records don't count. Then the dump must be read again without these records."""
+        """Return whether an election has truncated some records, so that the dump must be read again without them."""
         return bool(self.truncated or self.stale)
 
     @property
@@ -273,9 +272,12 @@ class LogComparison:
             self.open[place] = min(found.until_offset, self.open.get(place, found.until_offset))
 
     def _lose(self, found: Divergence, name: str | None, earlier: Mapping[int, EarlierLog]) -> None:
-        """Mark the records of the copy ``name`` that lie at or after a divergence as lost.
+        """Mark a copy's records as lost from a divergence on.
 
-        If ``name`` is None, mark the records of earlier runs.
+        Args:
+            found: the divergence.
+            name: name of the copy; None for the records of earlier runs.
+            earlier: facts about the records of earlier runs, by log partition.
         """
         partition, start, epoch = found.log_partition, found.from_offset, found.leader_epoch
         if name is None:
@@ -303,12 +305,8 @@ def merged(parts: Iterable[LogCopy]) -> list[LogCopy]:
 def may_have_diverged(copies: Sequence[LogCopy], log: EarlierLog | None) -> bool:
     """Return whether copies of a log partition, or the records of earlier runs, may come from different leaders.
 
-    Only leaders of different epochs write different logs. If all copies have the newest anchor of earlier runs, they
-    come from the log that those runs have read. Then the copies can differ only from each other.
-
     Args:
-        copies: copies of a dump, each with facts from its headers and its checkpoint. A copy whose last batch was not
-            read has no facts from headers.
+        copies: copies of a dump, each with its leader epochs.
         log: the log partition as earlier runs know it; None if no run has read it.
     """
     epochs = {copy.leader_epoch for copy in copies}
@@ -358,7 +356,7 @@ def comparison_by_anchors(copies: Sequence[LogCopy], earlier: Mapping[int, Earli
 
 
 def _behind(copy: LogCopy, lost: Truncation) -> Divergence:
-    """Return the divergence of a copy that was made before an election.
+    """Return where a copy differs from the log, if the copy was made before a leader election truncated the log.
 
     Args:
         copy: the copy.
@@ -436,9 +434,7 @@ def _check_same_log(copy: LogCopy, log: EarlierLog, diverged: Comparison) -> Non
 def _narrowed(copy: LogCopy, first: int, last: int, epoch: int) -> tuple[int, int]:
     """Narrow the range of log offsets in which a copy can have diverged from the log of earlier runs.
 
-    Leader epochs above ``epoch`` narrow the range. An entry of ``leader-epoch-checkpoint`` has the offset at which a
-    leader epoch starts. The entry proves that records of lower epochs at or after this offset are lost. It proves
-    nothing about lower offsets, because the offset is too high if a follower fetched a cleaned log.
+    The copy's headers and its file ``leader-epoch-checkpoint`` have log offsets at which a newer leader epoch began.
 
     Args:
         copy: the copy.

@@ -1,7 +1,7 @@
-"""Spans: the parts of a log partition in which no record is missing. Only spans prove when a state began or ended.
+"""Spans: the time ranges of a log partition in which no record is missing. Only spans prove when a state began or ended.
 
-A record of any other part may have been removed or be in no dump. So a state that seems to begin there may have begun
-earlier, and a state that seems to end there may have gone on.
+Outside of the spans, records may be missing. So a state that seems to begin there may have begun earlier, and a state
+that seems to end there may have gone on.
 """
 
 from collections.abc import Iterator, Sequence

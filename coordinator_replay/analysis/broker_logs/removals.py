@@ -26,7 +26,7 @@ from coordinator_replay.analysis.broker_logs.words import line_sentence
 
 
 class Removal(StrEnum):
-    """Causes of removed offsets."""
+    """Causes for which a coordinator removes committed offsets."""
 
     CLEANUP = "CLEANUP"
     """Offsets that expired, and groups that were deleted because they had neither members nor offsets."""

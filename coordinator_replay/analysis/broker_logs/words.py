@@ -121,7 +121,7 @@ def with_broker_log(row: Row, lines: Sequence[GroupLogLine]) -> dict[str, Any]:
         lines: lines about the row's group on its log partition, by time.
 
     Returns:
-        The new row. It depends only on the records and these lines, not on the lines that earlier runs knew.
+        The new row.
     """
     recorded = by_records(row)
     if recorded["group_type"] == "classic":
@@ -167,16 +167,16 @@ def _near(lines: Sequence[GroupLogLine], at_ms: int) -> range:
 
 
 def _back_from(lines: Sequence[GroupLogLine], end: int, row: Row, contradicting: Collection[int]) -> list[GroupLogLine]:
-    """Return the log lines that say why a rebalance happened, in the order of the log.
+    """Return the log lines that may say why a rebalance happened, in the order of the log.
 
-    These lines give the reason of the rebalance, or report that a member was removed. The search goes back from the end
-    of this rebalance to the end of the previous rebalance. It stops after ``MOST_LINES`` such lines.
+    The result has at most ``MOST_LINES`` lines. They lie between the end of the previous rebalance and the end of this
+    rebalance.
 
     Args:
         lines: the log lines about the group.
         end: index of the line about the end of this rebalance.
         row: row of the rebalance.
-        contradicting: indices of lines that contradict the records; these lines are left out.
+        contradicting: indices of lines to leave out, because they contradict the records.
     """
     logged: list[GroupLogLine] = []
     before, since_ms = row["epoch"] - (row["attempts"] or 1), searched_from_ms(row)

@@ -310,8 +310,8 @@ class Rewinds(Burst):
 
     Attributes:
         is_empty: whether the group was Empty or had no records but offset commits.
-        with_leader_epoch: how many commits with a leader epoch the partition of the last commit has; None if no sum has
-            this number.
+        with_leader_epoch: number of commits with a leader epoch in one partition: the partition of the burst's last
+            commit. None if this number is not known.
     """
 
     topic: str

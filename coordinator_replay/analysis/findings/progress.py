@@ -282,8 +282,8 @@ def _unexplained(recent: Sequence[list[Any]], least: int) -> Sequence[list[Any]]
 def _add_up(storm: list[Any], entry: list[Any]) -> None:
     """Add a rebalance to a storm.
 
-    Count the rebalance's attempts, and the members that joined, were removed or changed. If there are no such members,
-    also count the attempts as quiet, and note whether partitions moved.
+    Count the rebalance's attempts, and the members that joined, were removed or changed. If no member joined, was
+    removed or changed, also count the attempts as quiet, and note whether partitions moved.
 
     Args:
         storm: the notes about the storm.
@@ -320,8 +320,8 @@ def _begins_rebalance(event: Event) -> bool:
 def _who(step: Step) -> list[str]:
     """Return the names of members that joined, were removed, were replaced or changed their subscription.
 
-    A name is the instance id of a static member, or the client id and host of a dynamic member. A member id would not
-    do, because it changes when the client restarts. At most ``MOST_NAMED`` names are returned.
+    A name is the instance id of a static member, or the client id and host of a dynamic member. At most ``MOST_NAMED``
+    names are returned.
     """
     names = []
     for event in step.events:

@@ -263,15 +263,16 @@ class StepRules:
         memory.notes.clear()
 
     def interrupt(self, at_ms: int | None) -> Iterator[Row]:
-        """End all observations, because records begin to be missing. Yield observations that lasted long enough."""
+        """End all observations, because the next records of the group are missing.
+
+        Yield those that lasted for their ``needed_ms``.
+        """
         for rule, memory in self.applied:
             for observation in self._ended(rule, memory, self.status, at_ms):
                 yield self._row(rule.__name__, observation, self.exact_from, is_open=False)
 
     def open_rows(self, proven_ms: int | None, *, has_gap: bool) -> Iterator[Row]:
         """Yield the observations that end or are open at the end of the log, and the row of the group's status.
-
-        Rules over offsets use the group's status.
 
         Args:
             proven_ms: the time from which no record is missing; None if no record is missing at all.

@@ -84,7 +84,7 @@ class Thresholds:
         return min(self.stall_ms, self.silent_ms)
 
     def with_changes(self, changes: Mapping[str, int]) -> "Thresholds":
-        """Return these thresholds with other numbers for some names.
+        """Return these thresholds with other values for some of them.
 
         Raises:
             UsageError: a name is no threshold, or its number is below the least value.

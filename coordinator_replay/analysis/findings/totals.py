@@ -134,9 +134,9 @@ def ranges_of(ranges: Iterable[Range], pause_ms: int = 1, patience: int = 0) -> 
 
 
 def with_longest_pauses(ranges: Sequence[Range]) -> list[Range]:
-    """Return ranges in order.
+    """Return time ranges with commits, in order.
 
-    If there are too many ranges, merge ranges with the shortest pauses between them.
+    If there are too many, merge neighbours with a short pause between the two.
     """
     kept = list(map(list, ranges))
     shortest = nsmallest(len(kept) - 1 - _MOST_PAUSES, pairwise(kept), key=lambda pair: pair[1][0] - pair[0][1])

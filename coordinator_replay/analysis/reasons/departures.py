@@ -296,8 +296,8 @@ def _fell_silent(situation: Situation, member: Member, fact: Fact) -> Departure 
 def _was_back(situation: Situation, member: Member, fact: Fact) -> Departure | None:
     """Return a session timeout as the cause of a member's removal, if its client had come back before the removal.
 
-    A client that is closed sends LeaveGroup before it comes back. A client that is killed can't do so. Then its old
-    member stays until the session timeout. So the cause is likely. Return None if the client had not come back.
+    Return None if the client had not come back. A killed client sends no LeaveGroup. So its old member stays until the
+    session timeout, and the new member joins before.
 
     Args:
         situation: the rebalance.

@@ -108,7 +108,7 @@ class Departed(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A member whose regex is not resolved yet. Its join or new subscription counts when the regex is resolved.
+    """A member whose regex is not resolved yet.
 
     Attributes:
         has_joined: whether the member joined with the regex; False if it changed its subscription to the regex.
@@ -181,20 +181,18 @@ class GroupHistory:
         return self.synced if own is None else Sign(*own)
 
     def take_signs(self, confirmed: "GroupHistory", before: "GroupHistory") -> None:
-        """Take the signs of life from two other histories, because records are missing.
+        """Take the signs of life from two other histories of the group.
 
         Args:
-            confirmed: the history from the records that a newer dump still has. It gives the signs in the group's
-                records.
-            before: the history up to the missing records. It gives the commits.
+            confirmed: the history made from the records that a newer dump still has. All signs of life but commits come
+                from it.
+            before: the history up to the first missing record. The commits come from it.
         """
         self.seen, self.synced = dict(confirmed.seen), confirmed.synced
         self.commits, self.newer_commits = before.commits, before.newer_commits
 
     def heed(self, before_offset: int, commits: Iterable[tuple[str, int, Sign]]) -> None:
         """Keep the last commit of each partition before the next record.
-
-        A run that continues an earlier run passes the same commits again, so only newer commits are kept.
 
         Args:
             before_offset: log offset of the group's next record.
@@ -213,9 +211,6 @@ class GroupHistory:
 
     def count_commits(self, up_to_offset: int, at_ms: int | None) -> None:
         """Count the commits before the present operation as signs of life, and drop commits that are too old.
-
-        The history gets only commits that come shortly before a record that may show a departure. So an old commit need
-        not be the last commit of its partition. Then it does not show when a member was last alive.
 
         Args:
             up_to_offset: log offset of the present operation.
@@ -286,15 +281,12 @@ class GroupHistory:
     ) -> None:
         """Remember that a rebalance began with the last operation.
 
-        Forget the events that explained this rebalance.
-
         Args:
             started_ms: time at which the rebalance began.
             join_reason: join reason of the rebalance.
-            returned: ids of members whose return is on record now, see ``hindsight.returned_by``.
-            asking: members that joined or changed their subscription in the last operation. They explain this
-                rebalance, so they no longer wait for their regex. Brokers up to 4.0 begin such a rebalance at once, and
-                another one when they have resolved the regex.
+            returned: ids of removed members whose clients have come back.
+            asking: members that joined or changed their subscription in the last operation. The coordinator may not
+                have resolved their regex yet.
             twins: members that joined in the rebalance while another member had the same client id and host.
         """
         self.rebalanced_ms = started_ms

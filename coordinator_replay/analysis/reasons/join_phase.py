@@ -42,9 +42,8 @@ def could_expire(situation: Situation, member: Member) -> bool:
 def _has_synced(situation: Situation, member: Member, waited_ms: int) -> bool:
     """Return whether a static member was removed so late that the timer of the sync phase can't be the cause.
 
-    This timer expires at most one timeout after the join phase ended. It removes the member and begins another join
-    phase, which lasts at most one timeout, too. Only then is the removal written. No other timer of a phase removes a
-    static member. Return False for a dynamic member, or if the timeouts are not known.
+    The timer can be the cause of a removal only up to two rebalance timeouts after the join phase. Return False for a
+    dynamic member, or if the timeouts are not known.
 
     Args:
         situation: the rebalance.
