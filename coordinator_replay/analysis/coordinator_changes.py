@@ -150,9 +150,8 @@ def coordinator_changes(
 def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: int) -> bool:
     """Return whether a line of a broker's log can be true, given the records of its log partition.
 
-    A leader epoch begins after the first records of earlier epochs, and before the records of its own and of later
-    epochs. Once it has begun, no leader of an earlier epoch writes. So if the log has records after the line's time,
-    the log or the controller's records must have the line's epoch or a later epoch. Otherwise the line is wrong.
+    The time of the line must fit the order of leader epochs in the log. If the log has later records, some record must
+    have the line's epoch or a higher one.
 
     Args:
         line: the line to check.

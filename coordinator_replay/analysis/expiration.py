@@ -20,7 +20,7 @@ class Expiry(NamedTuple):
     """Rule by which a group's offsets expire at one point of the log.
 
     Attributes:
-        rule: the rule for topics that are not spared.
+        rule: the rule for all topics but those in ``spared``.
         base_ms: the time from which retention counts; None if each offset's own commit timestamp counts.
         spared: topics whose offsets don't expire, whatever their age.
     """

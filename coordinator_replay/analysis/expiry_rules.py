@@ -10,7 +10,10 @@ TABLE = "expiry_rules"
 
 
 class ExpiryRules:
-    """The fold that makes a row for each change of a group's expiry rule, and for each tombstone of the group."""
+    """Conversion of a group's records into rows that say by which rule the group's offsets expire.
+
+    There is a row for each change of the rule, and for each tombstone of the group.
+    """
 
     _last: Deciding | None = None
 
@@ -31,10 +34,7 @@ class ExpiryRules:
         return [self._row(now, record.partition, record.offset, record.timestamp_ms, is_tombstone=is_tombstone)]
 
     def interrupt(self, partition: int, offset: int, timestamp_ms: int | None, group: Group | None) -> Row:
-        """Return the row with the group's expiry rule after missing records.
-
-        The rule follows from the state of the group that the remaining records confirm.
-        """
+        """Return the row that says by which rule the group's offsets expire after missing records."""
         return self._row(deciding(group), partition, offset, timestamp_ms, is_tombstone=False)
 
     def _row(self, now: Deciding, partition: int, offset: int, timestamp_ms: int | None, *, is_tombstone: bool) -> Row:

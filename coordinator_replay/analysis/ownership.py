@@ -191,8 +191,7 @@ class OwnershipReplay:
         is_step_exact: whether the group is proven before the present operation.
         is_exact: whether the group is proven after the present operation.
         unrevoked_since: members in the state UNREVOKED_PARTITIONS or UNREVOKED_TASKS, each with the time of its last
-            record of this state. Such a record restarts the member's rebalance timeout (``maybeReconcile`` schedules it
-            again).
+            record of this state.
         subscriptions: the topics that members subscribe to.
         has_new_gaps: whether the present operation left partitions without an owner.
         awaited_since: for each member, the owned partitions that are not in its target assignment. Each partition has
@@ -394,14 +393,14 @@ class OwnershipReplay:
         self.added = 0
 
     def _rename_gaps(self, group_type: GroupType, owned: set[str]) -> Iterator[Row]:
-        """Change the keys of ``gaps`` to those of the new group type.
+        """Replace the topic keys of partitions without an owner by the keys that the new group type uses.
 
-        Remove partitions without a topic name, because their next owner can't be found, and yield their rows.
+        Yield the rows of partitions whose topic has no known name, and forget these partitions.
 
         Args:
             group_type: the new type.
-            owned: keys of the topics that members own under the new type. If a topic was deleted and created again, its
-                name has several topic ids. Then the id in ``owned`` becomes the key.
+            owned: keys of the topics that members own under the new type. If a topic name has several ids, prefer an id
+                in ``owned``.
         """
         gaps, self.gaps = self.gaps, {}
         for (topic, partition), gap in gaps.items():
@@ -426,10 +425,7 @@ class OwnershipReplay:
         return GROUP_EMPTIED if circumstances.is_emptied else MEMBER_LEFT
 
     def _restart_timers(self, events: Sequence[Event]) -> None:
-        """Restart the rebalance timeouts of members whose current assignment has changed.
-
-        Forget since when such a member must revoke partitions.
-        """
+        """Restart the rebalance timeouts of members whose current assignment has changed."""
         for event in events:
             before, member = event.before, event.member
             if before is None or member is None or before.current is None:

@@ -162,7 +162,7 @@ class OpenRebalance:
 
     @property
     def is_over(self) -> bool:
-        """Return whether every member has its assignment, even if the time is not on record."""
+        """Return whether every member has its assignment."""
         return self.completed_offset is not None
 
 
@@ -242,9 +242,9 @@ class Rebalances:
         self.history = GroupHistory(self.topics)
 
     def begin(self, events: Sequence[Event], at_ms: int | None, last_ms: int | None) -> str | None:
-        """Open and close rebalances by the events of an operation.
+        """Begin and end rebalances, as the events of an operation show.
 
-        Call this before other folds see these events.
+        Call this before ``members`` and ``ownership`` get the events.
 
         Args:
             events: the events of one operation.
@@ -317,9 +317,9 @@ class Rebalances:
         return latest is not None and stable_ms <= latest
 
     def end(self, rebalance_id: str | None, at_ms: int | None) -> Iterator[Row]:
-        """Count the changes of ownership in an operation for the rebalances to which they belong.
+        """Add the partitions that changed their owner in an operation to the rebalances that moved them.
 
-        Yield the rebalances that become final with this operation.
+        Yield the rebalances that no later record can change.
 
         Args:
             rebalance_id: the rebalance that the operation belongs to.

@@ -60,11 +60,11 @@ class Anchor(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """An anchor, and the record that a dump has at the same log offset.
+    """A record that an earlier run kept, and the dump's record at the same log offset.
 
     Attributes:
-        anchor: the anchor that an earlier run has kept.
-        other: the dump's record as an anchor.
+        anchor: facts about the record that an earlier run kept.
+        other: the same facts about the dump's record.
     """
 
     log_partition: int

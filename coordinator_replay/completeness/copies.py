@@ -20,8 +20,7 @@ class CopyBounds:
         name: folder of the copy, or the input if the copy is an export.
         is_export: whether the copy was read through a consumer, which sees no control records.
         covered_from: the lowest log offset that was read in the copy.
-        cleaned_to: the cleaner may have removed records below this offset. If this offset is above ``end``, the cleaner
-            may have removed them because of later records that the copy lacks.
+        cleaned_to: the cleaner may have removed records below this offset.
         end: the log offset after the last one that the copy covers.
         gaps: ranges of log offsets below ``end`` that none of the copy's files covers. Their ends are not included.
     """

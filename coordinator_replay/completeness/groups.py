@@ -1,4 +1,4 @@
-"""Proofs about groups: where the history of a group has breaks, and from which log offset on the group is proven.
+"""Proofs about groups: where records of a group may be missing, and from which log offset on the group is proven.
 
 A group is proven at a log offset if the log shows the value of each of its keys there. After missing offsets, the value
 of a key is not known until the key's next record, because the cleaner may have removed an earlier record of the key. So

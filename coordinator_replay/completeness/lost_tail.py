@@ -46,7 +46,7 @@ NO_EPOCH = -1
 
 
 class Loser(StrEnum):
-    """The branch whose records don't count after a divergence. NONE if this is not known."""
+    """The records that don't count after a divergence: the copy's records or the others. NONE if this is not known."""
 
     OTHERS = "OTHERS"
     COPY = "COPY"
@@ -126,8 +126,8 @@ class SegmentCopy:
         copy: the ranges of log offsets that the copy has.
         records: decoded records of the copy.
         leader_epoch: bounds of the leader epoch at the end of the copy.
-        is_moment: False if the files of the copy show that they were copied at several points in time. Then only the
-            copy's checkpoint can show a divergence.
+        is_moment: whether the files of the copy show the log at one point in time. False if they were copied one after
+            the other while the log changed.
         starts: the log offsets at which leader epochs begin in the copy.
         checkpoint: leader epochs and their first log offsets, from ``leader-epoch-checkpoint``.
     """
@@ -208,7 +208,8 @@ def last_epoch(copy: Copy, records: LogRecords, named: int) -> EpochBounds:
     Args:
         copy: the copy to look at.
         records: decoded records of the copy.
-        named: the highest leader epoch that the copy's headers, checkpoint or anchors name; NO_EPOCH if they name none.
+        named: the highest leader epoch in the copy's headers and in its ``leader-epoch-checkpoint``; NO_EPOCH if they
+            have none.
     """
     lowest = max(named, int(records.lowest_epochs.max(initial=NO_EPOCH)))
     # After the last record, another leader may have written records that the cleaner has removed since.
@@ -218,14 +219,18 @@ def last_epoch(copy: Copy, records: LogRecords, named: int) -> EpochBounds:
 
 
 def losing(copy: EpochBounds, others: EpochBounds) -> tuple[Loser, int]:
-    """Return which branch's records don't count after a divergence, and the leader epoch of the other branch.
+    """Decide whose records don't count after a divergence: those of the copy, or the other records.
 
-    The branch with the lower leader epoch doesn't count. If the bounds do not show which epoch is lower, return
-    ``Loser.NONE`` and NO_EPOCH.
+    The records with the lower leader epoch don't count. If the bounds do not show which epoch is lower, return
+    ``Loser.NONE``.
 
     Args:
         copy: bounds of the copy's leader epoch.
         others: bounds of the other records' leader epoch.
+
+    Returns:
+        Whose records don't count, and the leader epoch of the records that count. The epoch is NO_EPOCH if it is not
+        known.
     """
     if copy.lowest > others.highest:
         return Loser.OTHERS, copy.lowest
@@ -237,13 +242,12 @@ def losing(copy: EpochBounds, others: EpochBounds) -> tuple[Loser, int]:
 def _is_torn(copy: SegmentCopy, common: int, until: int, epoch: EpochBounds) -> bool:
     """Return whether it is proven that the files of a copy were copied at several moments.
 
-    The logs diverged at ``until`` at the latest. So files from one moment can't share a record with the other log there
-    or later, and can't have records of the other log's leader epoch there or later.
+    The answer is True if the copy has a record of the other log at log offset ``until`` or later.
 
     Args:
         copy: the copy.
         common: the highest log offset at which both logs have the same record.
-        until: the log offset at which the logs diverged at the latest.
+        until: the log offset at which the two logs have diverged at the latest.
         epoch: bounds of the other log's leader epoch.
     """
     if common >= until:
@@ -297,7 +301,7 @@ def _outlived(copy: SegmentCopy, others: LogRecords, match: _Match) -> Bools:
 
 
 def _noted(copy: SegmentCopy, others: LogRecords) -> tuple[int, int] | None:
-    """Return the first entry of the copy's ``leader-epoch-checkpoint`` that proves that records of ``others`` are lost.
+    """Return the first entry of ``leader-epoch-checkpoint`` that proves that records of ``others`` are lost.
 
     The entry has a leader epoch, and the log offset at which this epoch starts. Return None if there is no such entry.
     """

@@ -39,10 +39,9 @@ class OffsetProofs:
                 yield span, is_own & (offsets >= span.begins_at) & (offsets < following)
 
     def are_unproven(self, partitions: Numbers, offsets: Numbers) -> Bools:
-        """Return, for each log offset, whether a key may have existed there without any earlier record of the key.
+        """Return, for each log offset, whether a key may have existed there without an earlier record in the log.
 
-        This is so below the ``exact_from_offset`` of the complete range to which the log offset belongs. Missing
-        offsets belong to the range after them. Return False for log partitions without missing records.
+        The cleaner may have removed the earlier record. Return False for log partitions without missing records.
 
         Args:
             partitions: the log partition of each log offset.

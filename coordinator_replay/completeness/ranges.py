@@ -96,10 +96,7 @@ class CompleteRange:
 
 
 def are_longer(before: Sequence[CompleteRange], now: Sequence[CompleteRange]) -> bool:
-    """Return whether a new dump at most made the last range longer.
-
-    This is so if the ranges of earlier runs and the ranges with the new dump have the same ``from_offset`` and
-    ``exact_from_offset``.
+    """Return whether all ranges still begin at the same log offsets after a new dump.
 
     Args:
         before: the ranges of earlier runs.

@@ -2,8 +2,8 @@
 
 It shows whether the dump comes from the same log, and which records the log has lost at an election.
 
-Two logs that have diverged stay different. So if the dump still has the record of the newest anchor, all offsets below
-come from the same log. If the dump has another record at the offset of an anchor, older anchors decide:
+Earlier runs kept a few records for comparison, the *anchors*. If the dump still has the newest anchor, all records
+below this log offset come from the same log. If the dump has another record at this log offset, older anchors decide:
 
 - If the dump has the record of an older anchor, or its topic has the id that earlier runs recorded, the dump comes from
   the same log. Then a leader was elected without the newest records. This leader began a higher leader epoch, and the
@@ -81,7 +81,7 @@ class LogCopy:
 
     Attributes:
         folder: the folder of the files; empty for an export.
-        compared: comparisons of the copy's records with anchors.
+        compared: comparisons of the copy's records with records that earlier runs kept.
         topic_id: id of the topic, from ``partition.metadata``; None if the dump does not have that file.
         epochs: the log offsets at which leader epochs begin in the copy's current files.
         checkpoint: leader epochs and their first log offsets, from ``leader-epoch-checkpoint``.
@@ -106,9 +106,9 @@ class LogCopy:
 
     @property
     def diverged(self) -> Comparison | None:
-        """Return the comparison with the first anchor at which the copy has another record than earlier runs.
+        """Return the first comparison in which the copy's record differs from the one that earlier runs kept.
 
-        Anchors up to ``matched`` don't count. Return None if there is no such anchor.
+        Comparisons up to log offset ``matched`` don't count. Return None if no record differs.
         """
         others = [found for found in self.compared if found.anchor.log_offset > self.matched]
         return min(others, key=lambda found: found.anchor.log_offset, default=None)
@@ -201,10 +201,10 @@ class LogComparison:
 
     Attributes:
         truncated: the truncation that lost records of earlier runs, by log partition.
-        stale: copies with records that don't count, by folder and log partition. A file that is no longer in the log
-            is a copy of its own. Its key has the file's URI instead of a folder.
-        open: copies whose missing offsets prove nothing, by folder and log partition. The value is a log offset. At
-            this offset or below, the copy lacks a record that another copy has, and no leader epoch shows why.
+        stale: copies with records that don't count, by folder and log partition. A file that is no longer in the log is
+            a copy of its own. Its key has the file's URI instead of a folder.
+        open: copies whose missing records prove nothing, by folder and log partition. The value is a log offset. The
+            copy lacks a record of another copy at or below this log offset, and no leader epoch shows why.
         unknown: log partitions of earlier runs for which the dump has no record to compare.
     """
 
@@ -331,10 +331,10 @@ def check_topic(copy: LogCopy, log: EarlierLog) -> None:
 
 
 def comparison_by_anchors(copies: Sequence[LogCopy], earlier: Mapping[int, EarlierLog]) -> LogComparison:
-    """Return the comparison of copies with the anchors that earlier runs have kept.
+    """Return the comparison of copies with the records that earlier runs kept.
 
     Args:
-        copies: copies of a dump, each with its comparisons with anchors.
+        copies: copies of a dump, each with its comparisons (``LogCopy.compared``).
         earlier: the log as earlier runs know it, by log partition.
 
     Raises:
@@ -392,12 +392,10 @@ def _divergence(copy: LogCopy, log: EarlierLog) -> Divergence | None:
 
 
 def _replaced(copy: LogCopy, log: EarlierLog) -> Comparison | None:
-    """Return the first anchor whose record a copy's log has lost, with the leader epoch that proves the loss.
+    """Return the first record of earlier runs that a copy's log has lost, if leader epochs prove the loss.
 
-    Leader epochs only rise in a log. So if a higher leader epoch begins in the copy at or below the anchor's offset,
-    the log has lost the anchor's record. The copy may be too short to have a different record at this offset.
-
-    Return None if there is no such anchor, or if the copy has none of the anchors' records.
+    A leader epoch never falls within a log. So the record is lost if a higher leader epoch begins in the copy at or
+    below the record's log offset. Return None if nothing is lost, or if the copy has no record of earlier runs.
     """
     if copy.matched == _NO_OFFSET:
         return None

@@ -1,7 +1,7 @@
-"""Spans: the time ranges of a log partition in which no record is missing. Only spans prove when a state began or ended.
+"""Spans: the time ranges of a log partition in which no record is missing.
 
-Outside of the spans, records may be missing. So a state that seems to begin there may have begun earlier, and a state
-that seems to end there may have gone on.
+Only spans prove when a state began or ended. Outside of the spans, records may be missing. So a state that
+seems to begin there may have begun earlier, and a state that seems to end there may have gone on.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from coordinator_replay.times import milliseconds
 
 
 class ExactSpan(NamedTuple):
-    """A part of a log partition in which everything is proven.
+    """A time range in which no record of a log partition is missing.
 
     Attributes:
         after_ms: the time of the span's first record. Other records of this time may be missing. -1 for the start of

@@ -163,7 +163,7 @@ class Evaluator:
         }
 
     def _keep(self, finding: Found) -> None:
-        """Keep a finding until the end of the evidence, merged with the earlier rows of the same finding."""
+        """Keep a finding until the end of the evidence. If the finding is kept already, merge the two rows."""
         before = self.by_id.get(finding["finding_id"])
         self.by_id[finding["finding_id"]] = finding if before is None else joined(before, finding)
 

@@ -191,7 +191,7 @@ class PartitionCommits(TypedDict):
         lowest: the lowest committed offset. Sums of an earlier release lack ``lowest`` and ``longest_step``.
         longest_step: the longest step forward from one commit to the next while the group was not Empty. The list has
             the length of the step, and the log offset, committed offset and time of the commit at its end. The log
-            offset is negated, so that the earliest of several longest steps is the maximum.
+            offset has a minus sign.
     """
 
     topic: str

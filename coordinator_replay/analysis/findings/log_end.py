@@ -28,7 +28,7 @@ class LogEnd:
     def ms(self) -> int:
         """Return the time at which the log ends.
 
-        A finding that uses this number changes with every later end. So note the next millisecond in ``changes_at_ms``.
+        Also set ``changes_at_ms`` to the next millisecond.
 
         >>> end = LogEnd(100)
         >>> end.ms, end.changes_at_ms
@@ -40,7 +40,7 @@ class LogEnd:
     def has_reached(self, at_ms: int) -> bool:
         """Return whether the log ends at a time or after it.
 
-        If the log ends before this time, note the time in ``changes_at_ms``.
+        If the log ends before this time, set ``changes_at_ms`` to this time, or keep an earlier time in it.
 
         >>> end = LogEnd(100)
         >>> end.has_reached(100), end.changes_at_ms, end.has_reached(150), end.changes_at_ms

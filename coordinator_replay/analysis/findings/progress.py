@@ -259,12 +259,10 @@ def rebalance_storm(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _unexplained(recent: Sequence[list[Any]], least: int) -> Sequence[list[Any]]:
-    """Return as many of the newest rebalances as possible, so that at least ``least`` of them are unexplained.
+    """Return the longest series of the newest rebalances with at least ``least`` unexplained rebalances.
 
-    If the group gained or lost N members in these rebalances, N of them are explained, and the others are unexplained.
-    A few of the newest rebalances may have more unexplained ones than all of ``recent``, because one rebalance can let
-    many members in. The result never begins with a rebalance if the group's size before it is not on record. Return an
-    empty list if there are never enough unexplained rebalances.
+    If a group gains or loses N members, N rebalances are explained by this change of its size. All other rebalances are
+    unexplained. Return an empty list if too few rebalances are unexplained.
 
     Args:
         recent: the rebalances within the window, oldest first.

@@ -33,7 +33,7 @@ class FindingRule(NamedTuple):
         about: a sentence on what the rule observes.
         advice: what a finding may mean, and where to look next.
         thresholds: the fields of ``Thresholds`` that the rule uses.
-        recurs: whether all occurrences of the rule in a group or topic make a single finding.
+        recurs: whether the rule has only one finding for each group or topic, however often the problem occurs.
         needs: inputs that the rule needs and that some audits lack.
         rests_on_commits: whether the rule relies on commits that an aborted transaction would undo.
     """

@@ -27,7 +27,7 @@ def _is_settled(step: Step) -> bool:
 
 
 def _begin_again(step: Step, memory: Memory) -> Iterator[Observation]:
-    """If the group no longer has members, close all observations, and yield observations that lasted long enough."""
+    """If the group no longer has members, close all observations. Yield those that lasted for ``needed_ms``."""
     if not step.kinds.isdisjoint(_ENDS):
         yield from memory.end_all(step.now.at_ms)
         memory.notes.clear()

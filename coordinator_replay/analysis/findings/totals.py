@@ -150,8 +150,6 @@ def with_longest_pauses(ranges: Sequence[Range]) -> list[Range]:
 class ActiveTime:
     """Times in which a group committed without a pause.
 
-    The methods are called for each partition of the group, so they make no pass over all ranges.
-
     Args:
         ranges: the times as ranges, in order; the ranges don't overlap.
     """
@@ -196,8 +194,8 @@ class SummaryKind(NamedTuple):
     Attributes:
         name: name of the kind.
         columns: for each column, the function that merges the values that two sums have in this column.
-        newest: lists of columns whose values are copied from the newer of two sums. The key of a list is another
-            column. The sum with the larger value in that column is the newer one.
+        newest: lists of columns whose values come from the newer of two sums. The key of a list is the column that
+            decides which sum is newer: the sum with the larger value in it.
     """
 
     name: str
@@ -359,7 +357,7 @@ class Totals:
     def active(self, limits: Thresholds) -> list[Range]:
         """Return the time ranges in which the group committed without a pause.
 
-        Also store these ranges in the group's sums, in place of the earlier ones.
+        Also store the ranges, so that the next run gets them.
         """
         ranges: list[Range] = []
         for sums in (self.over[GROUP.name], self.every[GROUP.name]):

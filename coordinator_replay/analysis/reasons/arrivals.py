@@ -110,7 +110,7 @@ def returns(situation: Situation) -> tuple[list[Return], list[tuple[Member, int]
 
     Each new member is paired with the log offset of its first record.
 
-    The result is cached, because several rows need it for the same situation.
+    The result is cached.
     """
     if not situation.joined:
         return [], []
@@ -151,7 +151,7 @@ def _client(situation: Situation, member: Member, candidates: Sequence[Departed]
 
 
 def is_same_client(member: Member, other: Member | Departed) -> bool:
-    """Return whether two members have the same client id and host, and both are on record."""
+    """Return whether two members have the same client id and host. Return False if one is not on record."""
     subscription = member.subscription_or_empty
     if subscription.client_id is None or subscription.client_host is None:
         return False

@@ -354,7 +354,7 @@ def cooperative_follow_up(situation: Situation) -> Explanation | None:
 def revoked_before(situation: Situation) -> Mapping[str, set[int]]:
     """Return partitions that the previous classic generation took from members, and assigned to nobody.
 
-    The result is cached, because several rows need it for the same situation.
+    The result is cached.
     """
     return _revoked(situation.before.values(), situation.covered_before)
 

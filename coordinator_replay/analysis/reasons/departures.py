@@ -70,7 +70,7 @@ class Departure(NamedTuple):
 def departures(situation: Situation) -> Sequence[Departure]:
     """Return each removed member with the cause of its removal.
 
-    The result is cached, because several rows need it for the same situation.
+    The result is cached.
     """
     if not situation.left:
         return ()
@@ -333,12 +333,7 @@ def timeouts_of(situation: Situation, member: Member) -> tuple[Cause, ...]:
 
 
 def _open_timeouts(situation: Situation, member: Member) -> tuple[Cause, ...]:
-    """Return the timeouts that may have removed a member.
-
-    A coordinator that has loaded a consumer group gives every member the session timeout of the group, which is not on
-    record. A classic member's own session timeout counts again after its next heartbeat
-    (GroupMetadataManager.onLoaded).
-    """
+    """Return the timeouts that may have removed a member."""
     timeouts = timeouts_of(situation, member)
     if situation.group_type is GroupType.CLASSIC:
         return timeouts

@@ -1,7 +1,6 @@
 """Facts that evidence states. A fact has a kind, members, the positions of the records that show it, and times.
 
-A sentence of evidence is one fact, or several that go together; ``sentences`` has the words of each kind. The judges in
-``scripts`` compare facts with what really happened. They could not compare sentences.
+A sentence of evidence is one fact, or several that go together; ``sentences`` has the words of each kind.
 """
 
 from collections.abc import Sequence
@@ -224,10 +223,7 @@ def named(kind: FactKind, names: Sequence[str], **fields: Any) -> Fact:
 
 
 def fact_rows(evidence: Evidence) -> list[dict[str, Any]]:
-    """Return the facts of evidence in the form of rows.
-
-    UNDECIDED facts are left out, because the causes in such a fact are among the alternatives of the rebalance.
-    """
+    """Return the facts of evidence in the form of rows. Leave out UNDECIDED facts."""
     return [
         fact_row(number, fact)
         for number, sentence in enumerate(evidence)

@@ -113,8 +113,7 @@ def is_open(situation: Situation) -> bool:
 def twins(situation: Situation) -> dict[str, Sign]:
     """Return members that joined while another member had the same client id and host, each with its record.
 
-    Return no twins for a classic group. There, a member that is still in the group has joined the generation itself. So
-    its client did not come back as another member.
+    Return an empty dict for a classic group.
     """
     if situation.group_type is GroupType.CLASSIC:
         return {}
@@ -126,10 +125,9 @@ def twins(situation: Situation) -> dict[str, Sign]:
 
 
 def returned_by(situation: Situation) -> set[str]:
-    """Return the ids of members whose return is on record now.
+    """Return the ids of members whose clients are known to have come back.
 
-    These are the earlier id of a member that came back, and both ids of a client that was back before its old member
-    was removed.
+    For a client that came back before its old member was removed, return the ids of both members.
     """
     member_ids = {back.departed.member_id for back in returns(situation)[0]}
     for departure in departures(situation):

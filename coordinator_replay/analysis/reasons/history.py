@@ -122,7 +122,7 @@ class Waiting(NamedTuple):
 
 @dataclass(slots=True)
 class GroupHistory:
-    """Facts about one group's past that reasons need.
+    """Facts about one group's past, for finding the causes of its rebalances.
 
     Attributes:
         topics: names of the topics in the group's records.
@@ -136,9 +136,10 @@ class GroupHistory:
         is_new_life: whether the group was created and has not rebalanced yet.
         conversion: the group's last conversion; None if there was none, or if a rebalance has begun since then.
         converted_ms: when the group was last converted.
-        twins: records of members that joined while another member had the same client id and host.
-        ready_at: log partition and log offset at which partitions of a share group became ready. None if no
-            partitions became ready, or if a rebalance has begun since then.
+        twins: members that joined while another member had the same client id and host, each with the record of the
+            join.
+        ready_at: log partition and log offset at which partitions of a share group became ready. None if no partitions
+            became ready, or if a rebalance has begun since then.
         rebalanced_ms: time at which the last rebalance began; None if the group had no rebalance, or if the rebalance
             has no time.
         join_reason: the join reason of the last rebalance.
@@ -358,9 +359,6 @@ class GroupHistory:
 
     def _seen_of_static(self, event: Event) -> Iterator[tuple[str, tuple[int | None, int, int]]]:
         """Yield each static member of a generation, with the fields of its last sign of life (see ``Sign``).
-
-        A static member stays in the generation even if it does not join again. So the generation does not show that its
-        static members were alive.
 
         Args:
             event: the event about the generation.

@@ -69,11 +69,11 @@ def least_timeout_ms(situation: Situation, member: Member) -> int:
 
 @lru_cache(maxsize=1)
 def _least_of_stayers(situation: Situation) -> int:
-    """Return the largest timeout of the members that stayed; 0 if none stayed.
+    """Return the largest rebalance timeout of the members that stayed in the group; 0 if none stayed.
 
     If a member's timeout changed, its lower value counts.
 
-    The result is cached, because several removed members need it.
+    The result is cached.
     """
     timeouts = [0]
     for after in situation.opening.members:

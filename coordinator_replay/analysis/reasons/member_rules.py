@@ -239,10 +239,13 @@ def _changed(situation: Situation, upgraded: list[Return]) -> Explanation | None
 
 
 def _beside_others(situation: Situation, explanation: Explanation) -> Explanation:
-    """Return an explanation with a lower confidence, if members were removed that are not among those that came back.
+    """Lower the confidence in the cause that members came back, if the operation also removed other members.
 
-    The explanation says that members came back. The removal of the other members may have begun the rebalance instead.
-    So the causes of this removal become alternatives.
+    The removal of the other members may have begun the rebalance instead. So its causes become alternatives.
+
+    Args:
+        situation: the rebalance.
+        explanation: the explanation that members came back.
     """
     back = {returned.departed.member_id for returned in returns(situation)[0]}
     others = [departure for departure in departures(situation) if departure.member_id not in back]

@@ -29,7 +29,7 @@ class Situation:
         left: the events about removed members.
         resolved: the events about resolved regexes.
         joined: members that joined, each with the log offset of its record. A member that joined earlier counts too, if
-            its regex is resolved only now (see ``Waiting``).
+            the coordinator resolved its regex only in this operation.
         resubscribed: members that changed their subscription. Each entry has the old subscription, the member after the
             change, and the log offset of the record.
     """

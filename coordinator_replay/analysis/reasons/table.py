@@ -115,8 +115,8 @@ def with_unknown_departures(reason: Reason) -> Reason:
 def with_unknown_conversion(reason: Reason) -> Reason:
     """Return the reason of a rebalance if the record of a downgrade of the group may be missing.
 
-    The downgrade may have written the previous classic generation. So the confidence is at most ``likely``, and
-    GROUP_CONVERSION becomes an alternative. Return a reason unchanged if its cause is in PROVEN_ALONE.
+    The confidence is then at most ``likely``, and GROUP_CONVERSION becomes an alternative. A reason stays as it is if
+    its cause is proven by its own records.
     """
     if reason.cause in PROVEN_ALONE:
         return reason
