@@ -208,7 +208,7 @@ def _by_records(key: Key, elected: LeaderChange | None, first: FirstRecord | Non
 
 
 def _with_lines(change: CoordinatorChange, lines: Sequence[CoordinatorLine], before: int | None) -> CoordinatorChange:
-    """Return a change with the facts that brokers logged.
+    """Return a change of the coordinator, with the facts of brokers' logs added.
 
     Args:
         change: the change as the records alone show it.

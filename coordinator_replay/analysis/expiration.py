@@ -37,8 +37,7 @@ class Deciding(NamedTuple):
         group_type: type of the group; None for a simple group.
         protocol_type: protocol type of a classic group; None if no member gave one.
         group_state: ``Empty`` or ``Stable`` for a classic group. For a consumer or streams group, ``Empty`` if no
-            member has a subscription on record, else None. Always ``Empty`` for a simple group, and for a share group,
-            because a share group's members do not change the rule.
+            member has a subscription on record, else None. Always ``Empty`` for a simple group and a share group.
         expiry: the rule of expiry.
     """
 

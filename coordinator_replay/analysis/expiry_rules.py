@@ -1,4 +1,4 @@
-"""Expiry rules of a group's offsets and the records from which they apply: rows of ``expiry_rules``."""
+"""Rules by which a group's offsets expire, and the records from which they apply: rows of ``expiry_rules``."""
 
 from coordinator_replay.analysis.expiration import DECIDING_KINDS, GROUP_KINDS, Deciding, deciding
 from coordinator_replay.analysis.rows import Row

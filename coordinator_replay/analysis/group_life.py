@@ -130,7 +130,7 @@ class GroupReplay:
         self._rebalances.history.heed(before_offset, signs)
 
     def lose_track(self, partition: int, offset: int, at_ms: int | None) -> list[Row]:
-        """Note the beginning of a gap, whose records no dump has. Return the rows that end there.
+        """Note the beginning of a gap, whose records no dump has. Return the rows of intervals that end there.
 
         Args:
             partition: the log partition.
@@ -145,7 +145,10 @@ class GroupReplay:
         return self._final(rows, offset)
 
     def _lose_key(self, record: Record) -> list[Row]:
-        """Note that a record can't be read, so that its key's value is unknown. Return the rows that end there."""
+        """Note that a record can't be read, so that its key's value is unknown.
+
+        Return the rows of intervals that end at this record.
+        """
         rows = self._interrupt(record.offset, record.timestamp_ms)
         is_whole = record.kind == GROUP_METADATA
         members = [
@@ -161,7 +164,7 @@ class GroupReplay:
         return [stay.member for stay in self._members.stays.values()]
 
     def _interrupt(self, offset: int, at_ms: int | None) -> list[Row]:
-        """End proven rows at a log offset, and continue them as unproven rows. Return the ended rows."""
+        """End rows that are proven, and begin rows that are not proven, at a log offset. Return the ended rows."""
         rows = self._finish(offset)
         until_ms = latest_ms(self._now_ms, at_ms)
         self._rebalances.lose_track(offset)
@@ -219,7 +222,7 @@ class GroupReplay:
         self._step_rules.states = first + 1
 
     def move(self, partition: int, offset: int, at_ms: int | None, to_partition: int) -> list[Row]:
-        """End the group's records in a log partition, because the group moved to another one. Return the rows that end.
+        """End the group in a log partition, because it moved to another log partition. Return the rows that end.
 
         Args:
             partition: the log partition that the group has left.
@@ -243,7 +246,7 @@ class GroupReplay:
     def _go_on_as(
         self, confirmed: "GroupReplay", partition: int, offset: int, at_ms: int | None, why: str = RECORDS_MISSING
     ) -> list[Row]:
-        """End open rows, and continue with the state of another replay of the group. Return the ended rows.
+        """Continue with the state of another replay of the group. Return the rows that end.
 
         Args:
             confirmed: the other replay.

@@ -20,10 +20,8 @@ class OpenMemberInterval(NamedTuple):
     """An interval that is not over: a member's present state, with the time and the record since which it has lasted.
 
     Attributes:
-        is_client_inherited: whether client id and host on record are, or may be, from an earlier process of this static
-            member. A classic group keeps client id and host of the first process
-            (``ClassicGroup.replaceStaticMember``). If records are missing before the member's first record, the log
-            does not show whether the member was replaced.
+        is_client_inherited: whether client id and host on record may be those of an earlier process of this static
+            member.
         is_exact: whether the group has been proven since the interval began.
         is_begin_open: whether the member may have been in this state earlier, because records are missing.
     """
@@ -125,8 +123,7 @@ class MemberReplay:
         Then begin a new interval for each member in ``confirmed``.
 
         Args:
-            confirmed: a replay of the group's records that a newer dump still has. Its members are the only ones that
-                records confirm.
+            confirmed: a replay of the group's records that a newer dump still has.
             at_ms: the time from which records are missing.
             offset: the first missing log offset.
         """

@@ -296,7 +296,7 @@ class OwnershipReplay:
                 self.gaps[key] = gap._replace(since_ms=at_ms)
 
     def open_rows(self) -> Iterator[Row]:
-        """Yield open intervals, and ended intervals of partitions without a next owner."""
+        """Yield the rows of ownerships that last, and of partitions that nobody owns since their owner lost them."""
         for key, gap in self.gaps.items():
             yield from self._rows((gap.topic, key[1]), gap.holding, gap, None)
         for key, holders in self.holders.items():
@@ -311,8 +311,7 @@ class OwnershipReplay:
         Then begin a new interval for each owner in ``confirmed``.
 
         Args:
-            confirmed: a replay of the group's records that a newer dump still has. Its owners are the only ones that
-                records confirm.
+            confirmed: a replay of the group's records that a newer dump still has.
             at_ms: the time from which records are missing.
             offset: the first missing log offset.
             released_by: why the intervals end.
@@ -630,7 +629,7 @@ def _unowned(gap: Unowned, topic: str | None) -> list[dict[str, int | None]] | N
     Return None if these times are not on record.
 
     Args:
-        gap: the partition since it lost its last owner.
+        gap: the partition without an owner.
         topic: the name of the partition's topic. Without a name it is unknown whether members still subscribe to the
             topic.
     """

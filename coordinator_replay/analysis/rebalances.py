@@ -199,18 +199,17 @@ class Rebalances:
         members: the members before the present operation.
         ownership: the owners of partitions.
         topic_changes: when topics changed, as far as known.
-        running: rebalances in progress, and finished ones whose costs (such as times without an owner) may still rise,
-            oldest first.
-        awaiting_reason: finished rebalances whose costs are final but whose reason is not, oldest first.
+        running: rebalances in progress, and finished rebalances whose numbers may still change, oldest first.
+        awaiting_reason: finished rebalances of which only the reason may still change, oldest first.
         member_count: number of members when the last rebalance began.
         joined: members that joined since the last rebalance began.
         left: members that left since the last rebalance began.
-        is_step_exact: whether the last step was proven.
-        history: facts from earlier operations, for the reasons.
-        lost_at: log offset at which records were last missing; signs of life before it may be missing.
+        is_step_exact: whether the last operation was proven.
+        history: facts from earlier operations, for finding the causes of rebalances.
+        lost_at: the last log offset at which records were missing.
         open_join_at: log offset of the last rebalance whose new members may have been in the group before.
-        unproven_at: log offset of the last unproven step; departures before it may be missing.
-        unproven_ms: time of the last unproven step.
+        unproven_at: log offset of the last unproven operation; None if all operations are proven.
+        unproven_ms: time of the last unproven operation.
         last_generation: the last generation of a classic group on record; None if the group's last rebalance is not of
             a classic group.
         last_generation_ms: time of this generation's record; None if the record has no time.
@@ -283,7 +282,7 @@ class Rebalances:
         return belongs_to
 
     def _is_first_exact(self, last: Event) -> bool:
-        """Remember whether an operation is proven, and return whether it is the first proven operation after a gap.
+        """Store whether an operation is proven. Return whether it is the first proven one after missing records.
 
         Args:
             last: the last event of the operation.
@@ -297,11 +296,11 @@ class Rebalances:
         return last.is_exact and not was_exact
 
     def _is_written_again(self, event: Event, last_ms: int | None) -> bool:
-        """Return whether a classic group's first record behind missing records repeats the last generation on record.
+        """Return whether a classic group's first record after missing records repeats the last generation on record.
 
         The coordinator writes a generation again when a static member comes back. ``currentStateTimestamp`` is then
-        still the time at which the group became Stable, at most ``MOST_APPEND_MS`` after the generation's own record.
-        A group that was deleted and created again can have the same generation, but it became Stable later than that.
+        still the time at which the group became Stable, at most ``MOST_APPEND_MS`` after the generation's own record. A
+        group that was deleted and created again can have the same generation, but became Stable at a later time.
 
         Args:
             event: the event of a generation.
@@ -494,7 +493,7 @@ class Rebalances:
         return may_be_back, may_be_back or (is_recent and not all(returned.is_sure for returned in back))
 
     def _may_have_been_back(self, situation: Situation) -> bool:
-        """Return whether missing records may show that removed members were alive, or had come back."""
+        """Return whether records may be missing that show that removed members were alive or had come back."""
         for event in situation.left:
             sign = self.history.last_seen(event.member_id or "")
             since = BEFORE_ALL if sign is None else sign.offset

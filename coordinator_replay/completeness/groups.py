@@ -100,18 +100,18 @@ class GroupProofs:
         return [Break(0, None, ranges[number].is_gap, proven_from, proven_ms, number), *behind]
 
     def confirmed_in(self, log_partition: int, offsets: Numbers) -> Iterator[tuple[int, Bools]]:
-        """Find records that other copies still have below the ranges of a log partition.
+        """Find the records that the copies of a log partition still have before missing log offsets.
 
-        A range begins at a log offset. The dump that the range was made from may still have some older records.
+        Each range of the log partition but the first follows missing log offsets. The copy from which the range was
+        made may still have some records before these log offsets.
 
         Args:
             log_partition: number of the log partition.
             offsets: log offsets of records in the log partition.
 
         Yields:
-            The index of a range, and an array with an entry for each of ``offsets``. The entry is true if the offset is
-            below the range, and the range's own copy of the log partition has a record at this offset. The first range
-            and ranges after a gap are left out.
+            The index of a range, and an array with an entry for each of ``offsets``: whether the log offset is before
+            the missing ones, and the range's copy has a record there. Ranges after a gap are left out.
         """
         for number, span in enumerate(self.ranges.get(log_partition, ())):
             if number and not span.is_gap:

@@ -29,7 +29,8 @@ def history_of(copies: Iterable[Copy]) -> list[CompleteRange]:
 def _age(copy: Copy) -> tuple[int, int, int, str]:
     """Return a key that sorts copies by age, oldest first.
 
-    A copy with a lower end is older. If the ends are equal, the copy that lacks fewer offsets is older.
+    A copy that ends at a lower log offset is older. If two copies end at the same log offset, the copy that lacks fewer
+    offsets is older.
     """
     missing = sum(high - low for low, high, _ in copy.missing(0))
     return copy.bounds.end, missing, copy.bounds.covered_from, copy.run_id

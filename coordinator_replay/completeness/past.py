@@ -139,8 +139,6 @@ class LogPartition:
     def has_hole_between(self, since: datetime | None, at: datetime) -> bool:
         """Return whether the log partition has a hole in a time range, or a gap at any time.
 
-        Something that existed before the hole or gap may have ended in it.
-
         Args:
             since: the beginning of the time range; None for the beginning of the log.
             at: the end of the time range.
@@ -202,7 +200,8 @@ class Completeness:
     def incomplete_from(self, start: datetime | None) -> list[int]:
         """Return the log partitions that may lack records from a time on.
 
-        None stands for the start of the log.
+        Args:
+            start: the time; None for the start of the log.
         """
         return [number for number in self.partitions if not self.since([number]).has_all_from(start)]
 

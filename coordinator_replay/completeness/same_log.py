@@ -64,7 +64,8 @@ class EarlierLog:
     def epochs_at(self, offsets: Numbers) -> tuple[Numbers, Numbers]:
         """Return the lowest and the highest possible leader epoch at each log offset.
 
-        If there is no lowest or no highest one, the result has NO_EPOCH or LARGEST_INT64.
+        Return two arrays. If a lowest leader epoch is not known, the first array has NO_EPOCH. If a highest one is not
+        known, the second array has LARGEST_INT64.
         """
         known = [(anchor.log_offset, anchor.leader_epoch) for anchor in self.anchors if anchor.leader_epoch is not None]
         places = np.array([place for place, _ in known], np.int64)
@@ -142,8 +143,8 @@ class Truncation(NamedTuple):
 
     Attributes:
         from_offset: the log offset from which records of earlier runs no longer count.
-        until_offset: the log diverged at this log offset at the latest; equal to ``from_offset`` if the exact offset is
-            known.
+        until_offset: the highest log offset at which the difference can begin; equal to ``from_offset`` if it is known
+            exactly.
         end_offset: the log offset after the last one that earlier runs had read; None if no run has kept this offset.
         leader_epoch: leader epoch of the elected leader.
     """
@@ -338,7 +339,7 @@ def comparison_by_anchors(copies: Sequence[LogCopy], earlier: Mapping[int, Earli
         earlier: the log as earlier runs know it, by log partition.
 
     Raises:
-        InputError: the dump comes from another log, or nothing shows which of two histories counts.
+        InputError: the dump comes from another log, or nothing shows which of two records counts.
     """
     compared = {copy.log_partition for copy in copies if copy.compared}
     comparison = LogComparison(unknown=sorted({copy.log_partition for copy in copies} - compared))
@@ -373,7 +374,7 @@ def _divergence(copy: LogCopy, log: EarlierLog) -> Divergence | None:
     Return None if all records that earlier runs kept for comparison are the same.
 
     Raises:
-        InputError: the copy comes from another log, or no leader epoch shows which of the two histories counts.
+        InputError: the copy comes from another log, or no leader epoch shows which of the two records counts.
     """
     diverged = copy.diverged or _replaced(copy, log)
     if diverged is None:

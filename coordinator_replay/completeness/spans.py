@@ -27,9 +27,9 @@ class ExactSpan(NamedTuple):
 
 
 def spans_of(partition: int, ranges: Sequence[CompleteRange]) -> Iterator[ExactSpan]:
-    """Yield the parts of a log partition in which everything is proven, one for each complete range.
+    """Yield the time ranges in which no record of a log partition is missing, one for each complete range.
 
-    Yield nothing if no record of the log partition is missing.
+    Yield nothing if no record is missing at all.
 
     Args:
         partition: the log partition.
@@ -52,7 +52,7 @@ def is_begin_proven(spans: Sequence[ExactSpan], at_ms: int | None, *, recurs: bo
         spans: the spans of the log partition; empty if no record is missing.
         at_ms: the time at which the condition is first seen; None if no record has a time.
         recurs: whether the condition can hold several times, such as a state that a group enters again and again.
-        joins_ms: if the condition held twice, and the time between was at most this long, it counts as one time.
+        joins_ms: two times in which the condition held count as one if the pause between them is at most this long.
 
     >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]
     >>> [is_begin_proven(spans, at_ms, recurs=False) for at_ms in (50, 60, 70, 71)]
@@ -79,17 +79,17 @@ def is_all_proven(
 ) -> bool:
     """Return whether no record is missing about a condition that held from one time to another.
 
-    If the condition held twice with a short time between, it counts as one time. So records shortly before and after
-    must not be
-    missing either.
+    If the condition held twice with a short pause between, the two times count as one. So records shortly before and
+    after must not be missing either.
 
     Args:
         spans: the spans of the log partition; empty if no record is missing.
         first_ms: the time from which the condition held; None if no record has a time.
         last_ms: the time until which the condition held; None if no record has a time.
-        recurs: whether all times after this one count as the same time, however much later.
-        joins_ms: the longest time between two times that count as one, in both directions.
-        goes_on_ms: the same, but only for later times.
+        recurs: whether all times in which the condition held count as one, however long the pauses between them.
+        joins_ms: two times in which the condition held count as one if the pause between them is at most this long.
+        goes_on_ms: a later time in which the condition held counts as one with this time if the pause between them is
+            at most this long.
 
     >>> spans = [ExactSpan(0, -1, 50), ExactSpan(0, 70, 90)]
     >>> [is_all_proven(spans, first_ms, 80) for first_ms in (40, 70, 71)]

@@ -437,7 +437,7 @@ def never_committed(context: GroupContext) -> Iterator[Observation]:
 
     There is one observation for each topic.
 
-    Missing records may include commits, so only the time after them counts.
+    If records are missing, only the time after the missing records counts.
     """
     status = context.status
     if status is None or not status["is_exact"] or status["has_gap"]:

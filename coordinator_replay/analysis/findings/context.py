@@ -34,8 +34,8 @@ class PartitionOwner(NamedTuple):
     """The owner of a partition.
 
     Attributes:
-        at_ms: start of the ownership if it still lasts, or else its end. In the result of ``owned_until``, always the
-            end. None if no record has the time.
+        at_ms: start of the ownership if the member still owns the partition, or else the end of the ownership. In the
+            result of ``owned_until``, it is the end in any case. None if no record has the time.
     """
 
     member_id: str
@@ -44,7 +44,7 @@ class PartitionOwner(NamedTuple):
 
 @dataclass(slots=True)
 class ExpiringOffsets:
-    """Offsets of one topic that expire by the same rule, in partitions that had an owner lately.
+    """Offsets of one topic that expire by the same rule, in partitions that had an owner within ``owned_lately_ms``.
 
     Attributes:
         first_ms: the earliest time at which one of the offsets expired or is to expire.
@@ -165,7 +165,7 @@ class GroupContext:
                     self.stalls.append({**summary, "topic": topic, "partition": number, "usual_ms": usual_ms})
 
     def _add_expiry(self, row: OffsetExpiry) -> None:
-        """Keep an offset that has expired or is about to expire, if its partition had an owner lately."""
+        """Keep an offset that has expired or is about to expire, if its partition had an owner recently."""
         is_expired, until_ms = row["status"] == "EXPIRED", row.get("until")
         owner = self.owned_until(row["topic"], row["partition"])
         if owner is None:

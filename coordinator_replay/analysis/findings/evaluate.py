@@ -57,7 +57,7 @@ def joined(finding: Found, other: Found) -> Found:
     """Return two rows of one finding merged into one row.
 
     The result is the later row with the start of the earlier row. If the rows differ in the partition or the member, no
-    partition or member had the problem all the time. The merged row then names none.
+    partition or member had the problem all the time. The merged row then names no partition or member.
     """
     is_later = time_order(other["last_seen"]) >= time_order(finding["last_seen"])
     first = min(finding, other, key=lambda row: time_order(row["first_seen"]))
@@ -105,7 +105,7 @@ class Evaluator:
         self.by_id: dict[str, Found] = {}
 
     def add(self, kind: Evidence, evidence: Content) -> Iterable[FindingRow]:
-        """Add the next row of evidence, and return the findings that are then complete."""
+        """Add the next row of evidence, and return the findings that no later evidence can change."""
         if kind is Evidence.OFFSETS:
             self._add_partition(cast("PartitionCommits", evidence))
             return ()

@@ -245,7 +245,7 @@ class EndedStall(PastStall):
 
 
 class EndedExpiry(PastExpiry):
-    """A past expiry, with its partition."""
+    """A ``PastExpiry``, with its partition."""
 
     topic: str
     partition: int

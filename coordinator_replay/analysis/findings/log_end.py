@@ -52,9 +52,9 @@ class LogEnd:
         return False
 
     def has_lasted(self, needed_ms: int, first_ms: int | None) -> bool:
-        """Return whether an open observation has lasted long enough at the end of the log.
+        """Return whether an open observation has lasted for at least ``needed_ms`` at the end of the log.
 
-        If no record shows its start, an observation has lasted long enough only if ``needed_ms`` is 0.
+        If no record shows its start, return True only if ``needed_ms`` is 0.
 
         >>> end = LogEnd(15)
         >>> end.has_lasted(5, 10), end.has_lasted(5, None), end.has_lasted(0, None)

@@ -61,9 +61,9 @@ class Observation(NamedTuple):
 
 
 def has_lasted(needed_ms: int, first_ms: int | None, until_ms: int | None) -> bool:
-    """Return whether an observation lasted long enough.
+    """Return whether an observation lasted for at least ``needed_ms``.
 
-    If no record shows its start, an observation lasted long enough only if ``needed_ms`` is 0.
+    If no record shows its start or its end, return True only if ``needed_ms`` is 0.
 
     >>> has_lasted(5, 10, 15), has_lasted(5, None, 15), has_lasted(0, None, 15)
     (True, False, True)

@@ -165,7 +165,7 @@ def unbalanced_assignment(step: Step, memory: Memory) -> Iterator[Observation]:
 
 
 def _lopsided(step: Step, open_name: str) -> Spread | None:
-    """Return two members that own very different numbers of partitions. Prefer the two of the open observation.
+    """Return two members that own very different numbers of partitions. Prefer the members of the open observation.
 
     Return None if no two members with the same subscription differ so much.
 

@@ -139,7 +139,7 @@ class Memory:
         self.begin(name, Observation(which, since, None, message, *place, detail, needed_ms, **about))
 
     def end(self, name: str, at_ms: int | None) -> Iterator[Observation]:
-        """Close an open observation, and yield it if it has lasted long enough.
+        """Close an open observation, and yield it if it has lasted for its ``needed_ms``.
 
         Args:
             name: name of the observation within the rule. If no observation of this name is open, yield nothing.

@@ -1,8 +1,8 @@
 """The decision whether a member that joined had been in the group before.
 
 A static member is recognised by its instance id. A dynamic member gets a new member id each time it joins. Such a
-member is recognised by client id and host, if it was removed at most RETURN_MS ago. A longer timeout of the member
-extends this time.
+member is recognised by client id and host, if it was removed at most RETURN_MS ago, or within its own timeout if that
+is longer.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ RETURN_MS = 300_000
 
 
 class Return(NamedTuple):
-    """A return of a client, with the member that joined, and the member that had been removed.
+    """A return of a client: the member that joined, and the earlier member that had been removed.
 
     Attributes:
         is_same_instance: whether the instance id shows that both members are the same client.

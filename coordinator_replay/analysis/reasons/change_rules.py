@@ -235,8 +235,7 @@ def grown_topics(situation: Situation) -> dict[str, int]:
 def lost_topics(situation: Situation) -> list[str]:
     """Return topics that a classic generation no longer assigns.
 
-    Return an empty list if the previous generation took partitions from members and assigned them to nobody. Then a
-    topic may have no assignment only until the next generation.
+    Return an empty list between the two steps of a cooperative rebalance.
     """
     after = situation.covered_after
     return [topic for topic in situation.covered_before if topic not in after and not revoked_before(situation)]

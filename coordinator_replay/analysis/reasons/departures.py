@@ -5,8 +5,8 @@ without the member. Only times tell them apart.
 
 - A timeout needs time to expire. So a member has left if the time from its last sign of life to its removal is shorter
   than its session timeout and its rebalance timeout.
-- The coordinator removed the member if it had left temporarily and did not come back. It also removed the member if the
-  member did not revoke partitions within its rebalance timeout.
+- The coordinator removes a static member that left temporarily and did not come back. It also removes a member that did
+  not revoke partitions within its rebalance timeout.
 - Commits of a member's partitions show that its consumer was working. Missing commits show nothing if there was nothing
   to read, so they count only while other members still committed. In a join phase, a commit speaks against its member:
   members that joined again wait and commit nothing, and a member that still commits did not join (``join_phase``).

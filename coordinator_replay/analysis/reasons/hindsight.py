@@ -104,7 +104,7 @@ def decided(sentence: Sentence) -> Sentence:
 
 
 def is_open(situation: Situation) -> bool:
-    """Return whether a later rebalance may show more about the rebalance that begins."""
+    """Return whether a later rebalance may show more about why the present rebalance began."""
     return any(departure.confidence is not Confidence.CERTAIN for departure in departures(situation)) or bool(
         twins(situation)
     )

@@ -167,10 +167,7 @@ class GroupHistory:
 
     @property
     def has_commits(self) -> bool:
-        """Return whether there is a commit that counts as a sign of life.
-
-        Most groups have none, so callers look for signs in commits only if this is true.
-        """
+        """Return whether there is a commit that counts as a sign of life."""
         return bool(self.commits)
 
     def last_seen(self, member_id: str) -> Sign | None:

@@ -104,7 +104,7 @@ def longest_join_ms(situation: Situation) -> int | None:
     - The group was Empty. Then the phase lasted for the initial delay, which is not on record.
     - The rebalance timeout of a member is not on record.
     - The group had static members, and no dynamic member is in the new generation. Then perhaps nobody had joined when
-      the timer ended, and the phase went on. (A dynamic member in the new generation had joined before that time.)
+      the timer ended, and the phase went on.
     """
     before = situation.before
     if not before:

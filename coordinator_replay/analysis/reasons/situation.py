@@ -74,10 +74,7 @@ class Situation:
         return EventKind.GROUP_DISCOVERED in self._by_kind or EventKind.GROUP_REBORN in self._by_kind
 
     def is_of_this_operation(self, departed: Departed) -> bool:
-        """Return whether this operation removed a member.
-
-        Return False if an earlier operation did.
-        """
+        """Return whether this operation, and not an earlier one, removed a member."""
         return any((event.partition, event.offset) == (departed.partition, departed.offset) for event in self.left)
 
     def _joined(self) -> list[tuple[Member, int]]:

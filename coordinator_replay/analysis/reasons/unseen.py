@@ -59,9 +59,6 @@ def _before_epoch(situation: Situation) -> Iterator[Cause]:
 def _in_join_phase(situation: Situation, cause: Cause) -> Iterator[Cause]:
     """Yield causes that may have begun the join phase of a group with members, and left no record.
 
-    A client may have come and left without a record. Such a client counts as MEMBER_JOIN. If records show MEMBER_JOIN
-    already, it counts as MEMBER_LEAVE.
-
     Args:
         situation: the rebalance.
         cause: the cause that records show.
