@@ -150,8 +150,8 @@ def coordinator_changes(
 def _agrees(line: CoordinatorLine, recorded: Mapping[int, int | None], end_ms: int) -> bool:
     """Return whether a line of a broker's log can be true, given the records of its log partition.
 
-    The time of the line must fit the order of leader epochs in the log. If the log has later records, some record must
-    have the line's epoch or a higher one.
+    The time of the line must fit the order of leader epochs in the log. If the log has records after the time of the
+    line, one of them must have the leader epoch in the line or a higher one.
 
     Args:
         line: the line to check.

@@ -313,7 +313,7 @@ class GroupReplay:
     ) -> "GroupReplay":
         """Continue from a snapshot.
 
-        The arguments beside ``snapshot`` have the same meaning as in ``__init__``.
+        All other arguments are those of ``__init__``.
 
         Raises:
             SnapshotError: the snapshot is damaged, or has a version that this release does not know.

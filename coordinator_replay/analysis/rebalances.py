@@ -474,7 +474,7 @@ class Rebalances:
         return time_order(self.history.rebalanced_ms) <= time_order(self.unproven_ms)
 
     def _doubts(self, situation: Situation) -> tuple[bool, bool]:
-        """Return whether records of a removal may be missing for the members that joined.
+        """Return whether members that joined may have been removed earlier, in missing records.
 
         Returns:
             Two answers. The first says whether a joined member may be a client that was removed in missing records. The

@@ -247,7 +247,7 @@ def _is_torn(copy: SegmentCopy, common: int, until: int, epoch: EpochBounds) -> 
     Args:
         copy: the copy.
         common: the highest log offset at which both logs have the same record.
-        until: the log offset at which the two logs have diverged at the latest.
+        until: the highest log offset at which the difference between the two logs can begin.
         epoch: bounds of the other log's leader epoch.
     """
     if common >= until:

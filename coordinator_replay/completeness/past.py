@@ -73,7 +73,7 @@ class LogPartition:
 
     @property
     def below(self) -> int:
-        """Return the number of log offsets below the complete part, or of all log offsets if no part is complete."""
+        """Return the number of log offsets below ``complete_from_offset``, or of all if there is no such offset."""
         end = self.end_offset if self.complete_from_offset is None else self.complete_from_offset
         return end or 0
 
@@ -129,7 +129,7 @@ class LogPartition:
                 yield span, number == len(self.ranges)
 
     def read_to(self, at: datetime) -> int:
-        """Return the log offset at which the range that contains a point in time ends.
+        """Return the end of the range that contains a point in time, as a log offset.
 
         If the time is in a hole, the range after the hole counts. If there are no ranges, return 0.
         """

@@ -307,7 +307,7 @@ def _by_members(row: dict[str, Any], lines: Sequence[GroupLogLine]) -> dict[str,
 
 
 def _removals(lines: Sequence[GroupLogLine], left: Collection[str]) -> dict[str, tuple[Cause, GroupLogLine]]:
-    """Return the cause of each member's removal, with the first line about it.
+    """Return the cause of each member's removal, and the first log line about this removal.
 
     Leave out members about whom lines disagree.
 

@@ -96,7 +96,7 @@ class QuietTime(TypedDict):
 
 
 class Silence(QuietTime):
-    """A quiet time with a pause in commits, so that the group wrote no record of any kind for a while.
+    """A time in which a Stable group with members wrote no record of any kind.
 
     Attributes:
         usual_ms: mean time between two of the group's commits before the pause.

@@ -280,8 +280,8 @@ def _unexplained(recent: Sequence[list[Any]], least: int) -> Sequence[list[Any]]
 def _add_up(storm: list[Any], entry: list[Any]) -> None:
     """Add a rebalance to a storm.
 
-    Count the rebalance's attempts, and the members that joined, were removed or changed. If no member joined, was
-    removed or changed, also count the attempts as quiet, and note whether partitions moved.
+    Add the rebalance's number of generations. Count how often each member joined, was removed or changed. If no member
+    did, count the rebalance as quiet, and note whether partitions moved.
 
     Args:
         storm: the notes about the storm.

@@ -69,7 +69,7 @@ def bursts_of(bursts: Iterable[Burst]) -> list[Burst]:
 def _follows(until_ms: int | None, at_ms: int | None) -> bool:
     """Return whether a burst continues earlier bursts.
 
-    Bursts without a time come first and continue each other.
+    If both have no time, return True. If one of the two has no time, return False.
 
     Args:
         until_ms: the end of the earlier bursts; None if no record has it.
