@@ -1,8 +1,8 @@
 """The entry point of ``coordinator-replay`` and of ``python -m coordinator_replay``.
 
 Python first looks for modules in its working directory, which may be a dump that somebody sent. So this file removes
-the working directory from the path. Python makes some imports before it runs this file: only ``python -P -m`` protects
-these imports.
+the working directory from the path. Only ``python -P -m`` also protects the imports that Python makes before it runs
+this file.
 """
 
 import os

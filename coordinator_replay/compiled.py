@@ -1,4 +1,4 @@
-"""Compilation by Numba, for the few loops that neither numpy nor Arrow can run: over bytes, and over events in order.
+"""Compilation by Numba, for the few loops over bytes or events that neither numpy nor Arrow can run.
 
 Compiled functions make no arrays: they write their results into arrays that the caller passes. Numba keeps compiled
 code in a cache. The cache notices changes only in the file of the compiled function. So all functions that a compiled
@@ -30,8 +30,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def inlined(function: F) -> F:
     """Mark a function that only compiled functions call.
 
-    Numba replaces each call by the function's body. A real call would count references to every array argument, which
-    takes longer than the few steps of a small function.
+    Numba replaces each call by the function's body, which is faster for a small function with arrays as arguments.
     """
     return cast(F, njit(nogil=True, inline="always")(function))
 
@@ -39,19 +38,17 @@ def inlined(function: F) -> F:
 def called(function: F) -> F:
     """Mark a function that only compiled functions call, and rarely.
 
-    The function is compiled once for all its calls. An inlined function is compiled again in each place that calls it.
-    Each of these compilations takes a fraction of a second, at the first audit on a machine.
+    The function is compiled once for all its calls. A function marked by ``inlined`` is compiled again for each place
+    that calls it.
     """
     return cast(F, njit(nogil=True)(function))
 
 
 def compiled(function: F) -> F:
-    """Mark a function that ordinary Python code calls with arrays, so that Numba compiles it at the first call.
+    """Mark a function that ordinary Python code calls with arrays. Numba compiles it at the first call.
 
-    Numba keeps compiled code next to the source file or in the user's cache folder. If neither can be written, as on a
-    read-only install without a home, Numba fails at once. If the disk is full, the first call fails. The
-    function is compiled for this process alone in both cases. No compiled function opens files, so an ``OSError`` of a
-    call comes from the cache.
+    Numba keeps the compiled code in a cache on disk. If the cache can't be written, the function is compiled for this
+    process alone.
     """
     unkept = njit(nogil=True)(function)
     try:

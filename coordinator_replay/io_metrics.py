@@ -79,6 +79,6 @@ def count(metrics: IoMetrics) -> None:
 
 
 def counted() -> IoMetrics:
-    """Return the counts of this process so far."""
+    """Return how many files, bytes and records this process has read and written so far."""
     with _COUNTER.lock:
         return _COUNTER.counts

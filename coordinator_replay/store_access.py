@@ -1,7 +1,7 @@
-"""Recognition of refusals: an object store refuses credentials that are missing, wrong, expired, or lack a permission.
+"""Detection of errors with which an object store refuses access.
 
-Each store's library words a refusal in its own way. These wordings were found with a server that answers 401, 403 and
-400 (``tests/test_store_access.py``). A retry does not help, so a run that a store refuses ends at once.
+The credentials are missing, wrong, expired, or lack a permission. The libraries of the stores word these errors in
+different ways. A run ends at once after such an error, because a retry does not help.
 """
 
 import re
@@ -35,12 +35,10 @@ _MOST = 400
 
 
 def refusal(problem: BaseException | None) -> str | None:
-    """Return the text of a store's library about a refusal, or None if there is no refusal.
-
-    The text comes from the exception or one of its causes.
+    """Return the error text with which an object store refused access; None if the problem is not such an error.
 
     Args:
-        problem: an exception; None for no exception.
+        problem: an exception, whose causes are searched, too; None for no exception.
     """
     while problem is not None:
         text = str(problem)

@@ -39,11 +39,7 @@ def elapsed_ms(since_ms: int | None, until_ms: int | None) -> int | None:
 
 
 def time_order(at_ms: int | None) -> int:
-    """Return a sort key for times of a group: a time that is not on record comes before all others.
-
-    Each event of a group has the latest time in the group's records so far, because times must not go back. So only
-    events before the first record with a time have no time.
-    """
+    """Return a sort key for times of a group's events. Events without a time come first."""
     return -1 if at_ms is None else at_ms
 
 
@@ -221,5 +217,5 @@ def duration_within(least_ms: int | None, most_ms: int | None) -> str | None:
 
 
 def _step(length_ms: int) -> int:
-    """Return the step in milliseconds to which ``duration`` rounds a length of up to some hours."""
+    """Return the step, in milliseconds, to which ``duration`` rounds a length, such as 100 for 4,321 ms."""
     return 1 if length_ms < 1000 else 100 if length_ms < 120_000 else 6000

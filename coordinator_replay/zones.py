@@ -63,7 +63,7 @@ def parse_zone(name: str) -> tzinfo:
 def offsets_between(zone: tzinfo, start: datetime, end: datetime) -> list[tuple[datetime, timedelta]]:
     """Return the offsets from UTC that a zone has in a time range, each with the time since which the offset holds.
 
-    The first entry holds at ``start``. A clock that is changed and set back within a week seems unchanged.
+    The first entry holds at ``start``. A change that is undone within a week may be missed.
 
     >>> changes = offsets_between(
     ...     ZoneInfo("Europe/Berlin"), *(datetime(2026, month, 1, tzinfo=UTC) for month in (3, 5))

@@ -29,8 +29,8 @@ def row_schema(row_type: type) -> "pa.Schema":
 def arrow_type(hint: Any) -> "pa.DataType":
     """Return the Arrow type for a type hint.
 
-    Times are in UTC, and dataclasses become structs. All hints without a matching Arrow type become strings.
-    ``plain_value`` writes values of such hints, for example the detail of an event, as JSON.
+    Times are in UTC, and dataclasses become structs. A hint without a matching Arrow type becomes a string, because its
+    values are written as JSON.
     """
     import pyarrow as pa
 
@@ -152,8 +152,8 @@ class Answer(Sequence[T], Generic[T]):
     def _is_shown(self, column: AnswerColumn) -> bool:
         """Return whether ``print`` shows a column.
 
-        A column of rank ``LAST`` is never shown. A column with ``only_with`` is shown only if some row has a value
-        other than the default of the column's field.
+        A column of rank ``LAST`` is never shown. A column that is only for some answers (``AnswerColumn.only_with``) is
+        shown only if a row has a value in it that is not the default.
         """
         if column.rank >= LAST or not column.only_with:
             return column.rank < LAST
@@ -162,7 +162,7 @@ class Answer(Sequence[T], Generic[T]):
         return any(getattr(row, column.name) is not default for row in self._rows)
 
     def _remarks(self) -> tuple[str, ...]:
-        """Return the basis as a line, then the notes."""
+        """Return the lines below the rows: how complete the log is (the basis), then the notes."""
         return self.notes if self.basis is None else (f"{self.basis}", *self.notes)
 
     def _names(self) -> list[str]:

@@ -42,8 +42,8 @@ class Described(Answer["DescribedMember"]):
     Attributes:
         group: the group itself.
         assignor: the assignor or protocol that the group uses to assign partitions; None if the group has none.
-        kinds: the values of ``AnswerColumn.only_with`` that are true for this group, such as ``share groups``. Columns
-            with one of these values are shown, too.
+        kinds: kinds of groups that this group belongs to, such as ``share groups``. Some columns are shown only for
+            some kinds (``AnswerColumn.only_with``).
         group_notes: the notes that are not about single members.
         alone_notes: the notes that a terminal leaves out if it shows several groups.
     """
@@ -75,8 +75,8 @@ class Expiring(Answer["ExpiredOffset"]):
     """Offsets that expired, or are about to expire.
 
     Attributes:
-        looked_until: the time up to which the rows have offsets that are about to expire. None if the last audit did
-            not record this time.
+        looked_until: the answer has the offsets that expire up to this time. None if the last audit did not record the
+            time.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Compared(Answer["Change"]):
         self.counts = questions.counted_changes(self)
 
     def page(self, beside: str | Path | None = None) -> Page:
-        """Return an HTML page with a table that counts the changes.
+        """Return an HTML page with a table that counts the differences by group and kind.
 
         Below the table, the page lists the changes one by one, at most the first 5,000.
 

@@ -61,8 +61,8 @@ class Moments:
     def last_side(self, moment: Time | None) -> Side:
         """Return the second side of a comparison: the cluster at a point in time.
 
-        See ``side`` for the run id of an audit. For the end of the log (``now``), all records count, including the
-        last.
+        If ``moment`` is the run id of an audit, the time is that of the latest record that the audit had read. For the
+        end of the log (``now``), the last record is included.
         """
         return self._of_run(moment) or questions.Side(self._tables, self.up_to(moment))
 
@@ -71,23 +71,23 @@ class Moments:
         return questions.side_of_run(self._tables, str(moment)) if is_run else None
 
     def end(self, moment: Time | None) -> datetime | None:
-        """Convert the end of a time range, which is excluded.
+        """Convert the end of a time range to a datetime in UTC. The range does not include its end.
 
-        A day without a time of day means the end of this day. The end of the log (``now``) becomes None, which means
-        no bound. So the last record belongs to the range.
+        A day without a time of day means the end of this day. Return None for the end of the log (``now``), so that the
+        range has no end and includes the last record.
         """
         return self.up_to(self.with_whole_day(moment))
 
     def up_to(self, moment: Time | None) -> datetime | None:
-        """Convert a point in time to a datetime in UTC.
+        """Convert the end of a time range to a datetime in UTC.
 
-        The end of the log (``now``) becomes None, which means no bound. So all records count, including the last.
+        Return None for the end of the log (``now``), so that the range has no end and includes the last record.
         """
         parsed = self._tables.read_time(moment) if isinstance(moment, str) else moment
         return None if isinstance(parsed, LogTime) and parsed.is_log_end else self.at(parsed)
 
     def with_whole_day(self, moment: Time | None) -> Time | None:
-        """Return the end of a time range. If it is a day without a time of day, return the end of this day instead."""
+        """Return the end of a time range. For a date without a time of day, return the end of this day."""
         if isinstance(moment, str):
             return parse_end_time(moment, zone=self._tables.zone)
         if isinstance(moment, date) and not isinstance(moment, datetime):

@@ -34,7 +34,7 @@ class OverAllGroups(TablesAndTimes):
 
         Args:
             topic: the topic's name or id.
-            start: leave out members that had left by this time, and commits before it; None for no lower bound.
+            start: leave out members that left, and commits that were made, before this time; None for no lower bound.
             end: leave out members that joined at this time or later, and commits from this time on; None for no
                 upper bound.
             who: conditions on names of groups, clients and hosts.

@@ -72,9 +72,10 @@ class Simulation(TablesAndTimes):
             alternative: settings to try, under Kafka's names.
             start: start of the time range, included; None to begin at each group's first record.
             end: end of the time range, excluded; None to end after the last record of the log.
-            without_restarts: simulate without restarts: a client that left and came back stays in the group.
+            without_restarts: simulate as if no client had restarted: a client that left and came back stays in the
+                group.
             members: the number of clients in every group; None for the number on record.
-            known: settings of the recorded lives that are not in the log.
+            known: settings that the groups really had, for settings that the log does not have.
         """
         since = self._times.at(start)
         gains, notes = door.what_if_all(

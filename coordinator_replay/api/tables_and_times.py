@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class TablesAndTimes:
-    """Base of the classes with questions: the tables, and times in their log.
+    """Base of the classes with questions. It has the tables, and converts the times that users give.
 
     Args:
         tables: the tables to read.

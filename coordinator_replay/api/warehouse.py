@@ -1,8 +1,8 @@
 """The class ``Warehouse`` for Python users, with a method for each command that asks a question.
 
-``coordinator-replay --help`` lists the commands in sections. Each section with questions has a module of its name
-beside this one. The class in it has the methods of the section's commands, and ``Warehouse`` inherits from all these
-classes.
+``coordinator-replay --help`` lists the commands in sections. For each section with questions, this package has a module
+of the same name. The module's class has the methods of the section's commands, and ``Warehouse`` inherits from all
+these classes.
 
 A method imports the code for its question only when it is called, because importing the code for all questions takes as
 long as some answers.
@@ -70,5 +70,5 @@ class Warehouse(WhatHappened, Offsets, OverAllGroups, PicturesAndMetrics, Simula
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return notes on all answers so far, for example that early rows were purged."""
+        """Return notes that apply to all answers so far, for example that early rows were purged."""
         return tuple(self._tables.notes)

@@ -200,9 +200,9 @@ class WhatHappened(TablesAndTimes):
 
         Args:
             group: id of the group.
-            topic: the text that the user typed. If it names only a topic or its id, the result has the partitions of
-                the topic from the lowest to the highest that the group owned. If the group owned none, the result has
-                partition 0, and ``owner`` raises an error that explains this.
+            topic: the text that the user typed. If the text names no partition, the result has all partitions between
+                the lowest and the highest one that the group owned. If the group owned none, the result has partition
+                0.
             partition: the partition, if the user gave it separately; then the text is only the topic.
         """
         return questions.owned_partitions(self._tables, group, topic, partition)
@@ -229,7 +229,7 @@ class WhatHappened(TablesAndTimes):
             group: only findings about this group.
             start: only findings last seen at this time or later.
             end: only findings first seen before this time.
-            is_new: only new findings: no audit before the last one with new records had stored them.
+            is_new: only findings first stored by the last audit that read new records, or since then.
             since: only findings first stored by an audit that began at this time or later.
             who: conditions on groups: on their names, and on their clients, hosts and topics from ``start`` to ``end``.
                 Findings that are not about a group are left out if any condition but ``excluded`` is given.

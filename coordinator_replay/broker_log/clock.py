@@ -1,7 +1,7 @@
 """Conversion of the local times in a broker's log to UTC.
 
-If the user names the zone, ``ZoneClock`` converts times. Otherwise ``utc_offsets`` infers the difference from UTC: a
-line and the record of the same event have nearly the same time.
+If the user names the zone, ``ZoneClock`` converts times. Otherwise ``utc_offsets`` compares the times of lines with the
+times of records, which are in UTC.
 """
 
 from collections import Counter
@@ -42,12 +42,11 @@ class RecordedLine:
     recorded_ms: Sequence[int]
 
     def offsets(self) -> frozenset[int]:
-        """Return the possible UTC offsets of the line's time, in milliseconds.
+        """Return the possible UTC offsets (local time minus UTC) of the line's time, in milliseconds.
 
-        A UTC offset is local time minus UTC. It is possible if two conditions are true:
-
-        - It is a whole number of quarter hours, and at most ``FARTHEST_MS`` in either direction.
-        - ``local_ms`` minus this UTC offset differs from a time in ``recorded_ms`` by at most ``WITHIN_MS``.
+        The line and a record of the same event have nearly the same time. So an offset is possible if it turns the
+        line's time into the time of a record, with a difference of at most ``WITHIN_MS``. Only whole quarter hours up
+        to ``FARTHEST_MS`` are tried.
         """
         differences = set()
         for recorded in self.recorded_ms:
@@ -72,10 +71,10 @@ class UtcOffset:
     offset_ms: int
 
     def has(self, place: int) -> bool:
-        """Return whether a line lies in the range, so that this UTC offset applies to it.
+        """Return whether this UTC offset applies to a line of the log.
 
         Args:
-            place: number of the line in the file.
+            place: the line's number in the file.
         """
         return (self.first is None or place >= self.first) and (self.last is None or place <= self.last)
 
@@ -83,8 +82,8 @@ class UtcOffset:
 def utc_offsets(lines: Iterable[RecordedLine]) -> list[UtcOffset] | None:
     """Return the differences of a file's times from UTC.
 
-    A file has one difference, or two if daylight saving began or ended in it. Lines between the last line with the
-    first difference and the first line with the second may have either. So these lines get no difference.
+    A file has one difference, or two if daylight saving began or ended while the file was written. Lines around that
+    change get no difference if either difference is possible.
 
     Args:
         lines: lines of the file, in order. Lines without records are ignored.

@@ -71,10 +71,10 @@ def _parse(text: str, depth: int) -> LogLine | None:
 
 
 def _without_logger(rest: str) -> str:
-    """Return the message of a line, without the names of the logger and the thread that may follow the message.
+    """Return the message at the end of a log line.
 
     Args:
-        rest: the line from its message on.
+        rest: the message. The names of the thread and the logger may follow it, and are removed.
     """
     without_thread = rest[: rest.rfind(" [")].rstrip() if rest.endswith("]") else rest
     for candidate in (rest, without_thread):

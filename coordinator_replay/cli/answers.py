@@ -203,13 +203,14 @@ def columns_for(row_type: type, asked: Collection[str] = ()) -> list[AnswerColum
 
     Args:
         row_type: the dataclass.
-        asked: values of ``AnswerColumn.only_with``. Columns with one of these values are shown, too.
+        asked: conditions that are met, such as ``share groups``. Some columns are shown only under a condition
+            (``AnswerColumn.only_with``).
     """
     return [column for column in columns_of(row_type) if not column.only_with or column.only_with in asked]
 
 
 def with_group(columns: Iterable[AnswerColumn]) -> list[AnswerColumn]:
-    """Return the columns of an answer about several groups: the column of the group becomes one of the main columns."""
+    """Return the columns with the group's id as a column that is never left out, for an answer about several groups."""
     return [replace(column, rank=1) if column.name == "group_id" else column for column in columns]
 
 
@@ -285,7 +286,7 @@ def print_screen(
     *,
     shared_with: int = 0,
 ) -> int:
-    """Print rows of values, and return the number of printed rows, see ``show_screen``."""
+    """Print rows and return how many were printed. See ``show_screen``; here, each row is a sequence of values."""
     if common.output == "table":
         return _print_part(common, columns, rows, _room(beside, shared_with), what)
     print_rows(columns, rows, common.output, is_wide=common.wide)
@@ -295,7 +296,7 @@ def print_screen(
 def _room(beside: Iterable[str], shared_with: int) -> int:
     """Return how many lines a table may have if its screen also shows other text.
 
-    ``_SCREEN`` already leaves a line free for one sentence.
+    One sentence needs no further line, because ``_SCREEN`` leaves a line free for it.
 
     Args:
         beside: sentences on the screen.
@@ -321,23 +322,27 @@ def show_rows(common: Common, shown: Sequence[AnswerColumn], answers: Iterable[o
 def _with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]) -> Sequence[AnswerColumn]:
     """Return the columns of a table with their headings.
 
-    A heading may depend on the column's values, see ``_with_doubt``. With ``--require-stable``, the column
-    ``is_unstable`` says which offsets are unstable. So ``is_stable`` then has no heading.
+    A column that says whether rows are proven has a heading only if a row is not proven.
+
+    Args:
+        shown: the columns.
+        rows: the values of each row.
     """
     doubts = _DOUBTS if all(column.name != "is_unstable" for column in shown) else _DOUBTS.keys() - {"is_stable"}
     return [_with_doubt(column, [row[place] for row in rows], doubts) for place, column in enumerate(shown)]
 
 
 def _with_doubt(shown: AnswerColumn, values: Sequence[object], doubts: Collection[str]) -> AnswerColumn:
-    """Return a column with the heading that its values need.
+    """Return a column with a heading if the table needs the column.
 
-    A column that says whether rows are proven (``doubts``) has a heading only if some row is not proven. A column that
-    marks rows with only a bound of a value (``AnswerColumn.bound``) has a heading only if some row is marked.
+    Two kinds of columns have no heading otherwise. One kind tells whether each row is proven: it is needed if a row is
+    not proven. The other kind marks rows with only a bound of a value (``AnswerColumn.bound``): it is needed if a row
+    is marked.
 
     Args:
         shown: the column.
         values: the values of the column.
-        doubts: names of the columns that say whether rows are proven.
+        doubts: names of the columns that tell whether rows are proven.
     """
     if shown.name in doubts and any(value not in (None, True) for value in values):
         return _DOUBTS[shown.name]

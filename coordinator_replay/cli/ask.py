@@ -120,11 +120,12 @@ def groups(
 
 
 def _member_columns(descriptions: "Sequence[Described]", kinds: Collection[str]) -> list[AnswerColumn]:
-    """Return the columns of members of groups.
+    """Return the columns of a table of members.
 
     Args:
-        descriptions: the groups.
-        kinds: values of ``AnswerColumn.only_with``. Columns with one of these values are shown, too.
+        descriptions: the groups with their members.
+        kinds: the kinds of the groups, such as ``share groups``. Some columns are shown only for some kinds
+            (``AnswerColumn.only_with``).
     """
     columns = columns_for(descriptions[0].row_type, kinds)
     if not all(STREAMS in description.kinds for description in descriptions):
@@ -467,13 +468,13 @@ def _for_people(
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Return the columns and rows of a saved query as a terminal shows them.
 
-    A terminal shows the bounds of a duration as one column in words. It replaces columns such as ``longest_ms_min`` and
-    ``longest_ms_max``.
+    A duration with two bounds has two columns, such as ``longest_ms_min`` and ``longest_ms_max``. A terminal shows one
+    column instead, with a text.
 
     Args:
         names: names of the columns.
         rows: the values of each row.
-        old: former names of columns. The rows have these columns under the new names too, so the former are left out.
+        old: names of columns to leave out. They are the old names of columns that the rows also have under new names.
     """
     bounded = [name.removesuffix("_ms_min") for name in names if name.endswith("_ms_min")]
     parts = {f"{base}{suffix}": base for base in bounded for suffix in _OF_DURATIONS} | dict.fromkeys(old, "")
@@ -543,29 +544,25 @@ _FIRST = 6
 
 
 def _asked_columns(names: Sequence[str]) -> Sequence[str]:
-    """Return the names of the columns that a terminal must show of an SQL answer.
+    """Return the names of the columns of an SQL answer that a terminal never leaves out.
 
-    These are all columns up to the last column with confidences among the first ``_FIRST`` columns. A confidence says
-    how sure the columns before it are, so a terminal shows them together. If no column has confidences, return no
-    names.
+    If one of the first ``_FIRST`` columns is a confidence, these are this column and all columns before it. If several
+    are, the last of them counts. If none is, return no names.
     """
     places = [place for place, name in enumerate(names[:_FIRST], start=1) if name.endswith("confidence")]
     return names[: max(places, default=0)]
 
 
 def _rank(name: str, values: Iterable[object], *, is_asked: bool) -> int:
-    """Return the rank of a column of an SQL answer, see ``AnswerColumn``.
+    """Return the rank of a column of an SQL answer. A narrow terminal leaves out columns with a high rank first.
 
-    - Rank 1: the column is one of ``_asked_columns``.
-    - Rank 2: the column is one of ``_DOUBTS``, and some row is not proven.
-    - ``_USUAL_RANK - 1``: the column is one of ``_MAIN``.
-    - ``LAST``: the column is one of ``_DOUBTS``, and all rows are proven.
-    - ``_USUAL_RANK``: any other column.
+    Columns that the user needs have rank 1 (``is_asked``). A column that says whether rows are proven has rank 2, or
+    the last rank if all rows are proven. The columns in ``_MAIN`` come before all other columns.
 
     Args:
         name: name of the column.
         values: values of the column.
-        is_asked: whether the column is one of ``_asked_columns``.
+        is_asked: whether the column is one that ``_asked_columns`` returns.
     """
     if is_asked:
         return 1
@@ -579,8 +576,8 @@ def _rank(name: str, values: Iterable[object], *, is_asked: bool) -> int:
 def _columns_of_statement(names: Sequence[str], rows: Sequence[Sequence[object]]) -> list[AnswerColumn]:
     """Return the columns of an SQL answer, with their names as headings.
 
-    The rank of a column decides when it is left out, see ``AnswerColumn``. The ids of groups and the names of topics
-    have rank 1, because other commands take them as arguments. ``_rank`` gives the rank of all other columns.
+    Columns with ids of groups and names of topics are never left out (rank 1), because other commands take these values
+    as arguments.
     """
     asked = _asked_columns(names)
     return [

@@ -154,7 +154,7 @@ def _session(options: "Options", common: Common, dump: "Dump", then: str) -> Ite
         options: options of the audit.
         common: common options of the command.
         dump: the dump, whose form decides what the session loads.
-        then: a clause on what becomes of the work if it fails or is interrupted.
+        then: a clause for an error message that says what happens to the work if it fails or is interrupted.
     """
     click.echo("starting Spark …", err=True)
     has_names = options.database is not None

@@ -1,6 +1,6 @@
-"""Decoded records on a terminal: the main fields of the first records, and the number of all others.
+"""Output of ``decode`` on a terminal: the main fields of the first records, and the number of records left out.
 
-Anywhere else, and with ``--wide``, ``decode`` prints every record as a JSON object.
+If the output is not a terminal, and with ``--wide``, ``decode`` prints every record as a JSON object.
 """
 
 import json
@@ -48,13 +48,13 @@ _LEFT_OUT = re.compile(r"metadataHash|rackId|processId|.*[tT]imestamp")
 
 
 def print_first_records(batches: "Iterable[pa.RecordBatch]") -> str:
-    """Print the main fields of the first records, and count all of them.
+    """Print the main fields of the first records, and count the records that are not printed.
 
     Args:
         batches: log records in ``LOG_RECORD``.
 
     Returns:
-        A sentence that says how many records follow, and how to see them.
+        A sentence that says how many records were not printed, and how to see them.
     """
     first: list[str] = []
     count = printed = 0

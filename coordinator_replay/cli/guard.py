@@ -70,7 +70,7 @@ def spark_session(what: str, then: str, **options: Any) -> Iterator[Any]:
 
     Args:
         what: the work in words, for the message.
-        then: a clause for the message: what becomes of the part of the work that is finished.
+        then: a clause for the message that says what happens to the finished part of the work.
         options: options of the session.
     """
     with interruptible(f"{what} was interrupted; {then}"), work.failing_in_a_sentence(what, then):
@@ -108,9 +108,7 @@ def log_line(text: str) -> None:
 class _Interrupts:
     """A watch for Ctrl-C in a ``with`` block. It notices Ctrl-C even if the block raises another exception, or none.
 
-    Python discards an exception that is raised in a finalizer or in the callback of a weak reference; Py4J has both.
-    If the import of a library written in C is interrupted, the library ends the process or ignores Ctrl-C. So Ctrl-C in
-    a finalizer, such a callback or an import is sent again a moment later.
+    Ctrl-C may be lost if it comes during an import or in a finalizer. In these places, it is sent again a moment later.
 
     Attributes:
         is_any: whether Ctrl-C was pressed.
@@ -257,9 +255,9 @@ def guarded(run: Callable[[], Any]) -> Any:
 
 
 def _open_closed_streams() -> None:
-    """Open the null device for each standard stream that was closed before the start.
+    """Open the null device for each standard stream (stdin, stdout, stderr) that was closed before the program started.
 
-    Otherwise the next opened file would get the stream's number, and libraries would print into that file.
+    Without this, an opened file could get the number of a closed stream, and libraries would print into the file.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:

@@ -71,9 +71,9 @@ class TextTable:
         date: the part that all times share, shown above the table: the day or the year, and the zone. Only the zone if
             the years differ; empty if times are shown in full.
         heading: the line of headings, or two lines.
-        rows: for each row its lines, including lines above it with ids and lines below it with sentences.
-        left_out: headings of the columns that did not fit and are not in ``everywhere``. The list has no column without
-            values. It also has no column whose only value the user asked for, such as the group.
+        rows: the lines of each row. Lines above the row with ids and lines below the row with sentences are included.
+        left_out: headings of the columns that did not fit and are not in ``everywhere``. Columns without values are not
+            in the list.
         everywhere: heading and text of each column that did not fit and has the same text in all rows.
         is_cut: whether an id was shortened, or a line is not whole.
         is_folded: whether a text takes more than a line.
@@ -146,9 +146,9 @@ def _name_and_uuid(text: str, width: int) -> str:
 
 
 def _end(text: str, width: int) -> str:
-    """Return an id without its beginning, as ``…settler-1``. Ids with the same beginning then stay different.
+    """Return an id cut to a width. The beginning is cut off (``…settler-1``), or the end if the id has a uuid.
 
-    If the id has a uuid, return it without its end instead.
+    Ids of the same program often have the same beginning, and differ at their ends.
     """
     if width_of(text) <= width or _UUID.search(text):
         return cut(text, width)
@@ -179,8 +179,8 @@ class _Times:
     """A form of the times in a table.
 
     Attributes:
-        date: the common part of all times, which is shown above the table.
-        pattern: the rest, in the form of ``strftime``; empty if times are shown in full.
+        date: the part that all times share, which is shown above the table.
+        pattern: the ``strftime`` pattern of the part that each cell shows; empty if cells show full times.
         has_milliseconds: whether milliseconds follow the pattern.
         zone: the zone of times that are shown in full.
     """
@@ -202,11 +202,11 @@ def _full_times(zone: tzinfo) -> _Times:
 
 
 def _short_times(columns: Sequence[Sequence[Cell]], zone: tzinfo) -> list[_Times]:
-    """Return the forms in which a table may show its times, the form with milliseconds first.
+    """Return the forms in which a table may show its times: with milliseconds, or without.
 
-    The forms leave out the part that all times share: the day or the year. The second form, without milliseconds, is
-    left out if different times of a column would look the same. If the offset from UTC changes within the table, the
-    only form shows times in full, with their offset.
+    If all times have the same day or the same year, the forms leave out this day or year. Milliseconds are not left out
+    if two different times in a column would then look the same. If the offset from UTC changes within the table, the
+    only form has full times with their offset.
 
     Args:
         columns: the values of each column.
@@ -267,11 +267,10 @@ class _Fitted:
 
     @property
     def is_missed(self) -> bool:
-        """Return whether a reader must be told that the column was left out.
+        """Return whether a message must name this column if it is left out.
 
-        A column without any value is not missed. A column of rank ``LAST`` is shown only if all other columns have
-        room. Such a column is missed only if its texts differ: a text that all rows have, such as the group that was
-        asked for, is known already.
+        Columns without any value are not named. A column that is shown only if all others have room (rank ``LAST``) is
+        named only if its texts differ.
         """
         return self.rank < LAST or (self.column.rank >= LAST and len(set(self.texts)) > 1)
 
@@ -284,7 +283,7 @@ class _Fitted:
     def least(self) -> int:
         """Return the smallest width that the column may get.
 
-        Numbers are never cut. Ids stay different at this width.
+        For numbers, this is the full width. For ids, it is a width at which different ids still look different.
         """
         if self.is_number or self.column.least is None:
             return self.widest
@@ -319,14 +318,14 @@ class _Fitted:
 
     @property
     def is_needed(self) -> bool:
-        """Return whether the column's texts go below their rows if the column has no room beside others."""
+        """Return whether the column is never left out. If the table has no room for it, its texts go below the rows."""
         return self.rank == 1 or (self.rank < _SAID_ONCE and self.column.is_sentence)
 
     @property
     def wanted(self) -> int:
-        """Return the smallest width that this column needs beside a column of ids that are not cut.
+        """Return the smallest width that this column needs if the table also has a column of ids that are not cut.
 
-        If this column has ids itself, they stay readable.
+        If this column has ids too, the ids stay readable at this width.
         """
         return self.readable if self.column.is_id else self.least
 
@@ -336,7 +335,7 @@ class _Fitted:
         return not (self.is_number or self.column.is_id or self.column.is_cut)
 
     def is_shorter_below(self, width: int) -> bool:
-        """Return whether the texts take fewer lines below their rows than in the column.
+        """Return whether the column's texts take fewer lines if each is printed below its row instead of in the column.
 
         Args:
             width: the width of a line below a row.

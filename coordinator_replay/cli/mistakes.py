@@ -98,7 +98,7 @@ def _too_many_words(ctx: click.Context, message: str, extra: str) -> str:
     Args:
         ctx: the command's context.
         message: click's message.
-        extra: these words.
+        extra: the words that no argument takes.
     """
     command, group = ctx.command, ctx.params.get("group")
     if command.name == "sql":
@@ -133,11 +133,10 @@ _PART_OF_TIME = re.compile(r"\d{1,2}[:.]\d{2}\S*|seconds?|minutes?|hours?|days?|
 
 
 def time_in_parts(ctx: click.Context, words: Sequence[str]) -> str | None:
-    """Return the error message for a time or a duration with blanks that the user typed without quotes.
+    """Return an error message for a time or a duration that the user typed with blanks and without quotes.
 
-    An option takes only the first word of such a time. The words after it may be the rest of the time, or arguments:
-    names of groups, or files if the command takes no group. If all of them are arguments, there is no error. Return
-    None if there is no error.
+    An option takes only the first word of such a time. The words after it look like arguments. Return None if they
+    really are arguments, which name groups or files, or if there are no such words.
 
     Args:
         ctx: the command's context, after the words were parsed.
@@ -160,7 +159,7 @@ def time_in_parts(ctx: click.Context, words: Sequence[str]) -> str | None:
 
 
 def _are_arguments(ctx: click.Context, words: Sequence[str]) -> bool:
-    """Return whether all words are names of groups, or of files if the command takes no group."""
+    """Return whether all words name groups of the warehouse. If the command takes no group, they must name files."""
     if any(param.type is GROUP_NAME for param in ctx.command.params):
         return set(words) <= set(GROUP_NAME.known(ctx))
     return all(Path(word).exists() for word in words)

@@ -155,7 +155,7 @@ def check_folder(path: Path) -> None:
 
 
 class _NewFile(click.Path):
-    """Option type of a file to write. A wrong folder is an error before anything is read."""
+    """Option type of a file to write. The command fails at once if the file's folder does not exist."""
 
     def __init__(self) -> None:
         super().__init__(dir_okay=False, path_type=Path)

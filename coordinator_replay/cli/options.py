@@ -89,7 +89,7 @@ def _examples(lines: Iterable[str]) -> str:
 
 
 def _continued(line: str) -> list[str]:
-    """Return a command in several lines that a shell joins.
+    """Return a long command as several lines. Each line but the last ends in a backslash.
 
     Break lines before options and pipes.
     """
@@ -296,7 +296,7 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: Path | None)
 def open_warehouse(common: Common, doing: str = "reading the tables") -> "Warehouse":
     """Open the warehouse that the running command reads.
 
-    The notes of the warehouse are printed after the answer.
+    The warehouse is closed when the command ends.
 
     Args:
         common: the options of the command, which name the warehouse.

@@ -306,7 +306,7 @@ def print_text(text: str, *, indent: str = "", style: Mapping[str, object] | Non
 
 
 def severity_style(severity: str) -> Mapping[str, object]:
-    """Return the style of the first line of a finding."""
+    """Return the style in which a finding of this severity begins, such as bold and red."""
     return {"bold": True, **(style_of("severity", severity) or {})}
 
 

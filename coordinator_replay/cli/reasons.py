@@ -123,7 +123,11 @@ def reason_lines(rebalance: "Rebalance", hold_up: "HoldUp | None" = None, most_l
 
 
 def _doubts(rebalance: "Rebalance") -> list[str]:
-    """Return texts on the reasons that the coordinator and clients gave, on alternative causes, and on exactness."""
+    """Return texts about a rebalance below its cause.
+
+    The texts have the reasons that the coordinator and the clients gave, other possible causes, and a note if the
+    rebalance is not exact.
+    """
     texts = []
     if rebalance.reasons and len(rebalance.reasons) > 1:
         reasons = [reason.rstrip(".") for reason in rebalance.reasons]
@@ -168,16 +172,16 @@ def _names(rebalances: "Sequence[Rebalance]") -> list[list[str]]:
 def print_reasons(reasons: "Reasons", *, is_wide: bool, is_at: bool = False) -> None:
     """Print rebalances in log order, with a blank line between them.
 
-    If all explanations take more than ``_MOST_LINES``, a terminal gets an excerpt. The excerpt explains the rebalance
-    that ``_telling`` chooses, and as many rebalances just before it as fit. The excerpt has only the
-    first line of each other rebalance. If even these lines don't fit, the remaining rebalances are counted. The first
-    lines are above the explanations; with ``is_at``, they are below.
+    If all explanations take more than ``_MOST_LINES``, a terminal gets an excerpt: explanations of as many rebalances
+    as fit, and the first line of each other rebalance. If there are too many of these lines, some rebalances are only
+    counted.
 
     Args:
-        reasons: the rebalances with their explanations. Its notes are printed below, so the excerpt leaves room for
-            them.
+        reasons: the rebalances with their explanations and notes. The caller prints the notes below; the excerpt leaves
+            room for them.
         is_wide: whether a terminal gets all explanations.
-        is_at: whether these are the rebalances of a point in time.
+        is_at: whether the user asked about a point in time. The explanations then come first, and the other rebalances
+            below.
     """
     blocks = [reason_lines(reason, reasons.hold_ups.get(reason.rebalance_id)) for reason in reasons]
     opening = [line for sentence in reasons.summary for line in text_lines(sentence)]
@@ -198,13 +202,15 @@ def print_reasons(reasons: "Reasons", *, is_wide: bool, is_at: bool = False) -> 
 def _excerpt(reasons: "Reasons", blocks: list[list[str]], most_lines: int, *, is_at: bool) -> tuple[range, list[str]]:
     """Return the indexes of the rebalances that an excerpt explains, and the lines that name the others.
 
-    The excerpt explains the rebalance that ``_telling`` chooses, and as many rebalances just before it as fit.
+    An excerpt is for a terminal with too few lines for all explanations. It explains the rebalance that ``_telling``
+    chooses, and as many rebalances before that one as fit. It names other rebalances in a line each.
 
     Args:
         reasons: the rebalances with their explanations.
-        blocks: the lines about each rebalance. If the lines about the chosen rebalance don't fit, they are shortened.
+        blocks: the lines that explain each rebalance. This function shortens the lines about the chosen rebalance if
+            they don't fit.
         most_lines: largest number of lines for all rebalances, blank lines included.
-        is_at: whether these are the rebalances of a point in time.
+        is_at: whether the user asked about a point in time.
     """
     telling, names = _telling(reasons, is_at=is_at), _names(reasons)
     # Blank lines before and after the names, and the hint below them, take three lines.
@@ -234,13 +240,11 @@ def _others(explained: range, count: int) -> list[int]:
 
 
 def _telling(reasons: "Sequence[Rebalance]", *, is_at: bool) -> int:
-    """Return the index of the rebalance that an excerpt always explains.
+    """Return the index of the rebalance that an excerpt explains first.
 
-    With ``is_at``, choose the first rebalance, because a later one may not have begun by that time. But if all
-    rebalances are of one group that is not classic, the log shows when each began. Then choose as without ``is_at``.
-
-    Without ``is_at``, choose the last rebalance whose evidence names a known fault of Kafka. If there is none, choose
-    the last rebalance.
+    With ``is_at``, this is the first rebalance, except if all rebalances are of one consumer, share or streams group.
+    Otherwise it is the last rebalance whose evidence names a known bug of Kafka, or the last rebalance if there is
+    none.
 
     Args:
         reasons: the rebalances.
@@ -254,14 +258,14 @@ def _telling(reasons: "Sequence[Rebalance]", *, is_at: bool) -> int:
 
 
 def _hint(reasons: "Sequence[Rebalance]", others: "Sequence[int]", named: int, telling: int, *, is_at: bool) -> str:
-    """Return a sentence on the evidence that an excerpt leaves out, and on the rebalance that the excerpt explains.
+    """Return a sentence that says which evidence is not printed, how to see it, and which rebalance is explained.
 
     Args:
         reasons: all rebalances of the answer.
-        others: indexes of the rebalances that the excerpt does not explain.
-        named: how many of the others the excerpt names.
-        telling: index of the rebalance that ``_telling`` chooses.
-        is_at: whether these are the rebalances of a point in time.
+        others: indexes of the rebalances that are not explained.
+        named: how many of the rebalances in ``others`` are named.
+        telling: index of the rebalance that is explained first.
+        is_at: whether the user asked about a point in time.
     """
     earlier = len(others) - named
     if not is_at:
@@ -284,7 +288,7 @@ def _hint(reasons: "Sequence[Rebalance]", others: "Sequence[int]", named: int, t
 
 
 def _issues(rebalances: "Iterable[Rebalance]") -> list[str]:
-    """Return the known faults of Kafka that the evidence of rebalances names."""
+    """Return the ids of Kafka's bugs, such as ``KAFKA-9752``, that the evidence of rebalances names."""
     texts = (text for rebalance in rebalances for text in rebalance.evidence or ())
     return list(dict.fromkeys(issue for text in texts for issue in _ISSUE.findall(text)))
 

@@ -55,8 +55,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+=,-]")
 def bash_quoted(name: str) -> str:
     r"""Return a name quoted, so that bash reads it as one word and runs no part of it.
 
-    Special characters get backslashes. The name gets no quotes around it, because names with a common beginning must
-    keep this beginning when quoted.
+    Special characters get backslashes.
 
     >>> print(bash_quoted("pay-$(touch x)"))
     pay-\$\(touch\ x\)
@@ -74,7 +73,8 @@ class Bash(BashComplete):
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[Any]]:
         """Return the candidates for what the user has typed.
 
-        After an open quote, bash reads no backslash, so return only candidates that need none.
+        If the user has typed an opening quote, leave out names with special characters: bash could not read their
+        backslashes.
         """
         items = super().get_completions(args, incomplete)
         if not re.search("[\"']", os.environ.get("COMP_TYPED", "")):

@@ -52,8 +52,8 @@ _FILES = (".html", ".htm", ".svg", ".png")
 def _is_folder(out: str, path: Path, *, is_fleet: bool) -> bool:
     """Return whether the output is a folder.
 
-    The output is a folder if its path ends in a slash or names an existing folder. A new path for all groups is a
-    folder, too, if it has no extension of a page or picture.
+    The output is a folder if its path ends in a slash or names an existing folder. If the output is about all groups, a
+    new path is a folder too, unless it has the extension of a page or picture.
 
     Args:
         out: the path as the user typed it.

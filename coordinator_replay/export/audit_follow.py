@@ -1,8 +1,7 @@
 """Continuous audits: the records that ``export --follow`` writes into a dump are in the tables soon afterwards.
 
-Each round audits the folders that have become complete since the round before. The audit is the same as a nightly
-audit. A merged folder has no new records, so it is not audited again. From time to time the tables are maintained,
-because each audit adds files to them.
+Each round audits the folders that have become complete since the round before. From time to time the tables are
+maintained, because each audit adds files to them.
 
 The ledger has the batches that were audited. So a restarted follower audits only the batches that are not in the
 ledger.
@@ -41,11 +40,10 @@ class AuditFollower:
         dump: the dump into which ``export --follow`` writes.
         audit: function that audits folders, given by their URIs.
         maintain: function that maintains the tables.
-        log: function that gets a line if an audit or upkeep is postponed.
-        maintain_every: seconds between two rounds of upkeep.
-        audited: numbers of the batches that were audited. A folder has one or more batches of an export.
-        maintain_at: time of the next upkeep, on a clock that only goes forward. The first upkeep is due at once,
-            because a follower that was killed may have left small files.
+        log: function that gets a line if an audit, or the maintenance of the tables, is postponed.
+        maintain_every: seconds between two rounds of maintenance.
+        audited: numbers of the batches that were audited.
+        maintain_at: time of the next maintenance, on a clock that only goes forward.
     """
 
     dump: ExportedDump
@@ -71,10 +69,10 @@ class AuditFollower:
             stopped.wait(every)
 
     def step(self) -> None:
-        """Audit new folders, and maintain the tables if upkeep is due.
+        """Audit new folders. Then maintain the tables (``maintain``) if this is due.
 
-        While there are new folders, postpone the upkeep, but for no longer than ``maintain_every`` seconds. There is
-        no upkeep before the first audit.
+        While there are new folders, postpone the maintenance, but for no longer than ``maintain_every`` seconds. Never
+        maintain the tables before the first audit.
         """
         if new := self.new_folders():
             self.audit([self.dump.uri_of(folder) for folder in new])

@@ -79,7 +79,8 @@ def follow_topic(spark: SparkSession, options: ExportOptions, following: Followi
 
     Raises:
         PrerequisiteError: the session lacks the Kafka source.
-        InputError: the export failed, and the cluster has never answered since the start, or waiting does not help.
+        InputError: the export failed before the cluster answered for the first time, or failed in a way that waiting
+            does not mend.
     """
     follower = _Follower(spark, options, following)
     with seeing_internal_topics(spark):

@@ -103,9 +103,9 @@ class Exported:
     first_offsets: dict[int, int] = field(default_factory=dict)
 
     def behind(self) -> list[int]:
-        """Return the log partitions that lack records between the end of the last export and the first new record.
+        """Return the log partitions in which records are missing after the end of the last export.
 
-        The missing records were compacted away, or were transaction markers.
+        Compaction removed the missing records, or they were transaction markers.
         """
         first = self.first_offsets
         return [
@@ -120,12 +120,11 @@ def writer(
 ) -> Callable[[DataFrame, int], None]:
     """Return the function that writes a batch of a stream to a folder of Parquet files.
 
-    A batch that is completely written is not written again.
+    If Spark repeats a batch that is completely written, the function does not write the batch again.
 
     Args:
         dump: the folder of the dump.
-        wrote: function that is called with the number and the folder of each batch, even if the batch is not written
-            again.
+        wrote: function that is called with the number and the folder of each batch, even of a repeated batch.
         files: largest number of files of a batch; None for one file for each task.
     """
 
