@@ -59,7 +59,11 @@ class ClassicGroup:
         return self.generation
 
     def header(self, state: GroupState) -> Header:
-        """Return the group's present fields without its members, as a header with the given state."""
+        """Return the group's present fields as a ``Header``, which has no members.
+
+        Args:
+            state: the group's state.
+        """
         return Header(
             GroupType.CLASSIC,
             state,

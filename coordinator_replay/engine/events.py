@@ -1,10 +1,8 @@
 """Events of a group, as plain data.
 
-The events of one operation of the coordinator are made together, after its last record: clients never see the state
-between two records of an operation. The events of an operation have the order of their records. Each event starts in
-the state in which the event before it ended. If the operation changes the state of a group that exists before and
-after it, a single event carries the change (``operation_events.NAMES_THE_STATE``). Events of a group's creation and
-deletion always change the state.
+The events of one operation of the coordinator are made together, after its last record. They have the order of the
+operation's records. Each event has the group's state before and after the event. If an operation changes the state of a
+group, only one of its events has two different states.
 """
 
 from collections.abc import Callable, Mapping

@@ -12,8 +12,8 @@ from coordinator_replay.engine.reconciliation import Reconciliation
 def member_changes(operation: Operation, group: Group | None) -> list[MemberChange]:
     """Return each member that an operation touched, before and after the operation.
 
-    If a static member came back under a new member id, one change has the member under both ids. If the operation
-    deleted the group and created it again, a member that is in both groups has two changes.
+    If a static member came back under a new member id, a single change has the old member before and the new member
+    after. If the operation deleted the group and created it again, a member that is in both groups has two changes.
     """
     members = group.members if group is not None else {}
     removed_at = operation.at.get("removed", operation.last_offset)

@@ -254,7 +254,7 @@ class Target(NamedTuple):
     missing: int = 0
 
     def is_same_as(self, other: "Target | None") -> bool:
-        """Return whether two targets have the same partitions. ``missing`` is not compared."""
+        """Return whether two target assignments have the same partitions."""
         return other is not None and self[:4] == other[:4]
 
 

@@ -49,7 +49,10 @@ def note_modern(
 
 
 def _static_member_was_away(notes: Sequence[Note]) -> bool:
-    """Return whether a static member left or came back. Both make a Stable group Reconciling without a new epoch."""
+    """Return whether a static member left or came back.
+
+    Either change puts a Stable group into the state Reconciling, without a new epoch.
+    """
     return any(note.kind in STATIC_MEMBER_KINDS for note in notes)
 
 

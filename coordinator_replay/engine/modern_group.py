@@ -1,7 +1,7 @@
 """The base of consumer, share and streams groups. Each type has its own states, members and assignments.
 
-Mirrors ``modern.ModernGroup``. The three types have different records of members. After such a record is read,
-``Reconciliation`` handles all types in the same way.
+It corresponds to Kafka's class ``modern.ModernGroup``. The three types have different records of members.
+``Reconciliation`` keeps the members of all three types in the same way.
 """
 
 from abc import ABC, abstractmethod
@@ -61,10 +61,7 @@ class ReconcilingGroup(ABC):
 
     @property
     def state(self) -> GroupState:
-        """Return the first state whose condition is true.
-
-        The last condition is always true.
-        """
+        """Return the group's state. It follows from the group's epochs and members (``states``)."""
         return next(state for state, _, holds in self.states if holds(self))
 
     @property
@@ -87,14 +84,18 @@ class ReconcilingGroup(ABC):
 
     @property
     def assignor(self) -> str | None:
-        """Return the assignor that members have chosen.
+        """Return the server-side assignor that the members ask for.
 
-        Return None if the group type has no choice, or no member chose.
+        Return None if no member asks for one, or if groups of this type can't choose one.
         """
         return None
 
     def header(self, state: GroupState) -> Header:
-        """Return the group's present fields without its members, as a header with the given state."""
+        """Return the group's present fields as a ``Header``, which has no members.
+
+        Args:
+            state: the group's state.
+        """
         group = self.reconciliation
         return Header(
             self.group_type,

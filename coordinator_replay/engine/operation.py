@@ -183,13 +183,11 @@ class Operation:
             self.phase = phase
 
     def touch(self, member_id: str, before: Member | None) -> Touch:
-        """Note a record about a member, and return the member's ``Touch``.
-
-        The operation's first record about the member creates the ``Touch``.
+        """Note that the operation has a record about a member. Return the operation's data about this member.
 
         Args:
             member_id: the member.
-            before: the member just before this record. Later records about the member don't use this argument.
+            before: the member just before this record. Only the operation's first record about the member uses this.
         """
         touch = self.members.get(member_id)
         if touch is None:

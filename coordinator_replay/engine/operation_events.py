@@ -154,10 +154,10 @@ def _events(
 
 
 def _carrier(notes: list[Note], state: GroupState | None, final: GroupState) -> int | None:
-    """Return the index of the note (the draft of an event) that carries the change of the group's state.
+    """Return the index of the note (the draft of an event) whose event shows the change of the group's state.
 
-    The events of the other notes leave the state as it is. Return None if no note after the group's beginning changes
-    the state.
+    The events of the other notes leave the state as it is. Return None if the state does not change, or changes only
+    because the group begins.
 
     Args:
         notes: the notes of the operation.

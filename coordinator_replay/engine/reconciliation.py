@@ -36,17 +36,17 @@ class Reconciliation:
     """Epochs, members and targets of one group, updated by each record.
 
     Attributes:
-        birth_missing: number of missing log offsets before the group's first record (``Record.missing_before``); None
-            if the group's beginning is not in the log.
-        epoch_missing: the same number for the record with the group epoch; None if no such record was seen.
-        assignment_missing: the same number for the record with the target assignment epoch; None if none was seen.
+        birth_missing: ``missing_before`` of the group's first record; None if the group's beginning is not in the log.
+        epoch_missing: ``missing_before`` of the record with the group epoch; None if no such record was seen.
+        assignment_missing: ``missing_before`` of the record with the target assignment epoch; None if no such record
+            was seen.
         early_targets: target assignments of members that have no other record.
-        unreconciled: members that are not at their target.
+        unreconciled: members that have not reached their target assignment.
         incomplete: members whose subscription or current assignment has not been seen.
         owners: owner by topic and partition, after the last operation.
         target_owners: owner by topic and partition in the target assignments.
-        is_rebalancing: whether some members have not reached the target of the group epoch yet. None if missing records
-            may show that all members have reached this target.
+        is_rebalancing: whether some members have not reached the target assignment of the group epoch yet. None if they
+            may have reached it in records that are missing.
     """
 
     birth_missing: int | None = None
@@ -98,7 +98,7 @@ class Reconciliation:
     def install(self, record: Record, operation: Operation) -> None:
         """Set the target assignment epoch from a ``…TargetAssignmentMetadata`` record (kind 6, 12 or 20).
 
-        A tombstone sets it to -1.
+        A tombstone sets the epoch to -1.
         """
         value = record.value
         if value is None:
@@ -113,13 +113,13 @@ class Reconciliation:
         self.find_unreconciled()
 
     def find_unreconciled(self) -> None:
-        """Set ``unreconciled`` to the members that are not STABLE, or not at the assignment epoch."""
+        """Set ``unreconciled`` to the members that have not reached their target assignment."""
         self.unreconciled = {member_id for member_id, member in self.members.items() if not self.is_reconciled(member)}
 
     def is_reconciled(self, member: Member) -> bool:
-        """Return whether a member is STABLE and its epoch is the assignment epoch.
+        """Return whether a member has reached its target assignment.
 
-        Such a member has exactly the partitions of its target.
+        Such a member has the state STABLE, and its epoch is the target assignment epoch.
         """
         current = member.current or JOINING
         return current.state is STABLE and current.epoch == self.assignment_epoch

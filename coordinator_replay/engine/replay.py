@@ -203,9 +203,8 @@ class StateReplay:
     def _doubt_beginning(self, operation: Operation) -> None:
         """Check whether the group is older than its first record. If so, mark the operation as not exact.
 
-        The group's epoch or members can show that the group is older. Then the copy of the log partition mixes several
-        points in time. So also drop the proof that ``proven_from`` gives: this proof assumes a copy from a single point
-        in time.
+        A high first epoch, or members on the classic protocol, show that the group is older. Then also drop the proof
+        that ``proven_from`` gives.
 
         Args:
             operation: the operation that may have created the group.
@@ -237,11 +236,11 @@ class StateReplay:
         self.is_cleaned = False
 
     def _doubt_tail(self, record: Record) -> None:
-        """Drop the proof from ``proven_from`` if the copy of the log partition turns out to mix several points in time.
+        """Drop the proof from ``proven_from`` if the copy of the log partition mixes several points in time.
 
-        The copy mixes them if records are missing after the second record of the group's own key (``OWN_KEYS``). Each
-        key has only one record in the cleaned part of a log. So in a copy from one point in time, the second record is
-        beyond the cleaned part, and no record is missing after it.
+        In a copy from one point in time, no record is missing after the second record of the group's own key
+        (``OWN_KEYS``): the cleaner has left only one record of each key in the part that it has cleaned. So if records
+        are missing there, drop the proof.
         """
         if self.proven_from is None or self.proven_from == LARGEST_INT64:
             return
@@ -253,13 +252,11 @@ class StateReplay:
             self._own_kind = record.kind
 
     def is_exact(self, missing_before: int | None = None) -> bool:
-        """Return whether the group with its records so far is proven: no missing record can change it.
-
-        Records of an operation that is still open count, too.
+        """Return whether the group is proven after the records so far: no missing record can change it.
 
         Args:
-            missing_before: None for the time just after the group's last record. For a later time, the number of log
-                offsets missing up to then, which may have had records of the group.
+            missing_before: number of log offsets missing up to a later time. None for the time just after the group's
+                last record.
         """
         if missing_before is not None and missing_before + self._lost > self._missing:
             return self._is_classic_proven(missing_before + self._lost)
@@ -280,22 +277,25 @@ class StateReplay:
         return self._state
 
     def continues(self, record: Record) -> bool:
-        """Return whether a readable record belongs to the operation that is still open."""
+        """Return whether a record belongs to the same operation of the coordinator as the records before it.
+
+        Return False if the record can't be read.
+        """
         operation = self._operation
         if operation is None or not record.is_readable:
             return False
         return not operation.ends_before(record, PHASE.get((record.kind, record.value is None)))
 
     def lose_track(self, partition: int, offset: int, timestamp_ms: int | None, group_type: GroupType | None) -> Event:
-        """Note the beginning of a gap, and return its event.
+        """Note that records are missing from a log offset on, and return the event about this.
 
-        No dump has the records in the gap, and only records after the gap can prove the state.
+        No dump has these records. Only records after the gap can prove the group's state again.
 
         Args:
             partition: the log partition.
             offset: the first log offset that is missing.
             timestamp_ms: the time from which records are missing.
-            group_type: the type for the event if the group does not exist.
+            group_type: the group type that the event names if the group does not exist.
         """
         self._end_proof()
         self._lost += 1
@@ -305,11 +305,11 @@ class StateReplay:
     def lose_key(self, record: Record, group_type: GroupType) -> Event:
         """Note a record with an unreadable value, and return the event.
 
-        The key of the record is unproven until the next record of this key.
+        The record's key is not proven until the next record with this key.
 
         Args:
-            record: the record. No operation may be open.
-            group_type: the type for the event if the group does not exist.
+            record: the record. ``finish`` must have ended the operation before it.
+            group_type: the group type that the event names if the group does not exist.
         """
         self.open_keys.add(_key(record))
         self._lost += 1
@@ -327,8 +327,8 @@ class StateReplay:
             partition: the log partition.
             offset: the first log offset that is missing.
             timestamp_ms: the time from which records are missing.
-            before: the state that was shown up to that time.
-            group_type: the type for the event if the group does not exist.
+            before: the group's state before that time.
+            group_type: the group type that the event names if the group does not exist.
         """
         self._state = before
         return self._mark(EventKind.RECORDS_MISSING, (partition, offset, timestamp_ms), group_type)
@@ -336,12 +336,13 @@ class StateReplay:
     def move(self, place: tuple[int, int, int | None], to_partition: int, group_type: GroupType | None) -> Event | None:
         """End the group in its log partition, and return the event.
 
-        The group's records in another log partition count from here on. No operation may be open.
+        The partition count of ``__consumer_offsets`` was raised, and from here on the group's records are in another
+        log partition. ``finish`` must have ended the group's last operation.
 
         Args:
-            place: log partition, the first log offset that doesn't count, and the time.
-            to_partition: the log partition that counts.
-            group_type: the type for the event if the group does not exist.
+            place: the old log partition, the first log offset whose record no longer counts, and the time.
+            to_partition: the group's new log partition.
+            group_type: the group type that the event names if the group does not exist.
 
         Returns:
             The event; None if the group is Dead already.
@@ -368,22 +369,22 @@ class StateReplay:
     def find_complete(
         self, partition: int, offset: int, timestamp_ms: int | None, group_type: GroupType | None
     ) -> Event:
-        """Note a log offset from which on every key of the group is proven, and return the event.
+        """Note that the group is proven from a log offset on, and return the event about this.
 
-        No operation may be open.
+        ``finish`` must have ended the group's last operation.
         """
         self.is_contested = False
         return self._mark(EventKind.RECORDS_COMPLETE, (partition, offset, timestamp_ms), group_type)
 
     def _mark(self, kind: EventKind, place: tuple[int, int, int | None], group_type: GroupType | None) -> Event:
-        """Note that the proof of the group ends or begins, and return the event.
+        """Note that the group is proven, or no longer proven, from here on. Return the event about this.
 
-        No record of the group caused the event, so the group itself stays as it is.
+        The group itself stays as it is.
 
         Args:
-            kind: RECORDS_COMPLETE if the proof begins, RECORDS_MISSING if it ends.
+            kind: RECORDS_COMPLETE if the group is proven from here on, RECORDS_MISSING if it no longer is.
             place: log partition, log offset and time of the event.
-            group_type: the type for the event if the group does not exist.
+            group_type: the group type that the event names if the group does not exist.
         """
         group, before = self.group, self._state
         self.is_state_exact = kind is EventKind.RECORDS_COMPLETE
@@ -406,7 +407,7 @@ class StateReplay:
         """Return whether the group is classic, and no newer record with the group's key can be missing.
 
         Args:
-            missing_before: number of log offsets missing up to the time in question.
+            missing_before: number of log offsets that are missing up to the time for which the question is asked.
         """
         return self.is_classic and not self.is_contested and (self.is_cleaned or missing_before <= self._missing)
 
@@ -580,9 +581,9 @@ def _is_migrating(group: Group) -> bool:
 
 
 def _is_doubtful(group: Group) -> bool:
-    """Return whether records may be missing between this group and a record of another group type.
+    """Return whether records may be missing between this group and the next record, which is of another group type.
 
-    For a group of the newer protocols, return True: in a complete log, the group's tombstones come before a record of
-    another type. For a classic group, return True only if the group is not proven (``NEVER_EXACT``).
+    In a complete log, tombstones of a group on a newer protocol come first. So for such a group, return True. For a
+    classic group, return True only if the group is not proven (``NEVER_EXACT``).
     """
     return not isinstance(group, ClassicGroup) or group.missing == NEVER_EXACT

@@ -52,8 +52,8 @@ def check_generation(group: ClassicGroup, at: int, notes: list[Note]) -> None:
 def check_rules(operation: Operation, before: Header | None, group: ModernGroup, notes: list[Note]) -> None:
     """Check the rules of consumer, share and streams groups after an operation.
 
-    Add a note for each broken rule. If missing records may explain the contradiction, mark the operation as not exact
-    instead.
+    A rule is broken if two records contradict each other. Add a note for each broken rule. If missing records may
+    explain the contradiction, mark the operation as not exact instead.
     """
     state = group.reconciliation
     if group.group_type is not GroupType.SHARE:

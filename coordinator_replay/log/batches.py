@@ -1,7 +1,7 @@
 """Rows of record batches (magic 2).
 
-``Batches`` reads the batches of an ``EntryRun`` in groups. The records of a group become one Arrow batch. If no batch
-of the run is compressed, records are read directly from the window. Otherwise each group is decompressed first.
+``Batches`` reads the batches of an ``EntryRun`` in groups. The records of a group become one Arrow batch. Compressed
+batches are decompressed first.
 """
 
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ class _Group:
 
 
 class Batches:
-    """A reader of the record batches of one file, run by run (``EntryRun``)."""
+    """A reader of the record batches of one file. It takes many consecutive batches at a time (``EntryRun``)."""
 
     def __init__(self, rows: SegmentRows, tally: SegmentCoverage, *, part_bytes: int, max_plain_bytes: int) -> None:
         self._rows = rows

@@ -20,7 +20,7 @@ _BATCH_HEADER = struct.Struct(">qiibIhiqqqhii")
 
 
 class Stop(IntEnum):
-    """Reasons why a hop from header to header ended."""
+    """Reasons why ``hop``, which reads header after header, stopped."""
 
     LIMIT = 0
     """The requested number of entries was read."""

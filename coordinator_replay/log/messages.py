@@ -19,7 +19,7 @@ many times their size."""
 
 
 class Messages:
-    """A reader of the messages of one file, run by run (``EntryRun``)."""
+    """A reader of the messages of one file. It takes many consecutive messages at a time (``EntryRun``)."""
 
     def __init__(
         self, rows: SegmentRows, tally: SegmentCoverage, skip: SkipRanges, *, part_bytes: int, max_plain_bytes: int

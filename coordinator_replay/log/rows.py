@@ -1,6 +1,6 @@
 """Rows of ``LOG_RECORD`` for one segment file, built from the headers of its entries and its records.
 
-Most columns are about a whole batch. So one value is kept for each entry, and repeated for its records at the very end.
+Most columns are about a whole batch. So only one value is kept for each batch until the rows are made.
 """
 
 from dataclasses import dataclass

@@ -117,9 +117,11 @@ def looks_like_segment(first_bytes: bytes) -> bool:
 
 
 def _gather(walk: Iterable[EntryRun | Damage | str], part_bytes: int) -> Iterator[EntryRun | list[Damage] | str]:
-    """Yield the pieces of a walk, with consecutive damaged ranges gathered in lists.
+    """Yield what a walk over a segment file finds, with consecutive damaged ranges gathered in lists.
 
-    Without these lists, a file that is damaged everywhere would become many parts.
+    Args:
+        walk: the walk.
+        part_bytes: a list ends when its damaged ranges keep this number of bytes.
     """
     damages: list[Damage] = []
     kept_bytes = 0

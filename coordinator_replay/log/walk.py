@@ -64,7 +64,7 @@ class EntryRun:
 
     @property
     def are_batches(self) -> bool:
-        """Return whether these are batches of magic 2."""
+        """Return whether the entries are record batches (magic 2)."""
         return bool(self.headers[HeaderField.MAGIC, 0] == 2)
 
 
@@ -193,7 +193,11 @@ class Walk:
         return int.from_bytes(self._window.view[at + 8 : at + LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
 
     def _fault_of_header(self, at: int) -> _Fault:
-        """Return the fault of an entry at which ``hop`` stopped."""
+        """Return what is wrong with the header of an entry.
+
+        Args:
+            at: position of the entry in the window.
+        """
         view = self._window.view[at : at + SHORTEST_HEADER]
         if len(view) < SHORTEST_HEADER:
             return _Fault(DamageClass.TORN_BATCH, "A header is cut short.", None, None)
@@ -216,10 +220,10 @@ class Walk:
         )
 
     def _find_footing(self, at: int, fault: _Fault) -> Generator[Damage | str, None, int | None]:
-        """Look for the next entry after a faulty entry.
+        """Look for the next entry after a damaged entry.
 
-        Yield the damaged range of bytes or a note. Return the position of the next entry in the window; None if there
-        is no next entry.
+        Yield the damaged range of bytes. If the bytes are only a cut-off end or padding, yield a note instead. Return
+        the position of the next entry in the window; None if there is no next entry.
         """
         window = self._window
         near = fault.size if fault.size is not None and fault.size <= self._max_batch_bytes else 0
@@ -316,12 +320,12 @@ class Walk:
 
 
 class _Search:
-    """The search for the next entry, block by block.
+    """The search for the next intact entry after a damaged entry.
 
-    The window moves forward when it has been searched to its end.
+    Only a part of the file is in memory, the window. When the window has been searched to its end, it moves forward.
 
     Attributes:
-        is_zero: whether all bytes so far were zeros.
+        is_zero: whether all bytes that were searched so far are zeros.
     """
 
     def __init__(
@@ -375,8 +379,8 @@ class _Search:
     def _next_candidate(self, stop: int) -> tuple[int | None, bool]:
         """Return the first position before ``stop`` at which an intact entry may begin, and whether it is intact.
 
-        The second result is False if the window lacks bytes of the entry, so that its checksum is not known yet. Return
-        None and False if there is no such position.
+        The second result is False if not all bytes of the entry are in memory, so that its checksum can't be computed
+        yet. Return None and False if there is no such position.
         """
         for position in plausible_positions(self._window.data, self._at, stop, self._max_batch_bytes):
             size = self._claimed_size(position)
@@ -391,7 +395,12 @@ class _Search:
         return int.from_bytes(self._window.view[at + 8 : at + LOG_OVERHEAD], "big") + LOG_OVERHEAD
 
     def _move_to(self, at: int, needed: int) -> None:
-        """Move the window to ``at``, from where the search continues."""
+        """Read the file from position ``at`` of the window on, so that the search can continue there.
+
+        Args:
+            at: position in the window. The bytes before this position are dropped.
+            needed: number of bytes that must be in memory.
+        """
         if self._saved is None:
             self._saved = bytes(self._window.view[self._start : self._start + DAMAGE_VALUE_LIMIT])
         self._window.advance(at, needed)

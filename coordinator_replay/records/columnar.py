@@ -234,7 +234,7 @@ class Columns:
         return texts.take(ids.indices)
 
     def json(self) -> pa.StringArray:
-        """Return each row in Kafka's JSON form; null for rows that are not ``in_order``."""
+        """Return each row in Kafka's JSON form; null for rows that are not well-formed (``in_order``)."""
         members: list[pa.StringArray | str] = []
         for field in self._fields:
             if field.type in INTEGER_SIZES:
