@@ -26,8 +26,8 @@ class Simulation(TablesAndTimes):
     ) -> Replayed:
         """Return a group's life under other settings, simulated and compared with the recorded life.
 
-        The first two rows are the recorded life and its simulation; ``fidelity`` says how much they agree. If they
-        agree too little, no alternative follows.
+        The first two rows are the recorded life and its simulation; ``fidelity`` says how much these two rows agree. If
+        the agreement is too low, no alternative is simulated.
 
         Args:
             group: a classic or consumer group.

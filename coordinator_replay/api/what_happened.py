@@ -58,7 +58,7 @@ class WhatHappened(TablesAndTimes):
         """Return the names of the groups that a user chose by names, by patterns with ``*`` or by conditions.
 
         Patterns and conditions choose from the groups at a point in time; the result is sorted. If the user gave only
-        names, return these in their order, without a check that the groups exist.
+        names, return the names in their order, without a check that the groups exist.
 
         Args:
             typed: names and patterns; if empty, the conditions alone choose.

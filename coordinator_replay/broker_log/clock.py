@@ -124,7 +124,7 @@ class ZoneClock:
         """Return UTC for a local time, both in milliseconds.
 
         When daylight saving ends, clocks show one hour twice. A time in this hour belongs to the first of the two hours
-        until the logged times go back. It belongs to the second from then on.
+        until the logged times go back, and to the second hour from then on.
         """
         local = datetime.fromtimestamp(local_ms // 1000, UTC).replace(tzinfo=self._zone)
         first, second = (round(local.replace(fold=fold).timestamp()) * 1000 + local_ms % 1000 for fold in (0, 1))

@@ -296,7 +296,7 @@ def print_screen(
 def _room(beside: Iterable[str], shared_with: int) -> int:
     """Return how many lines a table may have if its screen also shows other text.
 
-    One sentence needs no further line, because ``_SCREEN`` leaves a line free for it.
+    The first sentence takes no line from the table: a screen always has a line free for a sentence.
 
     Args:
         beside: sentences on the screen.

@@ -36,6 +36,6 @@ def style_of(column: str, word: str) -> Mapping[str, object] | None:
 def wants_styles() -> bool:
     """Return whether to use colours.
 
-    Do not use them if NO_COLOR is set, or TERM says that the terminal has none.
+    Return False if NO_COLOR is set, or if TERM names a terminal without colours.
     """
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -108,7 +108,8 @@ def log_line(text: str) -> None:
 class _Interrupts:
     """A watch for Ctrl-C in a ``with`` block. It notices Ctrl-C even if the block raises another exception, or none.
 
-    Ctrl-C may be lost if it comes during an import or in a finalizer. In these places, it is sent again a moment later.
+    Ctrl-C may be lost if it comes during an import or in a finalizer. This class then sends the signal again a moment
+    later.
 
     Attributes:
         is_any: whether Ctrl-C was pressed.
@@ -271,10 +272,10 @@ def _end_interrupted(problem: BaseException) -> NoReturn:
 
 
 def _let_go(problem: BaseException | None) -> None:
-    """Let another Ctrl-C end the process at once, and drop the variables of the interrupted functions.
+    """Prepare the end of the program after Ctrl-C.
 
-    The variables are dropped because objects of libraries such as DuckDB print complaints if they still exist when
-    Python ends.
+    From here on, another Ctrl-C ends the process at once. Drop the variables of the interrupted functions, so that no
+    object of a library is left to print a complaint.
     """
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -387,8 +387,8 @@ class _Fitted:
 def _chosen(fitted: Sequence[_Fitted], width: int) -> list[_Fitted]:
     """Return the columns to show, in the order in which they were declared.
 
-    Columns are tried by rank. A column is shown if it fits beside the columns that are already chosen, see
-    ``needed_beside``. Columns of rank ``LAST`` are tried only if all other columns are shown.
+    Columns are tried by rank. A column is shown if the width is enough for it and for the columns that were chosen
+    before it. Columns of rank ``LAST`` are tried only if all other columns are shown.
     """
     kept: list[_Fitted] = []
     with_values = sum(column.rank < LAST for column in fitted)
@@ -412,7 +412,7 @@ def _split(fitted: Sequence[_Fitted], width: int, without_room: Sequence[_Fitted
     Args:
         fitted: all columns.
         width: the width of a line.
-        without_room: the columns that go below the rows, because they have no room beside the others.
+        without_room: the columns that must go below the rows, because the table is not wide enough for all columns.
     """
     below = [column for column in fitted if column in without_room]
     table = [column for column in fitted if column not in below]
@@ -592,7 +592,7 @@ def _with_neighbours(
     """Return the lines of each row, with the ids above the row and the sentences below it.
 
     Args:
-        ids: the ids of each row. They are shown only if they differ from the ids of the row before.
+        ids: the ids of each row. The ids of a row are shown only if they differ from the ids of the row before.
         rows: the lines of each row.
         below: the columns whose texts go below the row.
         width: the width of a line.

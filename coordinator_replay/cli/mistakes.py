@@ -212,7 +212,7 @@ _UNFINISHED = re.compile(r"\d+|and", re.IGNORECASE)
 def _rest_of_duration(words: Sequence[str]) -> list[str]:
     """Return the words that may be the rest of a duration, given all words after its first word.
 
-    A number or ``and`` at the end is left out, because a duration ends with a unit.
+    A number or the word ``and`` at the end is left out: a duration ends with a unit.
     """
     rest = [*takewhile(_PART_OF_DURATION.fullmatch, words)]
     while rest and _UNFINISHED.fullmatch(rest[-1]):

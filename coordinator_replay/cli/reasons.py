@@ -43,8 +43,8 @@ _MOST_FAULTS = 2
 def _duration(rebalance: "Rebalance") -> str:
     """Return a clause on how long a rebalance took, or why that is not known.
 
-    If the join phase is not on record, the clause has the duration of the sync. It also has the upper bound of the
-    whole rebalance, if there is one.
+    If the join phase is not on record, the clause has the duration of the sync. The clause then also has an upper bound
+    for the whole rebalance, if the log shows one.
     """
     if not rebalance.is_over:
         return "when it was over is not on record" if rebalance.is_end_missing else "not over at the end of the log"

@@ -13,7 +13,8 @@ def member_changes(operation: Operation, group: Group | None) -> list[MemberChan
     """Return each member that an operation touched, before and after the operation.
 
     If a static member came back under a new member id, a single change has the old member before and the new member
-    after. If the operation deleted the group and created it again, a member that is in both groups has two changes.
+    after. If the operation deleted the group and created it again, a member of the old and of the new group has two
+    changes.
     """
     members = group.members if group is not None else {}
     removed_at = operation.at.get("removed", operation.last_offset)

@@ -3,7 +3,7 @@
 A member has three immutable parts: the subscription, the current assignment and the target assignment. In consumer,
 share and streams groups, each part has a kind of record of its own (5, 10, 19; 8, 14, 22; 7, 13, 21). In a classic
 group, the parts of all members come from the one ``GroupMetadata`` record of the group (kind 2). Because the parts are
-immutable, comparing two parts shows every change, and an event can keep the member as it was, without a copy.
+immutable, an event can keep a member as it was, without a copy.
 
 The parts are named tuples and not frozen dataclasses, because each record builds several parts. Building a dataclass of
 15 fields takes seven times as long (measured: 3.0 against 0.4 microseconds).
@@ -287,7 +287,7 @@ class Member(NamedTuple):
 class Regex:
     """Topics to which a regular expression was resolved.
 
-    The version of the cluster's metadata and the time say when it was resolved.
+    The version of the cluster's metadata and a time say when the expression was resolved.
     """
 
     topics: tuple[str, ...]

@@ -115,7 +115,7 @@ class Touch:
 class Operation:
     """The records of one operation on one group.
 
-    They are gathered until the next operation begins.
+    The object gathers records until the next operation begins.
 
     Attributes:
         phase: the phase of the operation's last record: a number that grows in the order of records (see ``PHASE``).
@@ -147,11 +147,12 @@ class Operation:
     wrote_target: bool = False
 
     def ends_before(self, record: Record, phase: int | None) -> bool:
-        """Return whether the operation ends before a record, because the record begins the next operation.
+        """Return whether a record begins the next operation, so that this operation ends before the record.
 
         Args:
             record: the group's next record.
-            phase: the record's phase (see ``PHASE``); None if such a record may come at any place in an operation.
+            phase: the record's phase (see ``PHASE``); None if a record of this kind may come at any place in an
+                operation.
         """
         if record.timestamp_ms != self.timestamp_ms or record.partition != self.partition:
             return True
@@ -169,7 +170,8 @@ class Operation:
 
         Args:
             record: the record.
-            phase: the record's phase (see ``PHASE``); None if such a record may come at any place in an operation.
+            phase: the record's phase (see ``PHASE``); None if a record of this kind may come at any place in an
+                operation.
         """
         self.last_offset = record.offset
         if record.missing_before > self.missing:

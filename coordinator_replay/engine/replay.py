@@ -518,7 +518,7 @@ class StateReplay:
     def _replace(self, machine: Machine, record: Record, operation: Operation) -> ModernGroup:
         """Create a group of the type that a record needs.
 
-        A present group of another type is replaced, because the newer record wins.
+        The new group replaces a group of another type: the newer record wins.
         """
         old = self.group
         operation.wrote_subscription = True
@@ -583,7 +583,7 @@ def _is_migrating(group: Group) -> bool:
 def _is_doubtful(group: Group) -> bool:
     """Return whether records may be missing between this group and the next record, which is of another group type.
 
-    In a complete log, tombstones of a group on a newer protocol come first. So for such a group, return True. For a
-    classic group, return True only if the group is not proven (``NEVER_EXACT``).
+    Return True for a consumer, share or streams group: a complete log would have its tombstones before the record.
+    Return True for a classic group only if it is not proven (``NEVER_EXACT``).
     """
     return not isinstance(group, ClassicGroup) or group.missing == NEVER_EXACT

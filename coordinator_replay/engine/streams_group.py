@@ -59,7 +59,8 @@ class StreamsGroup(ReconcilingGroup):
 
     Attributes:
         topology: None if no record has a topology.
-        validated_topology_epoch: epoch of the topology that was validated; NOT_VALIDATED if no record has it.
+        validated_topology_epoch: epoch of the topology that was validated; NOT_VALIDATED if no record has such an
+            epoch.
     """
 
     states = STATES

@@ -1,13 +1,14 @@
 """A continuous export (``export --follow``): records are written as they come, before the cleaner can remove any.
 
 The process that exports continuously is called the *follower*. It reads the same stream as a single export
-(``topic.py``), but with a trigger that fires at an interval. Both use the same checkpoint and the same folders. So a
-follower continues after a single export, and a single export after a follower. A follower may be killed at any time:
-the next follower writes the unfinished batch again, with the same records, into the same folder.
+(``topic.py``), but with a trigger that fires at an interval. The checkpoint and the folders are the same, too. So a
+follower continues where a single export ended, and a single export continues where a follower ended. A follower may be
+killed at any time: the next follower writes the unfinished batch again, with the same records, into the same folder.
 
 Kafka's clients wait some minutes for a broker that restarts. If that is not enough, the query ends and the follower
 starts it again, as often as needed. Against some failures, waiting does not help: a missing permission, a topic that
-was created again, offsets that the log no longer has, a full disk. They end the follower with an error message.
+was created again, offsets that the log no longer has, a full disk. These failures end the follower with an error
+message.
 """
 
 import json

@@ -266,8 +266,7 @@ def _ask_partitions(
 def cluster_errors(options: ExportOptions) -> Iterator[None]:
     """Turn an error of Spark or of Kafka's clients into an error of this package, with one sentence.
 
-    An error about a full disk is raised unchanged, because it is no error of the cluster. Once there is space, the next
-    export repeats the work.
+    An error about a full disk is raised unchanged.
 
     Args:
         options: options of the export, for the message.

@@ -193,7 +193,8 @@ def _scan(
         starts: for each batch, the position in the group's data where its records begin.
         counts: for each batch, the number of records to read.
         after_deltas: for each batch, a number that the offset delta of the first record to read must exceed.
-        whole: whether the last record to read must end where the batch ends. If it does not, the batch is malformed.
+        whole: whether the last record to read must end where the batch ends. If the record does not end there, the
+            batch is malformed.
     """
     headers = group.headers
     is_append_time = (headers[HeaderField.ATTRIBUTES] & Attribute.LOG_APPEND_TIME) != 0

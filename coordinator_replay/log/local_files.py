@@ -76,8 +76,8 @@ def files_below(path: str, within: str | None = None) -> Iterator[LocalFile]:
 
     Args:
         path: the file or folder; it may be a link itself.
-        within: the folder in which links may lead to files; None for ``path`` itself. A link that leads out of it is
-            not followed, but yielded with ``leads_out``.
+        within: the folder in which links may lead to files; None for ``path`` itself. A link that leads out of this
+            folder is not followed, but yielded with ``leads_out``.
 
     Raises:
         InputError: the path does not exist, or a folder can't be read.

@@ -1,17 +1,15 @@
 """The walk over the entries of a segment: runs of intact entries, and the search for the next entry after damage.
 
 While headers follow each other and checksums are right, the next entry begins where the size says. If an entry is
-wrong, nothing in it can be trusted. A size that is too large would even swallow the entries after it. So the walk looks
-for the next entry in this order:
+damaged, its size can't be trusted. So the walk looks for the next entry in this order:
 
 1. A header whose checksum is right, within the bytes that the damaged entry claims.
 2. The position at which the damaged entry claims to end, if a header is there. (This next entry may be damaged too.)
 3. A header whose checksum is right, anywhere after the damaged entry.
 
-A compressed entry of the old formats is a wrapper of messages. Compression may leave these messages unchanged. Then
-bytes inside a damaged wrapper look like entries, but they are none, and their offsets may have any value. So an old
-message counts as an entry only if its offset is above all offsets before it, but not far above. The damaged entry's
-offset is one of these offsets.
+A compressed entry of the old formats is a wrapper of messages. The bytes of a message inside a damaged wrapper may look
+like an entry of the file, with any offset. So an old message counts as an entry only if its offset is above all offsets
+before it, but not far above. The damaged entry's offset is one of these offsets.
 
 The bytes from the damaged entry to the next entry are one range of damage. Two cases without a next entry are
 ordinary. An entry that claims more bytes than the file has is a torn tail, left by a crash or by copying a growing
@@ -395,7 +393,7 @@ class _Search:
         return int.from_bytes(self._window.view[at + 8 : at + LOG_OVERHEAD], "big") + LOG_OVERHEAD
 
     def _move_to(self, at: int, needed: int) -> None:
-        """Read the file from position ``at`` of the window on, so that the search can continue there.
+        """Move the window, the part of the file that is in memory, to the position where the search continues.
 
         Args:
             at: position in the window. The bytes before this position are dropped.
@@ -410,7 +408,7 @@ class _Search:
     def _lands(self, at: int) -> bool:
         """Return whether the next entry may begin where the damaged entry claims to end.
 
-        It may if the bytes there look like a header, or are zeros.
+        Return True if the bytes there look like a header, or are zeros.
 
         Args:
             at: position in the window at which the damaged entry claims to end.

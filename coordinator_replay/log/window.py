@@ -15,7 +15,7 @@ _PACKED_READ_BYTES = 1 << 18
 
 
 class Readable(Protocol):
-    """The interface of a file to read. Files of this machine, of pyarrow and of fsspec have it."""
+    """The interface of a file to read. Files of Python, of pyarrow and of fsspec have this interface."""
 
     def readinto(self, memory: memoryview, /) -> int | None:
         """Fill memory from its beginning.

@@ -49,7 +49,7 @@ MESSAGES = {
 
 
 class RecordError(Exception):
-    """An error: a single record can't be decoded. Only the code in ``records`` raises and catches it.
+    """An error: a single record can't be decoded. Code outside the package ``records`` never sees this error.
 
     Attributes:
         is_in_number: whether the bytes end inside a number; Kafka throws a ``BufferUnderflowException`` there.
