@@ -71,10 +71,10 @@ def _parse(text: str, depth: int) -> LogLine | None:
 
 
 def _without_logger(rest: str) -> str:
-    """Return the message at the end of a log line.
+    """Return the message of a log line, without the names of the logger and the thread.
 
     Args:
-        rest: the message. The names of the thread and the logger may follow it, and are removed.
+        rest: the end of the line: the message, and the names if the layout puts them there.
     """
     without_thread = rest[: rest.rfind(" [")].rstrip() if rest.endswith("]") else rest
     for candidate in (rest, without_thread):

@@ -333,11 +333,11 @@ def _with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]
 
 
 def _with_doubt(shown: AnswerColumn, values: Sequence[object], doubts: Collection[str]) -> AnswerColumn:
-    """Return a column with a heading if the table needs the column.
+    """Return a column, with a heading if the table needs the column.
 
-    Two kinds of columns have no heading otherwise. One kind tells whether each row is proven: it is needed if a row is
-    not proven. The other kind marks rows with only a bound of a value (``AnswerColumn.bound``): it is needed if a row
-    is marked.
+    A column that tells whether each row is proven gets a heading only if a row is not proven. A column that marks rows
+    with only a bound of a value (``AnswerColumn.bound``) gets a heading only if a row is marked. All other columns keep
+    their headings.
 
     Args:
         shown: the column.

@@ -546,8 +546,8 @@ _FIRST = 6
 def _asked_columns(names: Sequence[str]) -> Sequence[str]:
     """Return the names of the columns of an SQL answer that a terminal never leaves out.
 
-    If one of the first ``_FIRST`` columns is a confidence, these are this column and all columns before it. If several
-    are, the last of them counts. If none is, return no names.
+    A column of confidences says how sure the columns before it are. If some of the first ``_FIRST`` columns have
+    confidences, return the last of them and all columns before it. Otherwise return no names.
     """
     places = [place for place, name in enumerate(names[:_FIRST], start=1) if name.endswith("confidence")]
     return names[: max(places, default=0)]

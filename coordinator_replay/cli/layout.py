@@ -387,8 +387,8 @@ class _Fitted:
 def _chosen(fitted: Sequence[_Fitted], width: int) -> list[_Fitted]:
     """Return the columns to show, in the order in which they were declared.
 
-    Columns are tried by rank. A column is shown if the width is enough for it and for the columns that were chosen
-    before it. Columns of rank ``LAST`` are tried only if all other columns are shown.
+    The columns with the lowest rank are tried first. A column is shown if the width is enough for it and for the
+    columns that were chosen before it. Columns of rank ``LAST`` are tried only if all other columns are shown.
     """
     kept: list[_Fitted] = []
     with_values = sum(column.rank < LAST for column in fitted)

@@ -200,7 +200,7 @@ def _beside(table: TextTable, row_count: int, *, is_excerpt: bool) -> Iterator[s
 
 
 def _said_of(printed: int, rows: float) -> str:
-    """Return the words before the values that are the same in all printed rows, such as ``In all rows``.
+    """Return the words that introduce the values that all printed rows share, such as ``In all rows``.
 
     Args:
         printed: number of printed rows.

@@ -1,4 +1,4 @@
-"""Output of rebalances for people: first the reason, then the costs, then the records of the evidence."""
+"""Output of rebalances for people: first the cause of a rebalance, then its costs, then the evidence."""
 
 import re
 from bisect import bisect_right
@@ -123,7 +123,7 @@ def reason_lines(rebalance: "Rebalance", hold_up: "HoldUp | None" = None, most_l
 
 
 def _doubts(rebalance: "Rebalance") -> list[str]:
-    """Return texts about a rebalance below its cause.
+    """Return texts that are printed below the cause of a rebalance.
 
     The texts have the reasons that the coordinator and the clients gave, other possible causes, and a note if the
     rebalance is not exact.

@@ -57,10 +57,10 @@ def _static_member_was_away(notes: Sequence[Note]) -> bool:
 
 
 def _is_epoch_unseen(state: Reconciliation) -> bool:
-    """Return whether the log lacks the record of the group epoch or of the target assignment epoch.
+    """Return whether the log lacks a record of the group epoch or of the target assignment epoch.
 
-    In a new group both epochs are 1, and no record has them. The first group epoch in a record is 2. A group epoch
-    above 2, or a member epoch above 1, shows that the coordinator has written both records.
+    If the coordinator has not written such a record, the log lacks nothing. A new group has the epochs 1 and 1, and no records of them. So a group epoch above 2, or a member epoch above 1,
+    shows that the coordinator has written both records.
     """
     if state.epoch_missing is not None and state.assignment_missing is not None:
         return False

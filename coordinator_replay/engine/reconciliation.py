@@ -1,4 +1,4 @@
-"""Reconciliation of consumer, share and streams groups: epochs, members, targets, and who is not yet at the target.
+"""Reconciliation of consumer, share and streams groups: epochs, members, and the members' target assignments.
 
 Mirrors ``ModernGroup`` and the part of ``GroupMetadataManager.replay`` that is the same for the three types. The broker
 refuses to load some logs. It refuses a tombstone of a member that still has an epoch, and a tombstone of a group that

@@ -137,9 +137,9 @@ class StateReplay:
         return [event for events in self.apply_in_operations(record) for event in events]
 
     def apply_in_operations(self, record: Record) -> list[list[Event]]:
-        """Replay one record as ``apply`` does.
+        """Replay one record of the group.
 
-        Return a list of events for each operation that the record ends.
+        Return a list of events for each operation of the coordinator that the record ends.
 
         Raises:
             UsageError: the record belongs to another group.
@@ -175,9 +175,9 @@ class StateReplay:
         self.offsets.apply_marker(marker)
 
     def finish(self, missing_from: int | None = None) -> list[Event]:
-        """End the open operation and return its events.
+        """End the last operation of the coordinator on the group, and return its events.
 
-        If no operation is open, return no events.
+        Return no events if the operation has ended already.
 
         Args:
             missing_from: the first log offset missing after the operation; None if none is missing. If this offset
@@ -219,10 +219,12 @@ class StateReplay:
                 group.reconciliation.birth_missing = None
 
     def prove_from(self, offset: int) -> None:
-        """Set ``proven_from`` before the records of the next copy of the log partition.
+        """Set the log offset from which the group is proven (``proven_from``).
+
+        Call this before the next copy of the log partition is replayed.
 
         Args:
-            offset: log offset from which this copy proves every key of the group; LARGEST_INT64 for never.
+            offset: the log offset; LARGEST_INT64 if the copy never proves the group.
         """
         self.proven_from = offset
         self._own_kind = self._missing_in_tail = None
@@ -236,11 +238,11 @@ class StateReplay:
         self.is_cleaned = False
 
     def _doubt_tail(self, record: Record) -> None:
-        """Drop the proof from ``proven_from`` if the copy of the log partition mixes several points in time.
+        """Drop the proof that ``proven_from`` gives if the copy of the log partition mixes several points in time.
 
-        In a copy from one point in time, no record is missing after the second record of the group's own key
-        (``OWN_KEYS``): the cleaner has left only one record of each key in the part that it has cleaned. So if records
-        are missing there, drop the proof.
+        A cleaned part of a log has only one record of each key. So in a copy from one point in time, a second record of
+        the group's own key (``OWN_KEYS``) lies after the cleaned part. If records are missing after the second record,
+        drop the proof.
         """
         if self.proven_from is None or self.proven_from == LARGEST_INT64:
             return
@@ -269,7 +271,7 @@ class StateReplay:
 
     @property
     def shown_state(self) -> GroupState:
-        """Return the state to show after the last finished operation or gap.
+        """Return the group's state, as tables show it, after the last finished operation or gap.
 
         After a gap, only a group of the newer protocols has a known state. Other groups are ``Unknown`` until the next
         operation.
@@ -433,7 +435,7 @@ class StateReplay:
         return missing_before == self._lost if self.proven_from is None else offset >= self.proven_from
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the whole state, including the open operation, as plain data for JSON."""
+        """Return the whole state as plain data for JSON, including the operation that has not ended."""
         return {"version": VERSION, **FIELDS.write(self)}
 
     @classmethod
@@ -542,7 +544,7 @@ class StateReplay:
             operation.changes["share_state"] = record.value or {}
 
     def _commit(self, record: Record) -> list[list[Event]]:
-        """Replay an offset commit or its tombstone. Return a list of events for each operation that ends.
+        """Replay an offset commit or its tombstone. Return a list of events for each operation that the record ends.
 
         If the group does not exist, a commit creates a simple group.
         """
@@ -583,7 +585,7 @@ def _is_migrating(group: Group) -> bool:
 def _is_doubtful(group: Group) -> bool:
     """Return whether records may be missing between this group and the next record, which is of another group type.
 
-    Return True for a consumer, share or streams group: a complete log would have its tombstones before the record.
-    Return True for a classic group only if it is not proven (``NEVER_EXACT``).
+    Return True for a consumer, share or streams group: in a complete log, the group's tombstones would come before the
+    record. Return True for a classic group only if it is not proven (``NEVER_EXACT``).
     """
     return not isinstance(group, ClassicGroup) or group.missing == NEVER_EXACT

@@ -56,9 +56,9 @@ class Batches:
         self._max_plain_bytes = max_plain_bytes
 
     def read(self, run: EntryRun) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a run: its records, and a row for each batch whose records can't be read.
+        """Yield the rows of consecutive batches: their records, and a row for each batch whose records can't be read.
 
-        Batches that earlier runs have read are counted, but yield no rows.
+        Batches that earlier audits have read are counted, but yield no rows.
         """
         headers = run.headers
         firsts = headers[HeaderField.OFFSET]

@@ -19,8 +19,8 @@ def missing_before_files(files: Sequence[DumpFile]) -> list[int]:
     These are the log offsets from 0 up to the file's first batch at which no earlier file of the log partition has a
     record.
 
-    To count records, this reads each file without decoding it. The last file of a log partition is read only up to its
-    first records, because no file comes after it.
+    To count records, the function reads each file without decoding its records. The last file of a log partition is
+    read only up to its first records, because no file comes after it.
 
     Args:
         files: the files of a dump; files of the same log partition must not overlap.

@@ -31,9 +31,9 @@ class Messages:
         self._max_plain_bytes = min(max_plain_bytes, MOST_PLAIN_BYTES)
 
     def read(self, run: EntryRun) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a run: its messages, and a row for each entry that can't be read.
+        """Yield the rows of consecutive entries: their messages, and a row for each entry that can't be read.
 
-        Entries that earlier runs have read are counted, but yield no rows.
+        Entries that earlier audits have read are counted, but yield no rows.
         """
         part = _Part()
         for index in range(run.headers.shape[1]):
@@ -100,7 +100,7 @@ class _Part:
     """Messages and damage that are collected until there are enough of them for one Arrow batch.
 
     Attributes:
-        entries: for each entry with messages, its index in the run.
+        entries: for each entry with messages, its index in the ``EntryRun``.
         counts: for each of these entries, the number of its messages.
         skipped_before: for each of these entries, the number of records of the file that were skipped before.
         messages: the messages of these entries, in order.

@@ -1,4 +1,4 @@
-"""The common form of all inputs: a row for each log record and a row for each range of damaged bytes."""
+"""The columns into which dumps of all forms are read, with a row for each log record or range of damaged bytes."""
 
 from enum import StrEnum
 

@@ -121,7 +121,7 @@ def _gather(walk: Iterable[EntryRun | Damage | str], part_bytes: int) -> Iterato
 
     Args:
         walk: the walk.
-        part_bytes: a list ends when its damaged ranges keep this number of bytes.
+        part_bytes: a list ends when the stored bytes of its damaged ranges reach this number.
     """
     damages: list[Damage] = []
     kept_bytes = 0

@@ -47,12 +47,13 @@ _CHECKSUM_BYTES_PER_BYTE = 32
 class EntryRun:
     """Entries that follow each other without damage: only batches (magic 2), or only messages (magic 0 and 1).
 
-    A run is valid until the next step of the walk, which reuses the memory.
+    The object is valid until the next step of the walk, which reuses the memory.
 
     Attributes:
         headers: a matrix with a row for each ``HeaderField`` and a column for each entry. POSITION counts from the
             first byte of the window.
-        skipped: for each entry, whether earlier runs have read its records. This run does not read such entries again.
+        skipped: for each entry, whether earlier audits have read its records. This audit does not read such entries
+            again.
         window: the bytes in which the entries lie.
     """
 
@@ -252,7 +253,7 @@ class Walk:
         return footing
 
     def _believable(self, offset: int | None, footing: int | None) -> int | None:
-        """Return the log offset that a damaged entry claims; None if it does not lie between its neighbours' offsets.
+        """Return the log offset that a damaged entry claims; None if it contradicts the entries before and after.
 
         Args:
             offset: the claimed log offset; None if there is none.

@@ -218,8 +218,8 @@ def open_blobs(kind: str, value: Mapping[str, Any] | None) -> Mapping[str, Any] 
 
     - In a ``GroupMetadata`` value, each member gets ``subscriptionFields`` and ``assignmentFields``. Both are None if
       the group's protocol type is not ``consumer``.
-    - In a consumer group, each protocol of a classic member gets ``metadataFields``. The added field is also None for a
-      blob that ends before the last field of its version.
+    - In a consumer group, each protocol of a classic member gets ``metadataFields``. ``metadataFields`` is None if the
+      blob ends before the last field of its version.
 
     The added field is None if its blob is empty or can't be read. Other values are returned unchanged.
 

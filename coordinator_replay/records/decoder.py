@@ -232,8 +232,7 @@ class _OneByOne:
 def _decode(key: bytes | None, value: bytes | None) -> tuple[RecordDefinition, dict[str, Any]]:
     """Decode a record. Return the definition of the record's kind, and the record's columns as a row.
 
-    The object ``DecodedRecord`` takes many times the memory of the record's bytes. The row does not keep this object.
-    So there is never more than one such object in memory.
+    Only one ``DecodedRecord`` is in memory at a time: the object takes many times the memory of the record's bytes.
     """
     record = decode_record(key, value)
     kind = kinds_by_name()[record.kind]
