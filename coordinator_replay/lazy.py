@@ -1,4 +1,4 @@
-"""Names that a module offers from other modules, and imports only at their first use.
+"""Lazy imports: a module offers names of other modules, and imports them only at their first use.
 
 Such a module lists the names twice. Imports under ``TYPE_CHECKING`` are for mypy, readers and import contracts. The
 call of ``loaded_when_asked`` makes the module's ``__getattr__``. ``tests/test_lazy.py`` compares the two lists.

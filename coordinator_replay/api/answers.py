@@ -1,6 +1,6 @@
 """Classes of answers that have more attributes than rows and notes.
 
-For example, ``Owned`` also has the last owner before a time and the first owner after it.
+For example, ``Owned`` also has the last owner before a time and the first owner after that time.
 
 A class imports the type of its rows only when an answer is made. So a command loads only the types that it needs.
 """

@@ -46,7 +46,7 @@ class Offsets(TablesAndTimes):
             end_offsets: a CSV or JSON-lines file with the ends of partitions, to compute the lag. Its columns are
                 topic, partition, offset and, if known, time.
             before_removal: return the offsets that had been removed by that time, because they expired or the group was
-                deleted, instead of the offsets that existed.
+                deleted, instead of the offsets that existed at that time.
         """
         answer = questions.offsets(
             self._tables,

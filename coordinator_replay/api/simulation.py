@@ -35,8 +35,8 @@ class Simulation(TablesAndTimes):
                 mapping, ``without_restarts`` and ``members`` make a single alternative.
             start: start of the time range, included; None to begin at the group's first record.
             end: end of the time range, excluded; None to end after the group's last record.
-            without_restarts: simulate every alternative without restarts: a client that left and came back stays in the
-                group.
+            without_restarts: simulate every alternative as if no client had restarted: a client that left and came back
+                stays in the group.
             members: the number of clients in every alternative; None for the number on record.
             known: settings of the recorded life that are not in the log, such as ``heartbeat.interval.ms``.
         """

@@ -1,4 +1,4 @@
-"""Code that several of the asking commands share: their common arguments, and the printing of answers."""
+"""Code for the commands that answer questions: their common arguments, and the printing of answers."""
 
 import functools
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -60,7 +60,7 @@ def range_options(function: Function) -> Function:
 
 
 def range_options_beside_since(function: Function) -> Function:
-    """Add the options ``--from`` and ``--to``, without the synonym ``--since``, which has another meaning here.
+    """Add the options ``--from`` and ``--to`` to a command in which ``--since`` has another meaning.
 
     The command takes them as ``start`` and ``end``.
     """
@@ -368,6 +368,6 @@ def say_notes(answer: "Answer[Any] | Page | Pages | Trace") -> None:
 
 
 def say_bases(answers: "Sequence[Answer[Any]]") -> None:
-    """Print the bases of several answers on standard error, each once."""
+    """Print the basis of each of several answers on standard error. Print a basis that several answers share once."""
     now = clock.now()
     say(*dict.fromkeys(answer.basis.line(now) for answer in answers if answer.basis is not None))

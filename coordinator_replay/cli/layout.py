@@ -306,13 +306,13 @@ class _Fitted:
         return max(self.least, min(max(names, default=0), _READABLE_ID, self.widest))
 
     def needed_beside(self, other: "_Fitted") -> int:
-        """Return the width that this column keeps if another column is shown as well.
+        """Return the width that this column keeps if another column is shown beside this one.
 
         - ``least`` beside a column of rank 1.
         - ``widest`` beside a column that is shown only if there is room for all columns (``LAST``).
         - ``readable`` beside any other column.
 
-        If there is no room for both, the other column is left out.
+        If there is no room for both columns, the other column is left out.
         """
         return self.least if other.rank == 1 else self.readable if other.rank < LAST else self.widest
 

@@ -59,8 +59,9 @@ def _static_member_was_away(notes: Sequence[Note]) -> bool:
 def _is_epoch_unseen(state: Reconciliation) -> bool:
     """Return whether the log lacks a record of the group epoch or of the target assignment epoch.
 
-    If the coordinator has not written such a record, the log lacks nothing. A new group has the epochs 1 and 1, and no records of them. So a group epoch above 2, or a member epoch above 1,
-    shows that the coordinator has written both records.
+    If the coordinator has not written such a record, the log lacks nothing. A new group has the epochs 1 and 1, and no
+    records of them. So a group epoch above 2, or a member epoch above 1, shows that the coordinator has written both
+    records.
     """
     if state.epoch_missing is not None and state.assignment_missing is not None:
         return False

@@ -2,8 +2,8 @@
 
 The events come from the difference between the group before and after the operation, not from single records. For
 example, three tombstones and three records with the same instance id are one event: a static member came back. The
-tombstone of a group, followed by records of another group type, is a conversion. Only members and fields that the
-operation's records are about are compared.
+tombstone of a group, followed by records of another group type, is a conversion. The comparison is limited to the
+members and the fields that the operation's records are about.
 """
 
 from collections.abc import Mapping

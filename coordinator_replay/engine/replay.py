@@ -5,17 +5,18 @@ unknown keys do nothing. A record of an unknown group or member creates the grou
 skipped, as in the broker's own loader.
 
 Missing records are marked; their content is never guessed. A group is proven while no missing record can change it.
-This is so from the log offset ``proven_from`` on: at each later log offset, the newest record of each of the group's
-keys has been read. The caller sets ``proven_from``, because only the caller sees the whole log partition. If the caller
-does not set it, a group is proven as long as no earlier record of the log partition is missing.
+From the log offset ``proven_from`` on, the newest record of each of the group's keys has been read, so the group is
+proven. The caller sets ``proven_from``, because only the caller sees the whole log partition. Without ``proven_from``,
+a group is proven as long as no earlier record of the log partition is missing.
 
 A classic group is also proven from its first record on, if the missing records were compacted away (``is_cleaned``).
 One key holds the whole group, and the cleaner removes a record only for a later record of its key
-(``Cleaner.shouldRetainRecord``). So the newest value is always there.
+(``Cleaner.shouldRetainRecord``). So the log always has the newest value.
 
 Events of an operation come out when the next operation begins, or with ``finish``. In a classic group, the record of
 the group is the last record of its operation, so the operation's events come out at once. A snapshot keeps the
-operation that is still open. So a replay in several slices gives the same events as a replay in one go.
+operation that has not ended. So a replay that is continued from a snapshot gives the same events as a replay without a
+stop.
 """
 
 from collections.abc import Callable, Mapping
@@ -203,7 +204,7 @@ class StateReplay:
     def _doubt_beginning(self, operation: Operation) -> None:
         """Check whether the group is older than its first record. If so, mark the operation as not exact.
 
-        A high first epoch, or members on the classic protocol, show that the group is older. Then also drop the proof
+        A group with a high first epoch, or with members on the classic protocol, is older. Then also drop the proof
         that ``proven_from`` gives.
 
         Args:
@@ -451,7 +452,9 @@ class StateReplay:
         return replay
 
     def _begin(self, record: Record, phase: int | None) -> Operation:
-        """Add the record to the open operation, or to a new operation if none is open, and return the operation."""
+        """Add the record to the operation that has not ended, or to a new operation if there is none. Return the
+        operation.
+        """
         operation = self._operation
         if operation is None:
             operation = self._operation = Operation(
@@ -469,9 +472,9 @@ class StateReplay:
         return operation
 
     def _header_now(self) -> Header | None:
-        """Return the header of the group as it is before the next operation; None if the group does not exist.
+        """Return the group's fields as they are before the next operation; None if the group does not exist.
 
-        If the last operation did not change the header, reuse it.
+        If the last operation did not change these fields, return the same ``Header`` again.
         """
         if self._header is None and self.group is not None:
             self._header = self.group.header(self._state)

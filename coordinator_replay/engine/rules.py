@@ -38,7 +38,7 @@ RULES: Mapping[str, str] = {
 def check_generation(group: ClassicGroup, at: int, notes: list[Note]) -> None:
     """Add a note of a broken rule for each partition that a generation assigns to two members.
 
-    This can happen, because the broker does not check the leader's assignment.
+    A log may have such a generation, because the broker does not check the assignment that the group's leader sends.
     """
     gains = [
         (member_id, NOTHING, member.current.assigned or NOTHING)

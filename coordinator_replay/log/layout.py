@@ -48,7 +48,7 @@ class HeaderField(IntEnum):
 
 
 class Attribute(IntEnum):
-    """Bits of the attributes.
+    """Bits of the attributes of a batch or message.
 
     Messages of magic 0 and 1 have only the first two of these.
     """

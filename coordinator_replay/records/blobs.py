@@ -31,9 +31,8 @@ class BlobError(ValueError):
     """An error: a blob can't be read as a subscription or assignment.
 
     Attributes:
-        is_expected: whether Kafka's callers of ``ConsumerProtocol`` handle this fault. They handle a
-            ``SchemaException``, which Kafka throws for a negative version, or if the bytes end inside a number. For
-            other faults Kafka throws an error that no caller handles.
+        is_expected: whether Kafka throws a ``SchemaException`` for this fault, as for a negative version, or if the
+            bytes end inside a number. Kafka's callers of ``ConsumerProtocol`` handle only this exception.
     """
 
     def __init__(self, problem: str, *, is_expected: bool = True) -> None:
