@@ -45,8 +45,8 @@ class Offsets(TablesAndTimes):
             require_stable: show partitions with a pending transactional commit as unstable, without an offset.
             end_offsets: a CSV or JSON-lines file with the ends of partitions, to compute the lag. Its columns are
                 topic, partition, offset and, if known, time.
-            before_removal: return the offsets that had been removed by that time, because they expired or the group was
-                deleted, instead of the offsets that existed at that time.
+            before_removal: return the last offset of each partition whose offset had been removed by that time, because
+                it expired or the group was deleted. Offsets that existed at that time are then left out.
         """
         answer = questions.offsets(
             self._tables,

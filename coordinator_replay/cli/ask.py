@@ -557,7 +557,7 @@ def _rank(name: str, values: Iterable[object], *, is_asked: bool) -> int:
     """Return the rank of a column of an SQL answer. A narrow terminal leaves out columns with a high rank first.
 
     Columns that the user needs have rank 1 (``is_asked``). A column that says whether rows are proven has rank 2, or
-    the last rank if all rows are proven. The columns in ``_MAIN`` come before all other columns.
+    the highest rank if all rows are proven. The columns in ``_MAIN`` have a lower rank than the remaining columns.
 
     Args:
         name: name of the column.

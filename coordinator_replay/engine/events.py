@@ -2,7 +2,7 @@
 
 The events of one operation of the coordinator are made together, after its last record. They have the order of the
 operation's records. Each event has the group's state before and after the event. If an operation changes the state of a
-group, only one of its events has two different states.
+group that exists before and after the operation, a single event shows this change.
 """
 
 from collections.abc import Callable, Mapping

@@ -452,8 +452,9 @@ class StateReplay:
         return replay
 
     def _begin(self, record: Record, phase: int | None) -> Operation:
-        """Add the record to the operation that has not ended, or to a new operation if there is none. Return the
-        operation.
+        """Add the record to the operation that has not ended, and return the operation.
+
+        If there is no such operation, begin a new one.
         """
         operation = self._operation
         if operation is None:
