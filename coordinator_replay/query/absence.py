@@ -79,7 +79,12 @@ _HIDING = """
 
 
 class Tombstone(NamedTuple):
-    """The time and log offset of a key's last tombstone up to a point in time."""
+    """The last tombstone of a key before a point in time.
+
+    Attributes:
+        removed_at: time of the tombstone.
+        log_offset: log offset of the tombstone.
+    """
 
     removed_at: datetime
     log_offset: int
@@ -130,12 +135,11 @@ def is_removed(
 
 
 def known_groups(warehouse: Tables, groups: Mapping[str, int | None], at: datetime) -> KnownGroups:
-    """Return the groups that are proven not to have existed at a point in time. The proof looks at each key of a group.
+    """Return the groups that are proven not to have existed, or to have had no members, at a point in time.
 
     Args:
         warehouse: the tables to read.
-        groups: log partition of each group to check. Because of records after the point in time, these groups may have
-            existed at that time.
+        groups: the groups to check, each with its log partition.
         at: the point in time.
     """
     history = warehouse.completeness

@@ -27,14 +27,14 @@ class Basis:
     Attributes:
         cluster: the cluster of the question.
         log_end: the latest timestamp in the cluster's log; None if no record has a timestamp.
-        complete_since: the time since which all log partitions of the answer are complete. None if no record is missing
-            at all, or if records are missing up to the end of the log.
+        complete_since: the time from which on no record is missing in the log partitions of the answer. None if no
+            record is missing at all, or if records are missing up to the end of the log.
         is_complete: whether the log has every record that the answer needs. An answer about a time range needs all
             records from the start of the range on. An answer about a point in time needs the records that prove the
             state at this time.
         of_one_group: whether the answer is about one group.
-        moved: text on groups that moved to another log partition, for the basis line; empty if no group moved.
-        log_begin: the first timestamp in the log, if the time range of the question begins earlier; None otherwise.
+        moved: a clause that says which groups moved to another log partition; empty if no group moved.
+        log_begin: the first timestamp in the log, if the user asked about an earlier time; None otherwise.
     """
 
     cluster: str
@@ -108,19 +108,22 @@ def _chosen(warehouse: Tables, group: str | None) -> list[int] | None:
 
 
 def _has_all_from(warehouse: Tables, since: CompleteSince, group: str | None, start: datetime | None) -> bool:
-    """Return whether the log has every record from ``start`` on, and every move of the group was over by then."""
+    """Return whether the log has every record of the group from ``start`` on.
+
+    Return False if the group was still moving from one log partition to another at ``start``.
+    """
     last = _open_until(warehouse, group)
     return since.has_all_from(start) and (last is None or (start is not None and start > last))
 
 
 def _open_until(warehouse: Tables, group: str | None) -> datetime | None:
-    """Return the time until which the old and the new log partition of a moved group both got records.
+    """Return the latest time at which a group had records in its old and in its new log partition.
 
-    Return None if there was no such time.
+    Return None if no group moved to another log partition, or if the old log partition got no records after the move.
 
     Args:
         warehouse: the tables to read.
-        group: the group; None for the latest such time of all groups.
+        group: the group; None for all groups.
     """
     return max((move.overlaps_until for move in moves_of(warehouse.moves, group) if move.overlaps_until), default=None)
 

@@ -102,7 +102,9 @@ _CHANGES = f"""
 def group_coordinator_changes(
     warehouse: Tables, group: str | None = None, start: datetime | None = None, end: datetime | None = None
 ) -> list[GroupCoordinatorChange]:
-    """Return changes of groups' coordinators, sorted by time. A change before the group's first record is left out.
+    """Return changes of the coordinators of groups, sorted by time.
+
+    A change that took place before the group's first record is left out.
 
     Args:
         warehouse: the tables to read.

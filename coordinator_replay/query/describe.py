@@ -233,16 +233,16 @@ def members_at(warehouse: Tables, group: Group, at: datetime | None = None) -> t
 
 
 def coordinator_of(warehouse: Tables, log_partition: int | None, at: datetime | None = None) -> int | None:
-    """Return the broker that led a log partition at a point in time.
+    """Return the id of the broker that led a log partition at a point in time.
 
-    Return None if the broker is not on record, or if the log partition had no leader. Also return None if the next
-    election has no exact time: it may have taken place before the point in time.
+    Return None if the leader is not certain, or if the log partition had no leader.
     """
     if log_partition is None or not warehouse.has_rows("coordinator_changes"):
         return None
     broker: int | None = None
     for leader, elected_at, is_exact in warehouse.rows(_LEADERS, log_partition=log_partition):
         if at is not None and elected_at is not None and elected_at > at:
+            # If the time of this election is not exact, the election may have taken place before the point in time.
             return broker if is_exact else None
         broker = None if leader is None or leader < 0 else leader
     return broker

@@ -93,7 +93,7 @@ class Side:
 
     @property
     def exact_partitions(self) -> list[int]:
-        """Return the log partitions whose state at the point in time is proven, because no record is missing."""
+        """Return the log partitions in which no record is missing that matters at the point in time."""
         partitions = self.warehouse.completeness.partitions
         return [number for number, partition in partitions.items() if partition.is_complete_at(self.moment)]
 
@@ -300,14 +300,13 @@ def _groups(before: Side, after: Side, old: Iterable[Group], new: Iterable[Group
 
 
 def _proves_absence(side: Side, *, is_same: bool) -> Callable[[Group], bool]:
-    """Return a function that tells whether a group certainly did not exist on a side of the comparison.
+    """Return a function that takes a group and returns whether the log proves that the group did not exist on a side.
 
-    The returned function takes a group that only the list of the other side has. It returns True if the log of ``side``
-    proves that ``side`` did not have the group.
+    Call the returned function only with groups that are not in the list of groups of ``side``.
 
     Args:
-        side: the side of the comparison whose list lacks the group.
-        is_same: whether both sides are of one cluster.
+        side: one of the two clusters or points in time that are compared.
+        is_same: whether the two sides are two points in time of one cluster.
     """
     # The list of groups includes all that may have existed. So if the cluster shows the group at another time, a list
     # without the group proves that it did not exist, unless the log may lack the group's only pending commit. Another

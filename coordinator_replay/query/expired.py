@@ -53,7 +53,12 @@ def applied_retention(warehouse: Tables) -> Retention:
 
 
 def _source_note(retention_ms: int, is_known: bool) -> str:
-    """Return a sentence that says whether a retention was inferred, or is Kafka's default."""
+    """Return a sentence with the offset retention that says where this value comes from.
+
+    Args:
+        retention_ms: the offset retention.
+        is_known: whether the retention was inferred from expired offsets; False if it is Kafka's default.
+    """
     if not is_known:
         return (
             f"Offset retention: {retention_ms // _DAY_MS} days, Kafka's default; the audits were given no other, and "
@@ -138,8 +143,8 @@ class ExpiredOffset:
     The fields that are not described here are columns of this table (see ``schemas/tables/expired_offsets.json``).
 
     Attributes:
-        is_exact: whether the log proves two facts: which expiration rule applied (``rule``), and that the offset was in
-            force until its removal, or to the end of the log.
+        is_exact: whether the log proves the rule by which the offset expires (``rule``), and also proves that no commit
+            replaced the offset before its removal.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)

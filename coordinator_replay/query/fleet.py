@@ -149,9 +149,9 @@ class ClusterGroups:
     """A cluster's groups at a glance: the content of the page of all groups.
 
     Attributes:
-        width: length of the intervals in which rebalances are counted.
-        kinds: types and states of groups at the end of the time range, each pair with its number of groups.
-        causes: numbers of rebalances, by interval and cause.
+        width: length of the intervals of ``causes``, such as one hour.
+        kinds: for each type and state of a group, the number of groups at the end of the time range.
+        causes: number of rebalances in each interval, by cause.
         expiring: offsets that expired or will expire soon, by group, topic and status.
         findings: all findings.
         runs: all audits, the latest first.
@@ -180,9 +180,10 @@ def _kinds(warehouse: Tables, at: datetime | None) -> tuple[tuple[str, str, int]
 
 
 def fleet_of(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> ClusterGroups:
-    """Return a cluster's groups at a glance, for a time range.
+    """Return an overview of a cluster's groups.
 
-    Only ``kinds`` and ``causes`` depend on the time range. All other lists are about the whole log.
+    In the result, only ``kinds`` (numbers of groups by type and state) and ``causes`` (numbers of rebalances) depend on
+    the time range. All other fields are about the whole log.
 
     Args:
         warehouse: the tables to read.

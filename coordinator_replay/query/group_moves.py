@@ -26,9 +26,10 @@ from the record's log partition."""
 
 
 def in_log_order(rows: str, offset: str = "from_offset") -> str:
-    """Return an SQL expression for ORDER BY that sorts a group's rows in log order.
+    """Return an SQL expression for ORDER BY that sorts the rows of a group in log order.
 
-    Rows are sorted by log partition, the group's earliest log partition first, and then by log offset.
+    If the group moved from one log partition to another, the rows of the old log partition come first. Rows of the same
+    log partition are sorted by log offset.
 
     Args:
         rows: alias of a table with the columns ``cluster``, ``group_id`` and ``log_partition``.
@@ -99,20 +100,20 @@ def moves_of(moves: Moves, group: str | None = None) -> Sequence[GroupMove]:
 
 
 def numbers_of(moves: Sequence[GroupMove]) -> dict[int, int]:
-    """Return, by log partition, the number of the move that brought a group to the log partition.
+    """Return the serial number of a group's move to each log partition, by log partition.
 
-    If the group came to a log partition twice, return the number of the later move.
+    If the group moved to a log partition twice, return the number of the later move.
     """
     return {move.to_log_partition: move.number for move in moves}
 
 
 def partition_at(moves: Sequence[GroupMove], at: datetime | None, otherwise: int) -> int:
-    """Return the log partition whose records count for a group at a point in time.
+    """Return the number of the log partition that a group was in at a point in time.
 
     Args:
-        moves: the group's moves, oldest first.
+        moves: the group's moves from one log partition to another, oldest first.
         at: the point in time; None for a time before all moves.
-        otherwise: the log partition of a group without moves.
+        otherwise: the log partition to return if ``moves`` is empty.
     """
     if not moves:
         return otherwise

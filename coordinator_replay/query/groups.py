@@ -545,5 +545,5 @@ def _is_there(warehouse: Tables, group: str) -> bool:
 
 
 def share_note(group: str) -> str:
-    """Return a clause that says where Kafka stores the offsets of a share group."""
+    """Return a clause that says in which topic Kafka stores the offsets of a share group."""
     return f"{group!r} is a share group: its offsets are in __share_group_state, which is not in this log"

@@ -107,24 +107,25 @@ class HoldUp:
 
     @property
     def waited_ms(self) -> int:
-        """Return the longest time that a member waited."""
+        """Return the longest time that a member waited, in milliseconds."""
         return max(wait.waited_ms for wait in self.waits)
 
     @property
     def partitions(self) -> list[str]:
-        """Return the partitions of the blocking member that others waited for, as ``topic-partition``."""
+        """Return the partitions, as ``topic-partition``, that other members waited for."""
         return sorted({name for wait in self.waits for name in wait.partitions})
 
     @property
     def waiting(self) -> list[str]:
-        """Return the members that waited for the blocking member."""
+        """Return the ids of the members that waited until this member revoked partitions."""
         return sorted({wait.member_id for wait in self.waits})
 
 
 def hold_ups(warehouse: Tables, group: str | None = None) -> dict[str, HoldUp]:
     """Return the member that blocked each rebalance, by rebalance id.
 
-    The answer has only rebalances in which the log shows that a member waited for partitions of the blocking member.
+    A member blocks a rebalance if other members wait until this member revokes partitions. Rebalances without such a
+    member are left out.
 
     Args:
         warehouse: the tables to read.

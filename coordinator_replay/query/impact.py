@@ -21,7 +21,7 @@ from coordinator_replay.times import LATEST, moment_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupImpact:
-    """Costs of a time range for one of the groups concerned.
+    """Costs of the rebalances of one group in a time range.
 
     Attributes:
         rebalances: number of rebalances that touch the range; ``causes`` counts them by cause.
@@ -54,7 +54,7 @@ class GroupImpact:
 
     @property
     def is_downtime_unseen(self) -> bool:
-        """Return whether partitions may have had no owner, although no such time is on record."""
+        """Return whether partitions may have been without an owner, although the log does not show it."""
         return self.is_at_least and not self.unowned_partitions and not self.unowned_ms
 
 
@@ -92,13 +92,13 @@ class CommonTrait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impact:
-    """Costs of the rebalances in a time range for all groups.
+    """Rebalances of all groups in a time range, with their costs.
 
     Attributes:
-        groups: the groups that had such costs. Groups whose partitions were without an owner for longest come first.
-        group_count: number of groups that had members in the range or are concerned.
-        traits: what significantly many of the groups concerned have in common. Traits with the largest difference from
-            the other groups come first.
+        groups: the groups that rebalanced in the range or had partitions without an owner. The group whose partitions
+            had no owner for the longest time comes first.
+        group_count: number of groups that are in ``groups``, or had members in the range.
+        traits: what many of ``groups`` have in common, such as the host of a member, but few other groups have.
         is_complete: whether the log has every record since the start of the range, and all could be decoded.
     """
 
@@ -119,17 +119,14 @@ class Impact:
 
     @property
     def _last(self) -> datetime:
-        """Return the end of the range, rounded down to milliseconds.
-
-        A range that ends with the log ends a microsecond after the last record. For such a range, return the time of
-        this record.
-        """
-        # Records have times in whole milliseconds.
+        """Return the end of the time range, rounded down to milliseconds."""
+        # Records have times in whole milliseconds. A range up to the end of the log ends a microsecond after the last
+        # record: it is rounded to the time of this record.
         return self.end.replace(microsecond=self.end.microsecond // 1000 * 1000)
 
     @property
     def sentences(self) -> list[str]:
-        """Return sentences on the costs: rebalances, groups that stopped, and partitions without an owner."""
+        """Return sentences about the rebalances, the groups that lost all members, and partitions without an owner."""
         rebalances = sum(group.rebalances for group in self.groups)
         least = "" if self.is_complete else "at least "
         # Where records are missing, there may be more groups than are counted.
@@ -167,7 +164,7 @@ class Impact:
 
     @property
     def is_pause_at_least(self) -> bool:
-        """Return whether commits of some group may have paused for longer than any pause on record."""
+        """Return whether the longest commit pause may have been longer than the log shows."""
         return not self.is_complete or any(group.is_pause_at_least for group in self.groups)
 
     def _downtime(self) -> str:
@@ -184,7 +181,10 @@ class Impact:
 
 
 def unseen_downtime_note(groups: Sequence[GroupImpact]) -> str | None:
-    """Return a note on groups whose time without an owner is not on record; None if there are none."""
+    """Return a note on groups whose partitions may have had no owner although the log does not show it.
+
+    Return None if there are no such groups.
+    """
     unseen = [group.group_id for group in groups if group.is_downtime_unseen]
     if not unseen:
         return None

@@ -94,8 +94,8 @@ def offset_changes(
         end: leave out offsets that were committed at this time or later; None for no upper bound.
 
     Raises:
-        UsageError: the tables don't know the group or the time range, or the group never committed an offset of the
-            topic or partition.
+        UsageError: the tables have no record of the group or of the time range, or the group never committed an offset
+            of the topic or partition.
     """
     warehouse.check_range(start, end)
     # No partition has a larger number, and larger numbers may not fit the type in SQL.

@@ -108,12 +108,16 @@ _CHANGES = f"""
 def offset_events(
     warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None
 ) -> list[tuple[str, datetime | None, dict[str, Any], dict[str, Any]]]:
-    """Return summed-up events of a group's offsets in a time range, in log order.
+    """Return events that sum up the commits and removals of a group's offsets in a time range, in log order.
 
     Returns:
-        For each event: the name, the time of the first change that the event sums up, the detail, and a dict. The dict
-        has ``is_exact`` and the log position of the first change. The detail has topic, partitions, the number of
-        changes (``times``), the time of the last change (``until``), and values that depend on the event.
+        For each event, four values:
+
+        - its name
+        - the time of the first commit or removal that the event sums up
+        - its detail: topic, partitions, number of commits or removals (``times``), time of the last commit or removal
+          (``until``), and values that depend on the event
+        - a dict with ``is_exact``, and the log partition and log offset of the first commit or removal
     """
     events = []
     for row in warehouse.rows(_CHANGES, group=group, start=start, end=end):

@@ -402,7 +402,7 @@ def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -
 def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> list[CommittedOffset]:
     """Return a row without an offset for each partition whose offset at a point in time is open.
 
-    Open means: the log has no offset of the partition, and does not prove that there was none.
+    The offset of a partition is open if the log shows no offset, and does not prove that the partition had none.
 
     Args:
         warehouse: the tables to read.
@@ -454,9 +454,9 @@ def open_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
 
 
 def _named(offsets: Sequence[CommittedOffset]) -> str:
-    """Return in words the partitions that offsets belong to, such as ``orders:0-2``.
+    """Return a text with the partitions of some committed offsets, such as ``orders:0-2``.
 
-    If the offsets are of several groups, return only the numbers of partitions and groups.
+    If the offsets belong to several groups, the text has only the number of partitions and the number of groups.
     """
     groups = {offset.group_id for offset in offsets}
     if len(groups) > 1:
@@ -668,7 +668,7 @@ def _with_stable(
     Args:
         offsets: the offsets.
         waiting: partitions with a pending transactional commit.
-        shown: partitions for which the log certainly shows every pending commit.
+        shown: partitions for which no pending commit is missing from the log.
         require_stable: show partitions with a pending transactional commit as unstable, without an offset.
     """
     told = []
@@ -712,13 +712,13 @@ def unstable_removal_note(offsets: Iterable[CommittedOffset]) -> str | None:
 
 
 class _TopicLives(NamedTuple):
-    """Facts about all topics that had the same name: a topic may have been deleted and created again.
+    """Facts about all topics that had the same name, one after another, because each was deleted and created again.
 
     Attributes:
         last_id: last topic id in the group's commits; None if the commits have no topic id.
         ids: number of topic ids in the group's commits; None if the commits have no topic id.
         created_at: the time at which the last of these topics was created; None if no cluster metadata has this time.
-        is_there: whether one of these topics still exists; None if no source names the topics.
+        is_there: whether one of these topics still exists; None if unknown.
     """
 
     last_id: str | None
@@ -783,10 +783,13 @@ def _are_over(warehouse: Tables, log_partition: int, part: CompleteRange, at: da
 
 
 def with_lag(offsets: Iterable[CommittedOffset], end_offsets: Mapping[TopicPartition, int]) -> list[CommittedOffset]:
-    """Return offsets with the end offsets of their partitions, and with their lag behind these end offsets.
+    """Return committed offsets with the end offset and the lag of each partition filled in.
 
-    An offset gets no lag if its partition has no end offset, or if the offset is not on record or negative. It gets no
-    lag either if the topic was deleted, or may have been created again since the commit.
+    The lag stays None in these cases:
+
+    - ``end_offsets`` does not have the partition.
+    - The committed offset is not on record, or negative.
+    - The topic was deleted after the commit, or may have been deleted and created again.
     """
     measured = []
     for offset in offsets:
@@ -856,15 +859,17 @@ def write_reset_file(
 
     Partitions whose offset is negative or not on record are left out. Two kinds of offsets are written only on request:
 
-    - doubtful offsets: not exact, not proven, not stable, or of a topic that is not current,
-    - live offsets: removed offsets of partitions that have an offset again, or may have one.
+    - doubtful offsets: offsets that are not exact, not proven or not stable, and offsets of a topic that was deleted
+      or created again later,
+    - live offsets: removed offsets of partitions that later got another offset, or may have got one.
 
     Args:
         offsets: the offsets to write.
         path: the file.
         include_unproven: also write doubtful and live offsets.
         include_live: also write live offsets.
-        has_groups: whether each line names the offset's group; Kafka's tool needs the name for more than one group.
+        has_groups: whether each line begins with the id of the group. Kafka's tool needs the ids if the file has
+            offsets of more than one group.
 
     Raises:
         UsageError: no offset can be written, or the file can't be written.

@@ -130,12 +130,13 @@ class Owners:
     Attributes:
         owners: the owners; several in share groups, or if the log shows two owners at once. Empty if nobody owned the
             partition or no owner is on record.
-        before: the last ownership that had ended by the time asked for; None if there is none.
-        after: the first ownership that began after the time asked for; None if there is none.
+        before: the last ownership that ended before the point in time, or at it; None if there is none.
+        after: the first ownership that began after the point in time; None if there is none.
         is_exact: whether the log proves that the partition had these owners and no others.
         is_before_exact: if there is no owner, whether the log proves that there was none since ``before`` ended.
         is_after_exact: if there is no owner, whether the log proves that there was none until ``after`` began.
-        handovers: for a time range, the result of ``handovers_note``; None for a point in time.
+        handovers: if the user asked about a time range, a text that says how long the partition had no owner between
+            two owners; None for a point in time.
     """
 
     owners: tuple[Ownership, ...]

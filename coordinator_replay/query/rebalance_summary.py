@@ -113,9 +113,9 @@ def _failed(rebalances: Sequence[Rebalance]) -> list[str]:
 
 
 def _longest_took(rebalances: Sequence[Rebalance]) -> list[str]:
-    """Return in words how long the longest rebalance took, or the bounds of this duration.
+    """Return a text with the duration of the longest rebalance, or with bounds of this duration.
 
-    Return an empty list if no rebalance has a duration or a bound on record.
+    The text is the only item of a list. The list is empty if no duration and no bound is known.
     """
     over = [rebalance for rebalance in rebalances if rebalance.is_over]
     least = max((ms for rebalance in over if (ms := rebalance.duration_ms_min) is not None), default=None)

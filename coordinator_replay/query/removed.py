@@ -240,7 +240,13 @@ def removal_notes(removed: Sequence[RemovedOffsets], but: Collection[tuple[str, 
 
 
 def before_removal_note(removed: Sequence[RemovedOffsets]) -> str | None:
-    """Return a note on how to ask for the offsets before their removal; None if no record removed them."""
+    """Return a note that tells the user how to ask for the offsets just before they were removed.
+
+    Return None if no record removed one of the offsets.
+
+    Args:
+        removed: the removed offsets.
+    """
     if all(deletion.ended_by in (RECORDS_MISSING, GROUP_MOVED) for deletion in removed):
         return None
     return "--before-removal asks for the offsets just before their removal."

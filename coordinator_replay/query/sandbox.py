@@ -1,10 +1,9 @@
-"""Limits for the engine that runs users' statements: it sees the tables, but nothing else of this machine or network.
+"""Limits for DuckDB when it runs users' statements: it can read the tables, and no other file of machine or network.
 
 A statement may come from a wiki, a ticket or a language model. DuckDB itself can read and write any file with the
 rights of the user who runs it, attach databases and load extensions. A statement's first word does not show that the
-statement is harmless: a ``COPY`` may be inside a ``SELECT``. So the engine gets no folder and no file of this machine,
-but only two file systems of our own. One reads the files of the tables. The other is scratch space, whose files have no
-names on disk.
+statement is harmless: a ``COPY`` may be inside a ``SELECT``. So DuckDB gets only two file systems of our own. One reads
+the files of the tables. The other is for DuckDB's temporary files, which have no names on disk.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -35,13 +34,15 @@ _REFUSED = "without --allow-files, statements read the tables and touch no files
 
 @contextmanager
 def named_files(connection: duckdb.DuckDBPyConnection) -> Iterator[Callable[[Iterable[str]], list[str]]]:
-    """Make a context in which an engine can read files of tables, and can write and read scratch files.
+    """Make a context in which DuckDB can open the files of tables under names that the yielded function gives them.
 
-    At the end of the context, the engine is closed.
+    At the end of the context, the connection is closed.
+
+    Args:
+        connection: connection of DuckDB.
 
     Yields:
-        A function that takes paths or URIs of files, and returns the names under which the engine can open these files.
-        After a call of ``shut``, the engine can open only these files and scratch files.
+        A function that takes paths or URIs of files, and returns the names under which DuckDB can open these files.
     """
     # fsspec takes a while to import, and questions without statements don't need it.
     from coordinator_replay.store.statement_files import ScratchFiles, TableFiles
@@ -57,9 +58,12 @@ def named_files(connection: duckdb.DuckDBPyConnection) -> Iterator[Callable[[Ite
 
 
 def shut(connection: duckdb.DuckDBPyConnection) -> None:
-    """Shut an engine off from this machine and the network. This can't be undone.
+    """Shut DuckDB off from this machine and from the network. This can't be undone.
 
-    From now on, the engine can open only scratch files and the files that have a name from ``named_files``.
+    After this call, DuckDB can open only its own temporary files, and files with a name from ``named_files``.
+
+    Args:
+        connection: connection of DuckDB.
     """
     from coordinator_replay.store.statement_files import SCRATCH, TABLES
 

@@ -317,14 +317,14 @@ def _read_values(warehouse: Tables, query: SavedQuery, values: Mapping[str, str]
 def extra_notes(
     warehouse: Tables, name: str, values: Mapping[str, str], *, has_rows: bool, timeout: timedelta | None = None
 ) -> list[str]:
-    """Return the notes on a saved query's answer that need statements of their own: a total, or rows of other queries.
+    """Return notes on the answer of a saved query: a sum over its rows, and rows of related saved queries.
 
     Args:
         warehouse: the tables to read.
         name: name of the query.
         values: values of the query's parameters, as a user types them.
-        has_rows: whether the query has rows.
-        timeout: the longest time that each statement may take; None for no limit.
+        has_rows: whether the answer has rows.
+        timeout: the longest time that each SQL statement may take; None for no limit.
     """
     query = saved_query(name)
     notes = []
@@ -375,14 +375,14 @@ def _summed(
 def _sums_by(
     warehouse: Tables, query: SavedQuery, by: str, values: Mapping[str, str], timeout: timedelta | None
 ) -> str:
-    """Return a sentence with the largest sums of the column ``total`` of a saved query, grouped by other columns.
+    """Return a sentence with the largest sums of a column of a saved query, such as the sum for each topic.
 
-    Return an empty text if there is only one sum.
+    ``query.total`` names the column. Return an empty text if the rows have only one group of values.
 
     Args:
         warehouse: the tables to read.
         query: the saved query.
-        by: the columns to group by, with text between their names, such as ``topic:partition``.
+        by: the columns for GROUP BY, joined as in the sentence, such as ``topic:partition``.
         values: values of the query's parameters, as a user types them.
         timeout: the longest time that each statement may take; None for no limit.
     """

@@ -1,7 +1,7 @@
 """Translation of statements from DuckDB's SQL, the SQL of the embedded engine, to Spark's SQL.
 
-Saved queries and views are written only in DuckDB's SQL. sqlglot translates them. This module replaces the few
-functions that sqlglot doesn't know for Spark or translates wrongly. A test runs every statement in both engines.
+Saved queries and views are written only in DuckDB's SQL. The library sqlglot translates them to Spark's SQL. This
+module replaces the few functions that sqlglot can't translate, or translates wrongly.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -142,9 +142,7 @@ def run_sql(
 
 
 def _check_single(connection: duckdb.DuckDBPyConnection, text: str) -> None:
-    """Check that a text is one statement.
-
-    The engine would show only the answer of the last statement.
+    """Check that a text has only one statement of SQL.
 
     Raises:
         UsageError: the text has several statements.
@@ -167,10 +165,10 @@ _LIKE_A_CLAUSE = 0.7
 
 
 def _in_one_line(message: str) -> str:
-    """Shorten the engine's message to one line, without its copy of the user's statement.
+    """Shorten DuckDB's error message about a statement to one line.
 
-    For a syntax error, the line also has the words before the error. If a typed word resembles a clause of SQL, the
-    line suggests this clause.
+    For a syntax error, the line also has the words of the statement before the error. If a word at the error resembles
+    a keyword of SQL, such as ``WHERE``, the line suggests this keyword.
     """
     said = message.partition("\n\nLINE ")[0]
     marked = _MARKED.search(message)
@@ -192,7 +190,10 @@ def _last_words(text: str) -> str:
 
 
 def _clause_meant(word: str) -> str | None:
-    """Return the SQL clause that a mistyped word resembles; None if the word is a clause, or resembles none."""
+    """Return the keyword of SQL that a mistyped word resembles.
+
+    Return None if the word is itself a keyword, or resembles no keyword.
+    """
     close = difflib.get_close_matches(word.upper(), _CLAUSES, n=1, cutoff=_LIKE_A_CLAUSE)
     return next((clause for clause in close if clause != word.upper()), None)
 

@@ -203,13 +203,15 @@ class Tables:
         bounds: Mapping[str, str] | None = None,
         engine: Engine | None = None,
     ) -> None:
-        """Make a table known to SQL by its name. A table that no run has written yet has no rows.
+        """Make a view in DuckDB with the name and the rows of a table of the warehouse.
+
+        If no run has written the table yet, the view has no rows.
 
         Args:
             name: name of the table.
-            bounds: values that the caller needs, by column, such as the id of a group. Rows with other values may be
-                missing from the table.
-            engine: the engine that gets the table; the warehouse's own if None.
+            bounds: the values to look for, by column, such as the id of a group. The view may lack rows with other
+                values.
+            engine: the DuckDB that gets the view; None for the DuckDB of this warehouse.
 
         Raises:
             WarehouseError: the table is missing or can't be read.
@@ -280,12 +282,12 @@ class Tables:
         )
 
     def lacking_column(self, problem: duckdb.Error, names: Iterable[str]) -> WarehouseError | None:
-        """Return an error that names a missing column, if an older release wrote a table without this column.
+        """Return an error about a column that a table lacks because an older release wrote the table.
 
-        Return None if the engine's error names no such column. Then the user's statement is wrong.
+        Return None if DuckDB's error is not about such a column.
 
         Args:
-            problem: the engine's error.
+            problem: DuckDB's error about a user's statement.
             names: names of the tables that the statement reads.
         """
         quoted = {word.lower() for word in _QUOTED.findall(first_line(problem))}
@@ -330,16 +332,16 @@ class Tables:
         return [row_of(row_type, row) for row in self.rows(sql, **parameters)]
 
     def _check_kept(self, name: str, asked: Mapping[str, object]) -> None:
-        """Check that a table still has rows of the question's time, which ``maintain --keep`` may have purged.
+        """Check that ``maintain --keep`` has not deleted the rows of the time that a user asks about.
 
-        If only a part of these rows was purged, add a note.
+        If it deleted only a part of these rows, add a note to the answer.
 
         Args:
             name: name of the table.
-            asked: the parameters of the question; ``at``, or ``start`` and ``end``, are the time.
+            asked: parameters of the user's question. The time is ``at``, or the range from ``start`` to ``end``.
 
         Raises:
-            UsageError: all of these rows were purged.
+            UsageError: ``maintain --keep`` deleted all rows of the time.
         """
         written = self._open[name].metadata().configuration.get(KEPT_SINCE_PROPERTY) if name in self._open else None
         if written is None:

@@ -42,12 +42,13 @@ class TimelineEvent:
     The fields that are not described here are columns of ``group_timeline`` (see ``schemas/tables``).
 
     Attributes:
-        seq: position among the group's own events; None for all other events.
-        group_type: type of the group; None, like state, epoch and member count, for events that are not the group's
-            own.
-        log_offset: log offset of the event's record; None for lines of brokers' logs. For a change of the coordinator,
-            the first log offset that the new leader is known to have written; None if no such offset is known.
-        summary: cause and detail in words; None if there is nothing to add.
+        seq: serial number of the event in ``group_timeline``; None for the other three kinds of events.
+        group_type: type of the group. Type, state, epoch and member count are None if the event is not a row of
+            ``group_timeline``.
+        log_offset: log offset of the event's record; None for a line of a broker's log. For a change of the
+            coordinator, the log offset of the first known record that the new coordinator wrote; None if no such
+            record is known.
+        summary: a text with the event's cause and detail; None if the event has neither.
         detail: for events of the group, the column ``detail``, parsed from JSON.
         cause: the cause of a rebalance, at the event that began or completed the rebalance; None at all other events.
         confidence: how sure the cause is.
@@ -184,13 +185,12 @@ def timeline_of(
 
 
 def _with_others(events: Sequence[TimelineEvent], others: Iterable[TimelineEvent]) -> list[TimelineEvent]:
-    """Merge events that have a record with events that have none: changes of the coordinator, and lines of logs.
-
-    Each event without a record comes before the first event that is later, see ``_is_behind``.
+    """Merge two lists of events into one timeline.
 
     Args:
-        events: events with a record, in log order.
-        others: events without a record, in any order.
+        events: events of the group's records, in log order.
+        others: changes of the coordinator and lines of brokers' logs, in any order. Each is put before the first of
+            ``events`` that is later than it.
     """
     places = _Places.of(events)
     placed: deque[tuple[int, TimelineEvent]] = deque()
@@ -227,7 +227,11 @@ class _Places(NamedTuple):
 
     @classmethod
     def of(cls, events: Sequence[TimelineEvent]) -> "_Places":
-        """Return the running maxima of events."""
+        """Compute all fields from a list of events.
+
+        Args:
+            events: the events, in the order of the timeline.
+        """
         offsets = accumulate((_place(event) for event in events), max)
         times = accumulate((event.log_timestamp or EPOCH for event in events), max)
         first = (place for place, event in enumerate(events) if event.log_offset is None)
@@ -314,7 +318,9 @@ def _event(group: str, event: str, at: datetime | None, detail: dict[str, Any], 
 def member_intervals_of(
     warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None
 ) -> list[MemberInterval]:
-    """Return the intervals of a group's members that touch a time range, in log order.
+    """Return the states of a group's members in a time range, in log order.
+
+    Each state is a row of ``member_timeline``. The rows are returned whose interval lies at least partly in the range.
 
     Args:
         warehouse: the tables to read.

@@ -69,9 +69,12 @@ def unexpiring_note(unread: Iterable[Unread]) -> str | None:
 
 
 def unnamed_topics_note(unread: Iterable[Unread]) -> str | None:
-    """Return a note that members whose subscription can't be read may also read the topic of the question.
+    """Return a note on members that may also read the topic that the user asks about.
 
-    Return None if there are no such members.
+    The records of these members don't show which topics they subscribe to. Return None if there are no such members.
+
+    Args:
+        unread: the members whose subscription can't be read.
     """
     by_group = _by_group(unread)
     if not by_group:

@@ -1,4 +1,4 @@
-"""Conditions on the groups of a question: on names, on clients and hosts of members, and on topics that they read."""
+"""Filters for the groups of a question: by name of the group, client or host of a member, and topic that is read."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -80,7 +80,7 @@ class Who:
         return (not self.names or _matches(group, self.names)) and not _matches(group, self.excluded)
 
     def has_client(self, client: str | None, host: str | None) -> bool:
-        """Return whether a member meets the conditions on clients and hosts."""
+        """Return whether a member with this client id and host meets the conditions on clients and hosts."""
         hosts = [pattern.lstrip("/") for pattern in self.hosts]
         return (not hosts or _matches((host or "").lstrip("/"), hosts)) and (
             not self.clients or _matches(client or "", self.clients)
@@ -112,7 +112,9 @@ def groups_at_time(warehouse: Tables, who: Who, at: datetime | None = None) -> s
 def groups_in_range(
     warehouse: Tables, who: Who, start: datetime | None = None, end: datetime | None = None
 ) -> set[str] | None:
-    """Return the groups that meet conditions at any time of a range; None stands for all groups.
+    """Return the names of the groups that meet conditions at some time in a time range.
+
+    Return None if there are no conditions: all groups meet them.
 
     Args:
         warehouse: the tables to read.
@@ -194,14 +196,15 @@ def _check(
     *,
     when: str = "at that time",
 ) -> None:
-    """Check that a name is on record. A pattern always passes.
+    """Check that the name in a condition is on record. A pattern with ``*`` always passes.
 
     Args:
         pattern: the name or pattern.
-        known: the names on record at the time of the question.
-        what: kind of the name, for the message, such as ``client id``.
-        other_time: returns a hint on another time at which the name is on record, or an empty text.
-        when: the time of the question in words, for the message.
+        known: the names on record at the time that the user asks about.
+        what: kind of the name, for the error message, such as ``client id``.
+        other_time: a function that returns a hint for the error message: another time at which the name is on record.
+            It returns an empty text if there is no such time.
+        when: the time that the user asks about, in words, for the error message.
 
     Raises:
         UsageError: the name is not on record.

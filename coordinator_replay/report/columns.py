@@ -49,30 +49,27 @@ class Clock:
         return {"start": self.start_ms, "end": end_ms, "zone": {"name": f"{self.zone}", "offsets": offsets}}
 
     def since_start(self, moment: datetime) -> int:
-        """Return a time as milliseconds since the page's start.
-
-        The time may be before the page's start, or after its end.
-        """
+        """Return a time as milliseconds since the start of the page's time range; negative for an earlier time."""
         return milliseconds(moment) - self.start_ms
 
     def left(self, moment: datetime | int | None) -> int:
-        """Return the position at which a bar for a time range begins, in milliseconds since the page's start.
+        """Return the position of a bar's left end, in milliseconds since the start of the page's time range.
 
-        Return 0 if the time range begins before the page's start, or at an unknown time.
+        Return 0 if the bar's time is before the page's time range, or unknown.
 
         Args:
-            moment: start of the time range: a time, or milliseconds since 1970. None if unknown.
+            moment: time at which the bar begins: a datetime, or milliseconds since 1970. None if unknown.
         """
         return self.lefts([milliseconds(moment) if isinstance(moment, datetime) else moment])[0]
 
     def right(self, moment: datetime | int | None) -> int:
-        """Return the position at which a bar for a time range ends, in milliseconds since the page's start.
+        """Return the position of a bar's right end, in milliseconds since the start of the page's time range.
 
-        If the time range ends after the page's end, or if ``moment`` is None, return the position of the page's end.
+        If the bar's time is after the page's time range, or None, return the end of the page's time range.
 
         Args:
-            moment: end of the time range: a time, or milliseconds since 1970. None if unknown, or if the time range has
-                not ended.
+            moment: time at which the bar ends: a datetime, or milliseconds since 1970. None if unknown or still to
+                come.
         """
         return self.rights([milliseconds(moment) if isinstance(moment, datetime) else moment])[0]
 

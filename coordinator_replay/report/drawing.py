@@ -94,6 +94,6 @@ class Drawing:
 
 
 def mark_columns(marks: Iterable[Mark], clock: Clock) -> Columns:
-    """Return marks as columns for the page's script."""
+    """Return the times and the texts of marks as two columns, in the form that the page's script reads."""
     rows = [{"at": clock.since_start(mark.at), "text": neutral(mark.text)} for mark in marks]
     return columns(rows, MARKS, ("at",))

@@ -148,14 +148,12 @@ def bars(drawn: figure, name: str, names: Sequence[str], *, height: float | str 
 
 
 def unowned_bars(drawn: figure, name: str, names: Sequence[str], *, fill_alpha: float, hatch_alpha: float) -> Any:
-    """Add red hatched bars to a figure of rows, and return them.
-
-    There is a bar for each time range in which a partition was without an owner.
+    """Add red hatched bars to a figure, and return their renderer. A bar shows when a partition had no owner.
 
     Args:
-        drawn: a figure of rows.
-        name: the name of the bars' data in the page's script.
-        names: the columns of the data.
+        drawn: a figure with a row for each partition.
+        name: name of the data source of the bars.
+        names: columns of this data source.
         fill_alpha: opacity of a bar.
         hatch_alpha: opacity of a bar's hatching.
     """

@@ -175,7 +175,7 @@ class Lane:
 
     @property
     def pause(self) -> str:
-        """Return in words the longest pause of commits around one of the group's rebalances."""
+        """Return a text with the longest commit pause around one of the group's rebalances."""
         least = "at least " * self.is_pause_at_least
         return "–" if self.pause_ms is None else f"{least}{duration(self.pause_ms)}"
 
@@ -366,7 +366,11 @@ class FleetPage:
         return sum(lane.rebalances for lane in self.lanes)
 
     def _rows(self) -> list[Lane]:
-        """Return the rows: groups with the most severe findings first, then groups with the most rebalances."""
+        """Return the groups of the page's table, one for each row.
+
+        Groups with more severe findings come first. Among groups with equally severe findings, groups with more
+        rebalances come first.
+        """
         return sorted(self.lanes, key=lambda lane: (-lane.rank, -lane.rebalances, lane.group))
 
     def drawing(self) -> Drawing:

@@ -19,9 +19,10 @@ class Gap(NamedTuple):
 
     Attributes:
         since_ms: time from which nobody owned the partition.
-        until_ms: time at which the partition got an owner, or the end of the picture.
-        before: the ownership that ended before the gap.
-        is_lower_bound: whether the true gap was longer, by a time that is not on record.
+        until_ms: time at which the partition got an owner, or the end of the picture's time range.
+        before: the ownership that ended when the gap began.
+        is_lower_bound: whether the gap lasted longer than from ``since_ms`` to ``until_ms``. How much longer is not on
+            record.
     """
 
     since_ms: int

@@ -123,7 +123,7 @@ def _left(rebalance: Rebalance, *, members: MemberIdentities, departed: Mapping[
 
 
 def _words_of(departed: Sequence[LoggedDeparture]) -> dict[Any, str]:
-    """Return in words how members left, by member id and time of the removal."""
+    """Return a text for each member that left: how it left. The key is the member id and the time of the removal."""
     words: dict[Any, str] = {}
     for departure in departed:
         key = (departure.member_id, departure.removed_at)
@@ -169,13 +169,13 @@ def _rows(labels: Sequence[str], each: int, most: int) -> Mapping[str, Any]:
 def life_drawing(
     warehouse: Tables, life: GroupLife, start: datetime | None = None, marks: Sequence[Mark] = ()
 ) -> Drawing:
-    """Return the figures of a life, with their captions and data.
+    """Return the figures that show the recorded life of a group, with their captions and data.
 
     Args:
-        warehouse: the tables with the life.
-        life: the group's life.
-        start: start of the time range that the user asked for; None if the user named none.
-        marks: times to mark.
+        warehouse: the tables that ``life`` was read from.
+        life: the recorded life of the group.
+        start: start of the time range that the user asked for; None if the user gave no start.
+        marks: times to mark in all figures.
     """
     return _drawing_of(warehouse, life, start, marks, MemberIdentities(life))
 

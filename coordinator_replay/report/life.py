@@ -20,9 +20,11 @@ from coordinator_replay.query.rollouts import Rollout
 class StateBand(NamedTuple):
     """A time range in which a group stayed in one state.
 
-    ``until`` is None for the last state. ``since`` is None for a state that began before the group's first record with
-    a time. If ``is_logged``, only a broker's log shows the state; then epochs and members are from the last record.
-    ``is_exact`` is False if records of that time are missing.
+    Attributes:
+        since: start of the time range; None if the state began before the group's first record with a time.
+        until: end of the time range; None for the group's last state.
+        is_logged: whether the state is only in a broker's log, and not in a record.
+        is_exact: whether the log proves the state: no record of the time range is missing.
     """
 
     state: str
@@ -42,7 +44,7 @@ class MemberSpan(NamedTuple):
 
     Attributes:
         is_client_inherited: whether client id and host may be from an earlier process of this static member.
-        partitions: number of the partitions in ``assigned`` and ``pending``.
+        partitions: number of partitions in ``assigned`` and ``pending`` together.
         assigned: the partitions that the member owned.
         pending: the partitions that the member had to give up.
         from_ms: start of the interval; None if unknown.

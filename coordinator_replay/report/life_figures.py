@@ -60,7 +60,10 @@ def _states(axis: Axis) -> figure:
 
 
 def _rebalances(axis: Axis) -> figure:
-    """Return the figure with a row for each cause. A rebalance is a mark, with a bar for the time it certainly took."""
+    """Return the figure of rebalances, with a row for each cause.
+
+    Each rebalance has a mark, and a bar as long as the rebalance took at least.
+    """
     drawn = rows_figure("rebalances", axis)
     data = source("rebalances", life_marks.REBALANCES)
     drawn.hbar(left="at", right="end", y="row", height=0.34, color="colour", alpha=0.65, source=data)

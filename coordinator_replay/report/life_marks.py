@@ -88,10 +88,10 @@ def _range(lowest: int | None, highest: int | None) -> str:
 
 
 def finding_columns(life: GroupLife, clock: Clock) -> Columns:
-    """Return findings about the group as columns for the page's script.
+    """Return the bars that show findings about the group, as columns that the page's script reads.
 
-    A finding goes from the first to the last time at which it was seen. Findings without a time, or outside of the
-    range of the page, are left out.
+    The bar of a finding begins at the first time that the finding is about, and ends at the last. Findings without a
+    time, or outside of the page's time range, are left out.
     """
     row = state_rows(life).index(FINDINGS_ROW) if life.findings else None
     rows = [
@@ -148,9 +148,9 @@ def began(rebalance: Rebalance) -> datetime | None:
 
 
 def rebalance_columns(life: GroupLife, clock: Clock, members: MemberIdentities) -> Columns:
-    """Return the marks of rebalances as columns for the page's script.
+    """Return the marks of rebalances, as columns that the page's script reads.
 
-    A mark has a bar for the time that its rebalance certainly took.
+    Each mark has a bar. The bar is as long as the rebalance took at least.
     """
     place = {cause: row for row, cause in enumerate(causes_of(life))}
     moves = moves_of(life)
@@ -247,7 +247,7 @@ def moves_of(life: GroupLife) -> Mapping[str, Sequence[Move]]:
 
 
 def pause_columns(life: GroupLife, clock: Clock) -> Columns:
-    """Return the pauses in the group's commits around rebalances, as columns for the page's script."""
+    """Return the commit pauses of a group as columns, in the form that the page's script reads."""
     causes = {rebalance.rebalance_id: rebalance for rebalance in life.rebalances}
     row = state_rows(life).index(PAUSED) if life.pauses else None
     rows = [

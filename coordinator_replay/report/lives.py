@@ -44,12 +44,12 @@ GROUPS_AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of a life's marks, beyond which a page in a browser becomes slow.
+    """Largest numbers of things in the picture of one group. With more, a browser becomes slow.
 
     Attributes:
-        intervals: largest number of intervals of members. The same number is the limit for intervals of owners. The
-            latest intervals of each kind are kept.
-        points: largest number of points of committed offsets, shared by all partitions of the group.
+        intervals: largest number of intervals in which a member did not change, and also of intervals in which a
+            partition had the same owner. If there are more, the latest are shown.
+        points: largest number of points of the lines of committed offsets, all partitions together.
     """
 
     intervals: int = 30_000
@@ -57,7 +57,7 @@ class Limits:
 
 
 class Detail(IntEnum):
-    """Level of detail at which a life is read. Each level includes the levels before it."""
+    """Kinds of facts about a group to read from the tables. Each level includes the lower levels."""
 
     STATES = 1
     """States, rebalances and rollouts."""
@@ -145,15 +145,15 @@ def life_of(
     detail: Detail = Detail.OFFSETS,
     limits: Limits = ONE_GROUP,
 ) -> GroupLife:
-    """Return the life of a group in a time range.
+    """Return the recorded life of a group: everything that happened to the group in a time range.
 
     Args:
         warehouse: the tables to read.
         group: id of the group.
         start: start of the time range, included; None to begin at the group's first record.
         end: end of the time range, excluded; None to end after the last record of the log.
-        detail: parts of the life to read.
-        limits: largest numbers of marks to keep of the life.
+        detail: kinds of facts to read, such as committed offsets.
+        limits: how many intervals and points to keep at most.
 
     Raises:
         UsageError: the tables don't know the group, or have no record of that range.
@@ -171,17 +171,15 @@ def lives_of(
     detail: Detail = Detail.OFFSETS,
     limits: Limits = MANY_GROUPS,
 ) -> Iterator[GroupLife]:
-    """Yield the lives of several groups, in the order of their names.
-
-    ``GROUPS_AT_ONCE`` groups are read at a time.
+    """Yield the recorded life of each of several groups, in the order of the groups' names.
 
     Args:
         warehouse: the tables to read.
-        spans: the groups, in the order of their names, as ``spans_of`` gives them.
+        spans: the result of ``spans_of``: each group's name and time range.
         start: start of the time range, included; None for no lower bound.
         end: end of the time range, excluded; None for no upper bound.
-        detail: parts of each life to read.
-        limits: largest numbers of marks to keep of each life.
+        detail: kinds of facts to read, such as committed offsets.
+        limits: how many intervals and points of one group to keep at most.
     """
     group = spans[0].group if len(spans) == 1 else None
     expirations: dict[str, list[ExpiredOffset]] = defaultdict(list)
@@ -206,7 +204,7 @@ def lives_of(
 
 
 class _Reading:
-    """Rows of the lives of several groups. A single statement reads the rows of one kind for all these groups."""
+    """Rows of several groups, such as their states and rebalances, read with one statement for each kind of row."""
 
     def __init__(
         self,
@@ -243,7 +241,10 @@ class _Reading:
         return self._warehouse.rows_by_group(statement, self._groups, most=most, **self._range, **more)
 
     def _thinned(self) -> Mapping[str, list[OffsetLine]]:
-        """Return the lines of committed offsets of each group, with as many points as ``Limits`` allows."""
+        """Return the lines that show committed offsets in the picture of each group, by group id.
+
+        A line has at most about as many points as ``Limits`` allows.
+        """
         firsts, widths = [], []
         for name in self._groups:
             _, lines, first, last = self._line_counts[name][0] if name in self._line_counts else (0, 1, EPOCH, EPOCH)
@@ -269,12 +270,12 @@ class _Reading:
         findings: tuple[Finding, ...],
         rollouts: tuple[Rollout, ...],
     ) -> GroupLife:
-        """Return the life of a group from the rows that were read.
+        """Return the recorded life of a group, made from the rows that were read.
 
-        If a limit left out rows, a note of the life says so.
+        If rows are left out because there are too many, a note in the result says so.
 
         Args:
-            span: one of the time ranges that were read.
+            span: the group and its time range.
             outcome: the group's last state.
             expirations: the group's expired offsets.
             findings: findings about the group.

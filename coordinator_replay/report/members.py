@@ -1,7 +1,7 @@
-"""Labels and colours of members.
+"""Labels and colours of a group's members.
 
-The label of a member is its client id, a name that people chose. A client that restarts becomes a new member. The
-successive members of one client are its incarnations. Incarnations get shades of the client's colour.
+The label of a member is its client id. When a client restarts, it becomes a new member with the same client id. Such
+members are the client's *incarnations*. Each incarnation has another shade of the client's colour.
 """
 
 from collections import Counter
@@ -22,14 +22,12 @@ Key = tuple[str, str]
 
 
 class MemberIdentities:
-    """Labels and colours of the members of a life.
+    """Labels and colours for the members of a group.
 
-    A static member counts as one member under all of its member ids, so the processes that replace each other share a
-    label. If the group is classic, this label is the instance id, because the client id on record is from the process
-    that joined first.
+    A static member has one label and one colour, although each of its processes has another member id.
 
     Args:
-        life: the group's life.
+        life: the recorded life of the group.
     """
 
     def __init__(self, life: GroupLife) -> None:

@@ -57,9 +57,9 @@ def _name(line: OffsetLine) -> str:
 
 
 def _note(line: OffsetLine) -> str:
-    """Return a note for the tooltip of a line whose offsets a figure can't show to the last digit.
+    """Return a note for a line's tooltip that says that the line's offsets are rounded, because they exceed 2^53.
 
-    The note is empty for all other lines.
+    Return an empty text if the offsets are not rounded.
     """
     lowest, highest = min(line.offsets), max(line.offsets)
     if lowest >= -EXACT and highest <= EXACT:

@@ -110,10 +110,10 @@ def identities_of(life: GroupLife, members: MemberIdentities) -> Mapping[str, st
 
 
 def member_columns(life: GroupLife, clock: Clock, members: MemberIdentities) -> Mapping[str, Columns]:
-    """Return the members' bars as columns for the page's script.
+    """Return the bars that show when each member was in the group, as columns that the page's script reads.
 
-    The height of a bar shows how many partitions the member had, relative to the largest number of any member. A second
-    set of columns has the hatching: the times in which a member had to give up partitions.
+    The more partitions the member had, the higher is the bar. The second set of columns has the bars' hatching: the
+    times in which a member had to give up partitions.
     """
     place = {identity: row for row, identity in enumerate(list(identities_of(life, members))[:MOST_ROWS])}
     most = max((member.partitions for member in life.members), default=0) or 1

@@ -64,7 +64,7 @@ def _data_moment(moment: datetime | None) -> str:
 
 
 def _rank(number: int | None) -> str:
-    """Return the text by which the page's script sorts a number in a table; empty for None."""
+    """Return a number as a text by which the page's script sorts the rows of a table. Return an empty text for None."""
     return "" if number is None else str(number)
 
 

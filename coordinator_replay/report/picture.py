@@ -150,7 +150,12 @@ class _Sheet:
             x += width
 
     def _panel(self, panel: Panel, drawn: figure) -> None:
-        """Draw a figure: axes, rows, marks."""
+        """Draw a figure of a page: its title, axes, rows and marks.
+
+        Args:
+            panel: name, title and legend of the figure.
+            drawn: the figure as Bokeh has it.
+        """
         self._caption(panel)
         rows = self._drawing.data["rows"].get(panel.name)
         bottom, top = _edges(panel.name, rows, drawn, self._drawing.data, self._sources)
@@ -242,7 +247,7 @@ def _renderers(drawn: figure) -> Sequence["GlyphRenderer[Any]"]:
 
 
 def _hatch_colours(drawn: figure) -> Iterator[str]:
-    """Yield the colours in which a figure is hatched."""
+    """Yield the colours of the hatching of a figure's marks."""
     for shown in _renderers(drawn):
         yield from hatch_colours(shown.glyph)
 
@@ -260,7 +265,15 @@ def _rows_height(rows: Mapping[str, Any]) -> int:
 def _edges(
     name: str, rows: Mapping[str, Any] | None, drawn: figure, data: Mapping[str, Any], sources: Mapping[str, Any]
 ) -> tuple[float, float]:
-    """Return the values of the vertical axis at the lower and the upper edge of a figure."""
+    """Return the two ends of a figure's vertical axis: the number at the lower edge and the number at the upper edge.
+
+    Args:
+        name: name of the figure.
+        rows: labels and heights of the figure's rows; None if the figure has a numeric axis.
+        drawn: the figure.
+        data: data of all figures of the page.
+        sources: columns of each data source, by name of the source.
+    """
     if rows is not None:
         return max(len(rows["labels"]), 1) - 0.4, -0.6
     if name in data.get("tops", {}):

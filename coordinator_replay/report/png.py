@@ -56,8 +56,6 @@ def write_png(svg: str, path: Path) -> None:
 def _size_of(svg: str) -> tuple[str, str]:
     """Return the attributes ``width`` and ``height`` of a picture's ``svg`` element.
 
-    Every picture of this package has both, side by side and in whole pixels.
-
     >>> _size_of('<svg xmlns="…" width="1200" height="700" viewBox="0 0 1200 700">')
     ('1200', '700')
     """

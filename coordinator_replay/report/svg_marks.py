@@ -34,11 +34,15 @@ class Frame:
     top: float
 
     def x(self, at: float) -> float:
-        """Return the horizontal position of a time."""
+        """Return the horizontal position of a time in the picture, in pixels.
+
+        Args:
+            at: the time, in milliseconds after the time at the left edge.
+        """
         return self.left + self.width * at / max(self.length, 1)
 
     def y(self, value: float) -> float:
-        """Return the vertical position of a number."""
+        """Return the vertical position of a number in the picture, in pixels."""
         return self.upper + self.height * (self.top - value) / ((self.top - self.bottom) or 1)
 
 

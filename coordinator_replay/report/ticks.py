@@ -10,11 +10,14 @@ _SECOND, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
 
 
 def time_ticks(clock: Clock, most: int) -> Sequence[tuple[int, str]]:
-    """Return ticks at round times of the page's zone: milliseconds since the page's start, and their labels.
+    """Return the ticks of a time axis, at round times such as full hours.
 
     Args:
-        clock: the clock of the page.
-        most: largest number of tick intervals in the range of the page.
+        clock: time range and time zone of the page.
+        most: largest number of intervals into which the ticks divide the axis.
+
+    Returns:
+        For each tick, its time in milliseconds since the start of the page's time range, and its label.
     """
     step = round_length(timedelta(milliseconds=clock.length), most)
     midnight = EPOCH.replace(tzinfo=None)

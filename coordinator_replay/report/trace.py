@@ -78,13 +78,14 @@ def _lanes(spans: Iterable[Span]) -> list[list[Span]]:
 
 
 def _tracks(process: int, spans: dict[str, list[Span]], category: str, first: int = _FIRST_TRACK) -> Iterator[Event]:
-    """Yield the events of tracks: their names and their slices.
+    """Yield the events that show tracks in a trace viewer: the name of each track, and its slices.
 
-    Slices of one track must not overlap. If slices of the same name overlap, the name gets further tracks.
+    If slices of one track overlap, they are divided into several tracks. The name of each further track ends with a
+    number.
 
     Args:
-        process: number of the process that has the tracks.
-        spans: the slices by name of the track.
+        process: number of the process to which the tracks belong.
+        spans: for each track, by name, its slices.
         category: category of the slices.
         first: number of the first track.
     """
@@ -161,10 +162,10 @@ def _states(life: GroupLife, clock: Clock) -> Iterator[Event]:
 
 
 def _rebalances(life: GroupLife, clock: Clock) -> dict[str, list[Span]]:
-    """Return slices for rebalances, by name of the track.
+    """Return the slices that show rebalances in a trace, by name of the track.
 
-    On one track, a slice shows the time in which a rebalance was certainly in progress. On another track, a slice
-    shows the time in which a classic rebalance may have begun.
+    There are two tracks. A slice of the first shows when a rebalance was certainly in progress. A slice of the second
+    shows when a rebalance may have begun: the join phase of a classic group leaves no record.
     """
     certain: list[Span] = []
     possible: list[Span] = []
@@ -265,12 +266,13 @@ def write_trace(lives: Sequence[GroupLife], path: Path, basis: str | None = None
 def traces_of(
     warehouse: Tables, groups: Sequence[str], start: datetime | None = None, end: datetime | None = None
 ) -> list[GroupLife]:
-    """Return the lives of groups for a trace, in the order of the given groups.
+    """Return the recorded life of each group that a trace shows, in the order of ``groups``.
 
     A group that did not exist in the time range is left out.
 
     Raises:
-        UsageError: ``groups`` is one group that the tables don't know, or the tables have no record of that time range.
+        UsageError: ``groups`` has only one group, and this group is not in the tables; or the tables have no record of
+            the time range.
     """
     only = groups[0] if len(groups) == 1 else None
     wanted = frozenset(groups)

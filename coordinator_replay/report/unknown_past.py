@@ -1,8 +1,10 @@
-"""The state Unknown in pictures.
+"""The state Unknown in pictures of a group.
 
-At times before a group's first record, the state is Unknown if the group may have existed then (``unknown_past``).
-The same holds after a hole until the group's next record (``unknown_after_holes``). At other times, Unknown stands for
-a state Empty or Dead that the log does not prove (``with_unknown``).
+The state of a group is Unknown in three cases:
+
+- before the group's first record, if the group may have existed (``unknown_past``)
+- after a hole (a time range in which records are missing), until the group's next record (``unknown_after_holes``)
+- if the state on record is Empty or Dead, but the log does not prove this state (``with_unknown``)
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +34,7 @@ def unknown_past(
     Args:
         warehouse: the tables to read.
         log_partition: the group's log partition; None if unknown.
-        first: position of the group's first record, and of its first record that is not a commit.
+        first: time and log offset of the group's first record, and of its first record that is not an offset commit.
         states: the states on record.
         start: start of the shown time range.
         end: end of the shown time range.
@@ -52,16 +54,17 @@ def unknown_after_holes(
     states: Sequence[StateBand],
     end: datetime,
 ) -> Iterator[StateBand]:
-    """Yield the states of a group, with Unknown for times after a hole at which the group may have existed.
+    """Yield the states of a group, and replace state Dead by Unknown where records are missing.
 
-    A group without records of its own after a hole counts as Dead there. But records of its offsets may be missing.
+    After a hole (a time range without records), a group may have existed although its state on record is Dead. For such
+    times, the state is Unknown.
 
     Args:
         warehouse: the tables to read.
         log_partition: the group's log partition; None if unknown.
-        after_holes: the group's next record after each hole.
-        states: the states on record.
-        end: end of the shown time range.
+        after_holes: for each hole, the group's first record after the hole.
+        states: the states on record, in order of time.
+        end: end of the time range that the picture shows.
     """
     partition = None if log_partition is None else warehouse.completeness.partitions.get(log_partition)
     by_time = {record.since: record for record in after_holes}
@@ -74,7 +77,10 @@ def unknown_after_holes(
 
 
 def _divided(band: StateBand, record: RecordAfterHole, partition: LogPartition, end: datetime) -> Iterator[StateBand]:
-    """Yield a state Dead after a hole, with Unknown for the times at which the group may have existed."""
+    """Divide a state Dead into times with state Dead and times with state Unknown.
+
+    The state is Unknown when the group may have existed, because records are missing.
+    """
     since = record.since
     until = min(at for at in (band.until, record.at, end) if at is not None)
     if since < until:

@@ -70,11 +70,11 @@ def cause_colour(cause: str | None) -> str:
 
 
 def shade(colour: str, incarnation: int) -> str:
-    """Return a shade of a client's colour.
+    """Return a shade of a client's colour. Members that used the same client id in turn get different shades.
 
     Args:
         colour: the client's colour.
-        incarnation: how often the client had been restarted before: 0 for the first member with this client id.
+        incarnation: number of earlier members with the same client id.
     """
     share = _SHADES[incarnation % len(_SHADES)]
     parts = (int(colour[place : place + 2], 16) for place in (1, 3, 5))

@@ -31,7 +31,7 @@ def groups(
         at: the point in time; the end of the log if None.
         types: only groups of these types; all if empty.
         states: only groups in these states, in upper or lower case; all if empty.
-        who: conditions on names, and on clients, hosts and topics at that time.
+        who: only groups that meet these conditions, for example groups with a member on a certain host at ``at``.
     """
     note = warehouse.check_moment(at)
     names = groups_at_time(warehouse, who, at)

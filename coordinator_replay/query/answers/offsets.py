@@ -70,7 +70,7 @@ def offsets(
             ``at``. Only removals up to ``at`` count.
 
     Raises:
-        UsageError: ``before_removal`` is given and no removal is on record; or see ``offsets_at``.
+        UsageError: ``before_removal`` is true and no removal is on record, or ``offsets_at`` raises this error.
     """
     if before_removal:
         return _before_removal(warehouse, group, at, topics, require_stable=require_stable, end_offsets=end_offsets)
@@ -120,7 +120,12 @@ def _before_removal(
 
 
 def _about(removals: Sequence[RemovedOffsets], asked: Collection[tuple[str, tuple[int, ...]]]) -> list[RemovedOffsets]:
-    """Return removals, reduced to the partitions that a question is about, see ``is_asked``."""
+    """Return the removals of the partitions that a question is about.
+
+    Args:
+        removals: removals of committed offsets.
+        asked: topics and partitions, see ``is_asked``.
+    """
     return [
         replace(removal, partitions=partitions)
         for removal in removals
@@ -137,7 +142,7 @@ def offsets_of_groups(
     require_stable: bool = False,
     end_offsets: str | Path | None = None,
 ) -> Rows[CommittedOffset]:
-    """Return the committed offsets of several groups, see ``offsets``.
+    """Return the committed offsets of several groups at a point in time. The arguments are those of ``offsets``.
 
     A note about a single group begins with the group's name.
     """
@@ -184,9 +189,7 @@ def _of_group(
 
 
 def _offset_notes(warehouse: Tables, offsets: Sequence[CommittedOffset], at: datetime | None) -> Sequence[str | None]:
-    """Return notes on doubts about the offsets of one or several groups.
-
-    A note is None if it does not apply.
+    """Return notes that say why offsets may be wrong or missing. A note that does not apply is None.
     """
     return [
         _withheld_note(offsets),

@@ -59,9 +59,9 @@ class Reasons:
     """Rebalances with causes and evidence, the members that blocked them, and a summary.
 
     Attributes:
-        hold_ups: the member that blocked a rebalance, by rebalance id. There may be entries for rebalances that are not
-            in ``rebalances``. A rebalance without an entry has no such member on record.
-        summary: three sentences about these rebalances; empty for ``MOST_UNSUMMED`` rebalances or fewer.
+        hold_ups: for a rebalance that a member blocked, this member, by rebalance id. Some of these rebalances may not
+            be in ``rebalances``.
+        summary: three sentences about all ``rebalances``; empty if there are only a few.
     """
 
     rebalances: Sequence[Rebalance]

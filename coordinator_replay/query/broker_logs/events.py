@@ -187,9 +187,9 @@ def refusals(lines: Iterable[GroupLine]) -> list[tuple[str, datetime, dict[str, 
 
 
 def contradictions(warehouse: Tables, group: str) -> list[tuple[str, datetime, dict[str, Any]]]:
-    """Return the event, the time and the detail of each log line that a record contradicts.
+    """Return the event, the time and the detail of each line in a broker's log that a record contradicts.
 
-    The record may be one of the group, or another record of the group's log partition.
+    The line is about the group. The record is in the group's log partition.
     """
     if not warehouse.has_rows(_LOG):
         return []

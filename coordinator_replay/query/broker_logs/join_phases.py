@@ -135,11 +135,13 @@ class JoinPhase:
 def join_phases(
     warehouse: Tables, partitions: Mapping[str, int | None], at: datetime | None = None, *, group: str | None = None
 ) -> dict[str, JoinPhase]:
-    """Return, by group, the rebalances that brokers' logs show to be in progress at a point in time.
+    """Return the rebalance of each group that was in progress at a point in time, as brokers' logs show it.
+
+    Groups without such a rebalance are left out.
 
     Args:
         warehouse: the tables to read.
-        partitions: names of groups, each with the group's log partition.
+        partitions: the groups to look for, each with its log partition.
         at: the point in time; None for the end of the log and of the brokers' logs.
         group: only this group; None for all groups.
     """
