@@ -1,12 +1,11 @@
 """Proofs that a group, or a committed offset, did not exist at a point in time, if records are missing from the log.
 
-Suppose that a copy of a log partition has a tombstone, and later another record of the same key. Then the key had no
-value between these two records. Proof: suppose that the cleaner had removed a record of the key between them. The
-tombstone is older than that record, so the cleaner would have removed the tombstone as well.
+If a copy of a log partition has a tombstone and a later record of the same key, then the key had no value between the
+two. The reason: if there had been a record of the key between the two, the cleaner would have removed the tombstone
+together with this record.
 
-There is one exception. The cleaner removes the commits of an aborted transaction even if no later record has their
-keys. Until the abort, such a commit was pending. A group exists while a commit is pending:
-``OffsetMetadataManager.replay`` creates a group for a commit before it checks whether the commit is transactional.
+There is one exception: the cleaner always removes the commits of an aborted transaction. Before the abort, such a
+commit was pending, and a group exists as long as one of its commits is pending (``OffsetMetadataManager.replay``).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -79,7 +78,7 @@ _HIDING = """
 
 
 class Tombstone(NamedTuple):
-    """The last tombstone of a key before a point in time.
+    """A tombstone of a key.
 
     Attributes:
         removed_at: time of the tombstone.
@@ -104,9 +103,9 @@ class KnownGroups:
 
 
 def kept_ranges(warehouse: Tables, partition: LogPartition, at: datetime) -> Sequence[tuple[Any, ...]]:
-    """Return the ranges of log offsets that copies of a log partition have.
+    """Return the ranges of log offsets that copies of a log partition cover.
 
-    A copy that ends before the point in time ``at`` is left out. If the log partition has gaps, return an empty tuple.
+    Copies that end before the point in time ``at`` are left out. If the log partition has gaps, the result is empty.
     """
     asked = {"log_partition": partition.log_partition, "end_offset": partition.read_to(at)}
     return () if partition.gaps else warehouse.rows(_HAS, **asked)
@@ -117,18 +116,17 @@ def is_removed(
 ) -> bool:
     """Return whether the last tombstone of a key proves that the key had no value at a point in time.
 
-    The tombstone proves this if no hole lies between the tombstone and this time. If a hole lies there, a later record
-    of the key may be missing. But if the key had a later record, the cleaner would have removed the tombstone. So the
-    tombstone also proves this if a copy that ends after the hole still has the tombstone.
-
     Args:
         partition: the log partition of the group.
         at: the point in time.
-        tombstone: the key's last tombstone up to that time; None if the log has none.
-        kept: function that returns the ranges of log offsets that such copies have, see ``kept_ranges``.
+        tombstone: the key's last tombstone up to the point in time; None if the log has no such tombstone.
+        kept: function without arguments that calls ``kept_ranges`` for this log partition and point in time.
     """
     if tombstone is None:
         return False
+    # If no hole lies between the tombstone and the point in time, no later record of the key is missing. If a hole lies
+    # there, a copy from after the hole may still have the tombstone. Then the key had no later record: the cleaner
+    # would have removed the tombstone.
     if not partition.has_hole_between(tombstone.removed_at, at):
         return True
     return any(first <= tombstone.log_offset < end for first, end in kept())
@@ -159,10 +157,10 @@ def known_groups(warehouse: Tables, groups: Mapping[str, int | None], at: dateti
 
         Args:
             group: id of the group.
-            log_partition: log partition of the key's records. If it is not the group's log partition, return False.
+            log_partition: log partition of the key's records.
             next_offset: log offset of the key's first record after the point in time.
-            tombstone: time and log offset of the key's last tombstone before that record; None for each if there is
-                none.
+            tombstone: time and log offset of the key's last tombstone before the point in time. Both are None if there
+                is no such tombstone.
         """
         if log_partition is None or log_partition != groups[group]:
             return False
@@ -185,14 +183,14 @@ def known_groups(warehouse: Tables, groups: Mapping[str, int | None], at: dateti
 def hiding_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetime) -> set[int]:
     """Return the log partitions that may lack a commit that was pending at a point in time and was aborted later.
 
-    Such a commit can be missing only if its transaction began before the log offset from which the log is complete.
 
     Args:
         warehouse: the tables to read.
         log_partitions: numbers of log partitions.
         at: the point in time.
     """
-    # At offset 0 no transaction is open.
+    # Such a commit can be missing only if its transaction began before the log offset from which the log is complete.
+    # At log offset 0, no transaction is open.
     spans = [
         (partition.log_partition, span.from_offset, span.to_offset)
         for partition in warehouse.completeness.some(log_partitions)

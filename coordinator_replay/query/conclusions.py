@@ -23,9 +23,9 @@ _LOADINGS = """
 
 
 def _loading(warehouse: Tables) -> list[str | None]:
-    """Return sentences on how long coordinators loaded log partitions, and on log partitions that audits have not read.
+    """Return sentences on how long coordinators took to load log partitions, as brokers' logs show it.
 
-    Only brokers' logs show how long a loading took.
+    If there are log partitions that no audit has read, a sentence names them.
     """
     if not warehouse.has_rows("broker_log"):
         return [
@@ -44,7 +44,7 @@ _CONCLUSIONS: Mapping[str, Callable[[Tables], list[str | None]]] = {
 
 
 def conclusions(warehouse: Tables, query: str) -> list[str | None]:
-    """Return the sentences that sum up a saved query's answer; empty for most queries.
+    """Return sentences that sum up the answer of a saved query. Most saved queries have no such sentences.
 
     Args:
         warehouse: the tables to read.

@@ -118,9 +118,9 @@ def group_coordinator_changes(
 
 
 def nearby_note(warehouse: Tables, rebalances: Sequence[Rebalance]) -> str | None:
-    """Return a note on rebalances before or during which the coordinator changed; None if there are none.
+    """Return a note on rebalances during which or shortly before which the group's coordinator changed.
 
-    Before means: at most ``NEAR_MS`` earlier.
+    Return None if there are no such rebalances.
     """
     spans = [(rebalance, span) for rebalance in rebalances if (span := _span(rebalance)) is not None]
     if not spans:

@@ -238,7 +238,7 @@ _RUNS = """
 
 
 def side_of_run(warehouse: Tables, run: str) -> Side:
-    """Return a side of a comparison: the cluster at the latest record that an audit had read.
+    """Return a side of a comparison: the cluster at the time of the last record that an audit read.
 
     Args:
         warehouse: the tables to read.
@@ -291,7 +291,14 @@ def changes_between(before: Side, after: Side) -> list[Change]:
 
 
 def _groups(before: Side, after: Side, old: Iterable[Group], new: Iterable[Group]) -> Iterable[Change]:
-    """Yield a change for each added or removed group, and for each new type, state or protocol of a group."""
+    """Yield a change for each group that only one side has, and for each group whose type, state or protocol differs.
+
+    Args:
+        before: the first of the two points in time or clusters.
+        after: the second of the two points in time or clusters.
+        old: groups of ``before``.
+        new: groups of ``after``.
+    """
     was, is_now = ({group.group_id: group for group in groups} for groups in (old, new))
     is_same = before.warehouse.cluster == after.warehouse.cluster
     proving = [_proves_absence(side, is_same=is_same) for side in (before, after)]

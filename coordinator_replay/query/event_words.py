@@ -160,12 +160,11 @@ def _protocols(detail: Detail) -> list[str]:
 
 
 def _converted(detail: Detail) -> list[str]:
-    """Return the words for a group whose type changed.
+    """Return texts that say that a group got another type, for example from classic to consumer.
 
-    Perhaps the group was not converted: within one millisecond, an admin may have deleted it, and a client may have
-    created it again. If the group had no members, the records of these two cases are the same, and the words name both
-    cases.
+    If the records don't show whether the group was converted, or deleted and created again, a second text says so.
     """
+    # If the group had no members, the records of these two cases are the same.
     is_same = bool(detail.get("assigned")) or bool(detail.get("has_no_tombstone"))
     doubt = "" if is_same else "or deleted and created again within the millisecond"
     return [_changed(detail, "group_type", "group type"), doubt]

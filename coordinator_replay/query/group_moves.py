@@ -62,7 +62,7 @@ class GroupMove:
     overlaps_until: datetime | None
 
     def __str__(self) -> str:
-        """Return the move as part of a sentence."""
+        """Return a clause such as ``moved from log partition 3 to 17``."""
         when = "" if self.moved_at is None else f" at {shown_second(self.moved_at)}"
         until = ""
         if self.overlaps_until is not None:
@@ -70,9 +70,9 @@ class GroupMove:
         return f"moved from log partition {self.log_partition} to {self.to_log_partition}{when}{until}"
 
     def is_open_at(self, at: datetime) -> bool:
-        """Return whether the move leaves the group's state at a point in time unproven.
+        """Return whether the group's state at a point in time is unproven because of the move.
 
-        The state is unproven while both the old and the new log partition get records of the group.
+        The state is unproven while both log partitions, the old and the new, get records of the group.
         """
         return self.overlaps_until is not None and (self.moved_at is None or self.moved_at <= at <= self.overlaps_until)
 

@@ -38,10 +38,10 @@ def fitting_count(groups: Iterable[tuple[str, int]], highest: int) -> int | None
 
     Args:
         groups: groups, each with its log partition.
-        highest: the highest log partition that is known to exist.
+        highest: the highest number of a log partition that is known to exist.
 
     Returns:
-        The count, or None if several counts fit or no count fits.
+        The count; None if several counts explain the log partitions of the groups, or no count does.
     """
     # Each number that fits divides all the differences, and so their greatest common divisor.
     common = math.gcd(*(positive_hash(group) - partition for group, partition in groups))
@@ -53,10 +53,9 @@ def fitting_count(groups: Iterable[tuple[str, int]], highest: int) -> int | None
 
 
 def partition_count(warehouse: Tables) -> int | None:
-    """Return the partition count of ``__consumer_offsets``, from the cluster metadata or inferred from groups.
+    """Return the partition count of ``__consumer_offsets``; None if it is unknown.
 
-    Returns:
-        The count, or None if neither shows the count.
+    The count is in the cluster metadata, or follows from the log partitions of the groups.
     """
     audited = warehouse.completeness.partitions
     [(named,)] = warehouse.rows(_NAMED_COUNT)

@@ -259,10 +259,9 @@ def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str], *, ha
 
 
 def in_progress_note(groups: Sequence[Group], at: datetime | None) -> str | None:
-    """Return a note that names the command ``describe``, if a group is in a rebalance that has left no record yet.
+    """Return a note that refers to the command ``describe`` for groups in a rebalance.
 
-    Otherwise return None. ``describe`` says why the group rebalances, since when, and for whom the coordinator may
-    wait.
+    Return None if no group is in a join phase or a sync.
     """
     preparing = [group.group_id for group in groups if group.state in UNRECORDED_STATES]
     if not preparing:
@@ -379,14 +378,13 @@ def _read_groups(warehouse: Tables, at: datetime | None, group: str | None, *, o
 def _recorded_groups(
     warehouse: Tables, at: datetime | None, group: str | None, *, only_own: bool = False
 ) -> list[Group]:
-    """Return the groups at a point in time, by records alone.
+    """Return the groups at a point in time, as records show them. Lines of brokers' logs don't count.
 
     Args:
         warehouse: the tables to read.
         at: the point in time; the end of the log if None.
         group: only this group; None for all groups.
-        only_own: leave out groups that have no record of their own by this time. Such a group is known only from
-            commits or from later records.
+        only_own: leave out groups that only offset commits, or only records from after this time, show.
     """
     history = warehouse.completeness
     proven, proven_from, proven_to = history.proofs(at or END)
@@ -470,8 +468,7 @@ def check_group(warehouse: Tables, group: str) -> None:
     """Check that the tables have a record of a group, from any time.
 
     Raises:
-        UsageError: the tables don't know the group. The message says whether audits may have missed the group's log
-            partition, and names the most similar groups.
+        UsageError: the tables have no record of the group. The message names groups with similar names.
     """
     if warehouse.rows(_GROUP_NAMES, group=group):
         return

@@ -67,16 +67,15 @@ _HOLD_UPS = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """The wait of a member for partitions of another member. The wait is equally long for each of these partitions.
+    """The wait of a member for partitions that another member had to revoke.
 
     Attributes:
         held_up_by: the member that revoked the partitions.
         client_id, client_host: client id and host of the member ``held_up_by``; None if they are not on record, or may
             belong to an earlier process.
         member_id: the member that waited for the partitions and got them.
-        waited_ms: how long the member waited within the rebalance.
-        waited_ms_total: how long the member waited in all. If the wait began in an earlier rebalance, this is longer
-            than ``waited_ms``.
+        waited_ms: how long the member waited in this rebalance.
+        waited_ms_total: how long the member waited in this rebalance and in earlier rebalances together.
         partitions: the partitions, as ``topic-partition``.
     """
 

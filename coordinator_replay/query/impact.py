@@ -149,12 +149,12 @@ class Impact:
 
     @property
     def unowned_partitions(self) -> int:
-        """Return the number of partitions without an owner for a part of the range, summed over groups."""
+        """Return the number of partitions that had no owner in a part of the time range, summed over groups."""
         return sum(group.unowned_partitions for group in self.groups)
 
     @property
     def unowned_ms(self) -> int:
-        """Return the milliseconds without an owner, summed over partitions."""
+        """Return how long partitions had no owner, in milliseconds, summed over the partitions of all groups."""
         return sum(group.unowned_ms for group in self.groups)
 
     @property
@@ -383,17 +383,13 @@ def traits_of(
 
 
 def _is_significant(trait: CommonTrait, compared: int) -> bool:
-    """Return whether a trait is significant: so many of the groups concerned would hardly have it by chance alone.
+    """Return whether something is more frequent among the groups that rebalanced than chance explains.
 
-    This is Fisher's exact test, one-sided. Imagine that the groups concerned were drawn at random from all groups. The
-    test computes the probability that at least this many of the drawn groups have the trait.
-
-    If many values are compared, some value is likely to look significant by chance. So the limit of 5 % is divided by
-    the number of compared values (Bonferroni).
+    This is Fisher's exact test, one-sided, at a level of 5 %. The level is divided by the number of tests (Bonferroni).
 
     Args:
-        trait: the trait, with the numbers of groups that have the trait.
-        compared: number of compared values. A value is compared only if at least two groups have it.
+        trait: what groups have in common, such as a host, and how many groups have it.
+        compared: number of tests.
     """
     groups, drawn = trait.concerned_groups + trait.other_groups, trait.concerned_groups
     having = trait.concerned + trait.others

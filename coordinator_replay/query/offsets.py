@@ -150,31 +150,29 @@ class CommittedOffset:
     The fields that are not described here are columns of ``offset_history`` (see ``schemas/tables``).
 
     Attributes:
-        committed_offset: None in two cases: the partition is unstable and stable offsets were asked for, or the log
-            does not have the offset of that time.
+        committed_offset: the offset; None if it is not in the log. Also None if the user asked for stable offsets and a
+            transactional commit was pending.
         valid_from: the time at which the offset came into force.
         owner_member_id: member that owned the partition at the commit; None if the partition had no owner, or if the
             owner is not known.
         group_state: the group's state at the commit.
         is_proven: False if the commit may have been aborted, because the input has no transaction markers.
-        is_exact: whether the log proves that this offset was in force in its whole interval. False if the log does not
-            have the offset of that time.
+        is_exact: whether the log proves that the partition had this committed offset from ``valid_from`` up to the
+            point in time. False if ``committed_offset`` is not in the log.
         is_begin_open: whether the partition may have had earlier commits that are not on record.
         is_stable: whether the log proves that no transactional commit of the partition was pending.
-        is_topic_current: False if the topic was deleted after the commit, or may have been created again.
-        is_unstable: whether a transactional commit of the partition was pending; False if the question did not ask for
-            stable offsets.
-        producer_id: producer of the commit that had been pending longest; None if no commit was pending.
-        pending_since: the time since which that commit was pending.
-        lag: distance to the end offset of the partition; None if no end offset was given, and in the cases that
-            ``with_lag`` names.
-        client_host: host of the owner; None if the host is not on record, or may belong to an earlier process.
+        is_topic_current: False if the topic was deleted after the commit, or may have been deleted and created again.
+        is_unstable: whether the user asked for stable offsets and a transactional commit of the partition was pending.
+        producer_id: producer id of the pending transactional commit; None if no commit was pending. If several were
+            pending, the one that had been pending longest.
+        pending_since: the time of this pending commit.
+        lag: distance to the end offset of the partition; None if the lag can't be computed.
+        client_host: host of the owner; None if the host is not on record, or may be the host of an earlier process.
         client_id: client id of the owner; None in the same cases as ``client_host``.
-        removed_at: the time of the removal, if the question is about the offsets before their removal. None if no
-            record has this time.
-        removed_by: cause of this removal, as ``offset_history`` names it.
-        is_committed_again: whether the partition has an offset again at the end of the log. None if this is not on
-            record, or if the question is not about removed offsets.
+        removed_at: if the user asked about removed offsets, the time of the removal. None if no record has this time.
+        removed_by: if the user asked about removed offsets, the cause of the removal, as in ``offset_history``.
+        is_committed_again: if the user asked about removed offsets, whether the partition has an offset again at the
+            end of the log. None if this is not on record.
     """
 
     group_id: str = column("GROUP", LAST, is_id=True)
@@ -258,7 +256,7 @@ _REMOVED = f"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCommit:
-    """The longest-pending transactional commit of a partition."""
+    """A transactional commit of a partition that is pending. If several are pending, the one that began first."""
 
     topic: str
     partition: int
@@ -285,15 +283,12 @@ def pending_notes(
     stored: Sequence[CommittedOffset],
     asked: Collection[tuple[str, tuple[int, ...]]] = (),
 ) -> list[str]:
-    """Return notes on pending transactional commits, because the offsets of an answer do not show these commits.
-
-    Like OffsetFetch, an answer leaves out a partition that has only a pending commit. If a partition has a committed
-    offset and a pending commit, the answer has the committed offset.
+    """Return notes on pending transactional commits. An answer with committed offsets does not show these commits.
 
     Args:
         pending: the pending commits.
-        stored: the offsets of the answer.
-        asked: the topics and partitions of the question, see ``topics_asked``; empty for all topics.
+        stored: the committed offsets of the answer.
+        asked: topics and partitions that the user asks about, see ``topics_asked``; empty for all topics.
     """
     committed = {(offset.topic, offset.partition) for offset in stored}
     shown_stable = {(offset.topic, offset.partition) for offset in stored if not offset.is_unstable}
@@ -382,7 +377,7 @@ def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -
     Args:
         partition: the log partition of the group.
         at: the point in time.
-        row: the row that the statement ``_WITHOUT`` returns for the partition.
+        row: the partition's row in the result of ``_WITHOUT``.
     """
     ended_at, ended_by, next_seen, next_offset, is_undecided = row[3:]
     if partition is None or partition.is_whole:
@@ -439,7 +434,7 @@ def open_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> l
 
 
 def open_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
-    """Return a note on partitions that may have had an offset that the log no longer has, see ``open_offsets``.
+    """Return a note on partitions whose committed offset is open: the log shows no offset, but there may have been one.
 
     Return None if there are no such partitions.
     """
@@ -603,7 +598,14 @@ def _shown_at_removal(warehouse: Tables, offsets: Iterable[CommittedOffset]) -> 
 
 
 def topics_asked(warehouse: Tables, group: str, topics: Sequence[str]) -> list[tuple[str, tuple[int, ...]]]:
-    """Return the topics that texts name, each with the partitions that the text names, see ``partitions_asked``.
+    """Return topics and partitions that a user typed, such as ``("orders", (0, 1))`` for ``orders:0,1``.
+
+    An empty tuple of partitions stands for all partitions of the topic.
+
+    Args:
+        warehouse: the tables to read.
+        group: id of the group.
+        topics: the texts that the user typed.
 
     Raises:
         UsageError: the tables have no committed offset of the group for one of the topics.
@@ -617,12 +619,12 @@ def topics_asked(warehouse: Tables, group: str, topics: Sequence[str]) -> list[t
 
 
 def is_asked(topic: str, partition: int, asked: Collection[tuple[str, tuple[int, ...]]]) -> bool:
-    """Return whether a question is about a partition.
+    """Return whether a partition is among the topics and partitions that a user asks about.
 
     Args:
         topic: topic of the partition.
         partition: number of the partition.
-        asked: the topics and partitions of the question, see ``topics_asked``; empty for all topics.
+        asked: topics and partitions that the user asks about, see ``topics_asked``; empty for all topics.
     """
     return not asked or any(topic == name and (not only or partition in only) for name, only in asked)
 
@@ -642,7 +644,7 @@ def _of_asked(
 def _with_topics_and_clients(
     warehouse: Tables, group: str, offsets: Sequence[CommittedOffset]
 ) -> list[CommittedOffset]:
-    """Return offsets with the owners' hosts, the owners' client ids and ``is_topic_current`` filled in."""
+    """Return offsets with ``client_host``, ``client_id`` and ``is_topic_current`` filled in."""
     owners = dict(warehouse.rows(_OWNERS, group=group)) if any(offset.owner_member_id for offset in offsets) else {}
     lives = {topic: _TopicLives(*row) for topic, *row in warehouse.rows(_LIVES, group=group)}
     return [

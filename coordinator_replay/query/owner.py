@@ -84,18 +84,18 @@ class Ownership:
 
     @property
     def over_at(self) -> datetime | None:
-        """Return the time at which the ownership ended; None while it lasts.
+        """Return the time at which the ownership ended. Return None if the ownership has not ended.
 
-        If the ownership ended but no record has the time, return ``EPOCH``: the ownership counts as over at all times.
+        If the ownership ended at an unknown time, return ``EPOCH``.
         """
         return EPOCH if self.owned_to is None and self.to_offset is not None else self.owned_to
 
     @property
     def unowned_text(self) -> int | str | None:
-        """Return ``unowned_ms`` as people read it: the text "no members" in place of a misleading 0.
+        """Return how long the partition had no owner after this ownership: milliseconds, or the text "no members".
 
-        If the group had no members when the ownership ended, ``unowned_ms`` does not count the time without members. A
-        0 would then look as if another member had taken over at once.
+        The text "no members" is for a partition that had no owner because the group had no members. Such times don't
+        count in ``unowned_ms``.
         """
         return "no members" if self.released_by == "GROUP_EMPTIED" and self.unowned_ms == 0 else self.unowned_ms
 
@@ -180,7 +180,7 @@ class Owners:
         return " ".join(sentences)
 
     def _doubt(self) -> str | None:
-        """Return a note if there may have been other owners than the owners on record. Otherwise return None."""
+        """Return a note that the partition may have had owners that are not on record. Otherwise return None."""
         sentences = (
             [] if self.is_exact else ["Records of that time are missing from the log: others may have owned it."]
         )
@@ -205,12 +205,18 @@ def _until(ownership: Ownership) -> str:
 
 
 def owned_topics(warehouse: Tables, group: str) -> dict[str, tuple[int, int]]:
-    """Return the lowest and the highest partition that a group owned, by topic. The key is the topic's name or id."""
+    """Return, for each topic, the lowest and the highest number of a partition that the group owned.
+
+    The key is the topic's name, or the topic's id if the name is unknown.
+    """
     return {name: (low, high) for name, low, high in warehouse.rows(_TOPICS, group=group)}
 
 
 def _check_partition(warehouse: Tables, group: str, topic: str, partition: int) -> None:
-    """Raise an error that says what the tables know about a partition without any owner on record."""
+    """Raise an error, because the tables have no owner of a partition at any time.
+
+    The message says which partitions the group owned.
+    """
     check_group(warehouse, group)
     owned = owned_topics(warehouse, group)
     is_whole = warehouse.completeness.since(log_partitions_of(warehouse, group)).is_whole
@@ -406,7 +412,7 @@ def _overlaps(owners: Iterable[Ownership]) -> int:
 
 
 def _is_over_at(first: Ownership, second: Ownership) -> bool:
-    """Return whether an ownership was over when a later one began."""
+    """Return whether the ownership ``first`` had ended when the ownership ``second`` began."""
     if first.owned_to is not None and second.owned_from is not None:
         return first.owned_to <= second.owned_from
     return first.to_offset is not None and second.from_offset is not None and first.to_offset <= second.from_offset

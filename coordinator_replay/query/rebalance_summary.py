@@ -95,10 +95,10 @@ def group_note(tables: Tables, group: str, rebalances: Sequence[Rebalance], *, i
 
 
 def _failed(rebalances: Sequence[Rebalance]) -> list[str]:
-    """Return in words how many attempts to rebalance failed.
+    """Return a text with the number of failed attempts to rebalance. Only classic groups have failed attempts.
 
-    Only classic groups have failed attempts. A failed attempt raises the generation, but leaves no record. If no
-    attempt failed, the words say so. The list is empty if the number is not on record.
+    A failed attempt raises the generation, but leaves no record. The text is the only item of a list. The list is empty
+    if the number is not on record.
     """
     known = [
         rebalance
@@ -163,7 +163,7 @@ def _most(names: Iterable[str], others: str) -> str:
 
 
 def _triggers(rebalances: Sequence[Rebalance], clients: Mapping[tuple[str, str], str]) -> str:
-    """Return in words how many rebalances were triggered by members, and the clients that triggered most of them."""
+    """Return a text with the number of rebalances that members triggered, and the clients that triggered the most."""
     members = {(rebalance.group_id, member) for rebalance in rebalances for member in rebalance.trigger_members or ()}
     triggered = sum(bool(rebalance.trigger_members) for rebalance in rebalances)
     by_client = Counter(

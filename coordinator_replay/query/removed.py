@@ -114,7 +114,7 @@ class RemovedOffsets:
         ended_by: EXPIRED, DELETED, GROUP_DELETED or GROUP_MOVED. TOMBSTONE if the log does not show why.
             RECORDS_MISSING if no record shows the removal.
         ended_at: the time of the last of these removals; None if no record has this time.
-        evidence: sentences that support ``ended_by``.
+        evidence: sentences that support the cause in ``ended_by``.
     """
 
     topic: str
@@ -179,9 +179,9 @@ class DeletedGroup:
 
 
 def removed_offsets(warehouse: Tables, group: str, at: datetime | None = None) -> list[RemovedOffsets]:
-    """Return offsets of a group that had been removed by a point in time, with the time and the reason.
+    """Return the removed offsets of the partitions that had no committed offset at a point in time.
 
-    For each partition, only the last removal counts, and only if no offset was in force again at that time.
+    For each partition, the result has the last removal before this time.
 
     Args:
         warehouse: the tables to read.
@@ -221,11 +221,11 @@ def deleted_groups(
 
 
 def removal_notes(removed: Sequence[RemovedOffsets], but: Collection[tuple[str, int]] = ()) -> list[str]:
-    """Return notes on the removed offsets of a group, the latest last.
+    """Return notes that say when and why offsets of a group were removed. The note on the latest removal is the last.
 
     Args:
-        removed: the removed offsets.
-        but: partitions to leave out, because another note says that their offset is not in the log.
+        removed: the removed offsets, in order of the removals.
+        but: partitions to leave out.
     """
     excepted = frozenset(but)
     wanted = [

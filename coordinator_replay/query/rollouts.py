@@ -28,22 +28,22 @@ class Rollout:
     """A rollout: a series of restarts of a group's members.
 
     Attributes:
-        first_at: the time at which the first of these members left. If its successor joined earlier, the time at which
-            the successor joined.
-        last_at: the time at which the last of these members joined again.
+        first_at: the time at which the first member left or joined.
+        last_at: the time at which the last member joined.
         restarts: number of members that restarted.
-        rebalances: number of rebalances in which one of these members left or joined. The cooperative follow-up of such
-            a rebalance counts, too. The costs below are those of these rebalances.
-        unowned_ms_total: milliseconds without an owner, summed over partitions; None if these times are not on record.
-        commit_pause_ms_total: the longest pause of commits around each of these rebalances, summed up; None if no pause
-            is on record.
+        rebalances: number of rebalances that the restarts caused.
+        unowned_ms_total: milliseconds that partitions had no owner in these rebalances, summed over partitions; None if
+            these times are not on record.
+        commit_pause_ms_total: the commit pause around each of these rebalances, summed over the rebalances; None if no
+            pause is on record.
         clients: number of client ids of the members that joined.
         hosts: number of hosts of the members that joined.
-        some_clients: the only client id, or the first and the last of several in alphabetical order.
-        is_at_least: whether partitions may have been without an owner for longer, because records are missing, or
-            because a classic join phase leaves no record.
-        is_pause_at_least: whether commits may have paused for longer, because records are missing.
-        is_count_at_least: whether there may have been more rebalances, because records are missing.
+        some_clients: client id of the members that joined. If there are several client ids, the first and the last in
+            alphabetical order.
+        is_at_least: whether ``unowned_ms_total`` is a lower bound, because records are missing, or because a classic
+            join phase leaves no record.
+        is_pause_at_least: whether ``commit_pause_ms_total`` is a lower bound, because records are missing.
+        is_count_at_least: whether ``rebalances`` is a lower bound, because records are missing.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)

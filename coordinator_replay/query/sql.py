@@ -183,7 +183,7 @@ def _in_one_line(message: str) -> str:
 
 
 def _last_words(text: str) -> str:
-    """Return the end of a text, at most ``_MOST_BEFORE`` characters, without a word that is cut at its beginning."""
+    """Return the last words of a text: as many whole words as fit into ``_MOST_BEFORE`` characters."""
     if len(text) <= _MOST_BEFORE:
         return text
     return text[-_MOST_BEFORE:].partition(" ")[2] or text[-_MOST_BEFORE:]

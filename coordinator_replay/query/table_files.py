@@ -34,11 +34,12 @@ _DUCKDB_TYPES = {
 
 
 class Engine(NamedTuple):
-    """An embedded engine that can read the files of tables.
+    """A DuckDB that can read the files of tables.
 
     Attributes:
-        connection: the engine's connection.
-        name_files: function that takes paths or URIs of files, and returns the names under which the engine opens them.
+        connection: connection of this DuckDB.
+        name_files: function that takes paths or URIs of files, and returns the names under which DuckDB can open these
+            files.
     """
 
     connection: duckdb.DuckDBPyConnection

@@ -235,19 +235,19 @@ class Tables:
             ) from problem
 
     def rows(self, sql: str, **parameters: object) -> list[tuple[Any, ...]]:
-        """Return the rows that answer a SELECT, which names tables of the warehouse.
+        """Run a SELECT on the warehouse's tables, and return the rows of its result.
 
         Args:
-            sql: a SELECT. ``$cluster`` is the warehouse's cluster. ``{of_groups}`` becomes a condition on the group; it
-                becomes an empty text if there is no parameter ``group``.
-            parameters: values for the other ``$names``; values that the statement does not use are left out. If
-                ``group`` is among them, files without rows of this group are not read.
+            sql: the SELECT. ``$cluster`` in it stands for the warehouse's cluster. ``{of_groups}`` in it stands for the
+                condition ``AND group_id = $group``, or for nothing if there is no parameter ``group``.
+            parameters: values for the other ``$names`` of the SELECT. It need not use all of them. If ``group`` is
+                among them, files without rows of this group are not read.
 
         Returns:
             Rows of plain values; timestamps are in UTC.
 
         Raises:
-            UsageError: ``maintain --keep`` has purged all rows of the time asked about.
+            UsageError: ``maintain --keep`` has deleted all rows of the time in ``parameters``.
             WarehouseError: a table is missing, lacks a column, or is damaged.
         """
         is_of_one_group = parameters.get("group") is not None

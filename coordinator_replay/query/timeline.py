@@ -278,14 +278,11 @@ def _of(change: GroupCoordinatorChange) -> TimelineEvent:
 
 
 def _in_words(event: TimelineEvent, lines: Sequence[GroupLine]) -> TimelineEvent:
-    """Fill in the ``summary`` of an event from ``group_timeline``, and return the event.
-
-    The summary has the event's cause and detail in words. If brokers' logs say how a member left, the summary says this
-    too.
+    """Return an event with its ``summary`` filled in: a text with the event's cause and detail.
 
     Args:
-        event: the event without a summary.
-        lines: lines of brokers' logs about the group.
+        event: an event from ``group_timeline``.
+        lines: lines of brokers' logs about the group. The summary says how a member left if one of the lines shows it.
     """
     cause = None if event.cause is None else f"{event.cause} ({event.confidence})"
     detail = event.detail

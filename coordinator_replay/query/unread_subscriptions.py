@@ -1,9 +1,8 @@
-"""Members of classic groups whose subscription can't be read. Because of such a member, the group's topics are unknown.
+"""Members of classic groups whose subscription can't be read, because it is not in the format of Kafka's consumers.
 
-The coordinator reads the topics of a classic group of protocol type ``consumer`` from the subscriptions of all members.
-If it can't read a subscription, it assumes that the group subscribes to all topics. So no offset of the group expires
-while the member with that subscription is in the group (``ClassicGroup.computeSubscribedTopics``). Groups of other
-protocol types have no topics.
+The coordinator needs the subscriptions to know which topics a group reads. If it can't read the subscription of a
+member, it assumes that the group reads all topics (``ClassicGroup.computeSubscribedTopics``). So no offset of the group
+expires while the member is in the group.
 """
 
 from collections.abc import Iterable

@@ -13,18 +13,18 @@ from coordinator_replay.times import duration
 
 
 def time_heading(rebalances: Iterable[Rebalance]) -> str:
-    """Return the heading of a column with the ``shown_at`` of rebalances.
+    """Return the heading of the column with the time of each rebalance: ``Began``, ``Ended``, or ``Began or ended``.
 
-    Most classic rebalances have no start on record. If only some rebalances have a start, return ``Began or ended``.
+    The column has the start of each rebalance, or its end if its start is not on record.
     """
     has_start = {rebalance.started_at is not None for rebalance in rebalances}
     return "Began" if has_start == {True} else "Ended" if has_start == {False} else "Began or ended"
 
 
 def shown_bound(rebalance: Rebalance, clock: Clock) -> str:
-    """Say in words which time of a rebalance ``shown_at`` is: its end, or a time by which it had ended.
+    """Return a text that says that the time shown for a rebalance is its end, because its start is not on record.
 
-    Return an empty text if ``shown_at`` is the start of the rebalance or is None.
+    Return an empty text if the start of the rebalance is shown, or no time.
     """
     if rebalance.started_at is not None or rebalance.completed_at is None:
         return ""
@@ -34,7 +34,7 @@ def shown_bound(rebalance: Rebalance, clock: Clock) -> str:
 
 
 def took(rebalance: Rebalance) -> str:
-    """Return in words how long a rebalance took."""
+    """Return a text that says how long a rebalance took, such as ``at least 5 s``."""
     if not rebalance.is_over:
         return rebalance.open_end
     if rebalance.duration_ms is not None:
@@ -46,9 +46,10 @@ def took(rebalance: Rebalance) -> str:
 
 
 def moved(rebalance: Rebalance) -> str:
-    """Return in words how many of all partitions changed their owner, and how many were newly assigned.
+    """Return a text with the number of partitions that changed their owner in a rebalance.
 
-    Return "not yet" for a rebalance that has no epoch yet.
+    The text also has the number of all partitions, and the number of partitions that had no owner before the rebalance.
+    It is "not yet" if the rebalance has no generation or epoch yet.
     """
     if rebalance.epoch is None:
         return "not yet"

@@ -46,7 +46,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """A group's row in the picture of a cluster: its states and rebalances, see ``fleet_page.Lane``.
+    """A group's row in the picture of a cluster: the group's states and rebalances over time.
 
     Attributes:
         name: the group.

@@ -1,8 +1,7 @@
-"""Bokeh's figures over time, without data.
+"""Bokeh figures with a time axis, without data.
 
-All figures of a page share an axis, a crosshair, and the brush with which the reader chooses a time range (``Axis``).
-The page's script fills the sources of the figures by name, and colours the figures for the theme. So all pages of a
-kind have the same figures.
+All figures of a page share a time axis, a crosshair, and a tool with which the reader chooses a time range (``Axis``).
+When the page is opened, its script fills the figures with data, and colours them for the light or dark theme.
 """
 
 from collections.abc import Mapping, Sequence
@@ -122,10 +121,7 @@ def time_figure(name: str, axis: Axis, *, height: int, **options: Any) -> figure
 
 
 def rows_figure(name: str, axis: Axis, **options: Any) -> figure:
-    """Return a figure over time whose vertical axis will have names of rows, without rows and data.
-
-    The page's script adds the rows.
-    """
+    """Return an empty figure with a time axis. The page's script adds named rows, such as a row for each member."""
     drawn = time_figure(name, axis, height=100, y_range=Range1d(start=0.6, end=-0.6), **options)
     drawn.yaxis.ticker = FixedTicker(ticks=[])
     # Names without room are hidden until there is room.
@@ -135,14 +131,16 @@ def rows_figure(name: str, axis: Axis, **options: Any) -> figure:
 
 
 def bars(drawn: figure, name: str, names: Sequence[str], *, height: float | str = 0.8, **look: Any) -> Any:
-    """Add bars to a figure of rows, from column ``left`` to column ``right``, and return the bars.
+    """Add horizontal bars to a figure, and return their renderer. Column ``left`` has where each bar begins.
+
+    Column ``right`` has where the bar ends, and column ``row`` has its row.
 
     Args:
         drawn: the figure.
-        name: the name of the bars' data in the page's script.
-        names: the columns of the data.
-        height: height of a bar, or the name of the column that has the height; a row has height 1.
-        look: colours and the like, as Bokeh's ``hbar`` takes them.
+        name: name of the data source of the bars.
+        names: columns of this data source.
+        height: height of a bar, or the column with the heights. The height of a row is 1.
+        look: further arguments for Bokeh's ``hbar``, such as colours.
     """
     return drawn.hbar(left="left", right="right", y="row", height=height, source=source(name, names), **look)
 

@@ -141,20 +141,23 @@ _RESTING = ("Stable", "Empty", "Dead")
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A group's row on the page.
+    """A group's row on the page of all groups.
 
     Attributes:
         page: link to the group's own page, if it has a page.
         members: the largest number of members that the group had while in its last state; None if not on record.
-        pause_ms: longest pause of commits around a rebalance; None if no pause is on record.
-        paths: colour, name and SVG path of each state that occurs, and of rollouts.
-        usual_cause: the most frequent cause of the group's rebalances; all such causes if several are equally frequent.
-        ticks: rebalances as an SVG path.
-        times: when rebalances began, in milliseconds since the start; thinned out beyond ``MOST_TIMES``.
+        pause_ms: longest commit pause around a rebalance; None if no pause is on record.
+        paths: colour, name and SVG path of the shapes for each state of the group, and of the shape for its rollouts.
+        usual_cause: the most frequent cause of the group's rebalances. If several causes are equally frequent, all of
+            them.
+        ticks: an SVG path with a line for each rebalance.
+        times: times at which rebalances began, in milliseconds since the start of the page's time range. If there are
+            more than ``MOST_TIMES``, only some of them.
         findings: number of findings, by severity.
-        rank: key to sort by the most severe findings.
-        is_at_least: whether there may have been more rebalances, because records are missing.
-        is_pause_at_least: whether commits may have paused for longer, because records are missing.
+        rank: a number that sorts groups with more severe findings first.
+        is_at_least: whether there may have been more rebalances than ``rebalances``, because records are missing.
+        is_pause_at_least: whether the longest pause may have been longer than ``pause_ms``, because records are
+            missing.
     """
 
     group: str
@@ -255,9 +258,9 @@ def _paths(bands: Sequence[StateBand], clock: Clock, scale: float) -> list[tuple
 
 
 def _rollout_path(rollouts: Sequence[Rollout], clock: Clock, scale: float) -> list[tuple[str, str, str]]:
-    """Return the shape that shows rollouts along the lower edge of a group's row: colour, name and SVG path.
+    """Return the colour, the name and the SVG path of a shape that shows the rollouts of a group.
 
-    The list has this one shape for all rollouts. It is empty if there are no rollouts.
+    The list has one item for all rollouts together. It is empty if the group had no rollouts.
     """
     path = ""
     for rollout in rollouts:

@@ -35,8 +35,9 @@ def gaps_of(holdings: Iterable[OwnedInterval], end_ms: int) -> Iterator[Gap]:
     """Yield the times in which a partition had no owner.
 
     Args:
-        holdings: ownerships of one partition, which may overlap in time.
-        end_ms: end of the picture; a gap that has not ended ends there.
+        holdings: ownerships of one partition. Two of them may overlap in time.
+        end_ms: end of the picture's time range, in milliseconds since 1970. If the partition still has no owner, the
+            last gap ends at this time.
     """
     last: OwnedInterval | None = None
     for holding in sorted(holdings, key=lambda holding: _ALWAYS if holding.from_ms is None else holding.from_ms):

@@ -1,4 +1,4 @@
-"""The page of one group: its life in figures, and its rebalances, findings and expirations in tables beneath."""
+"""The page of one group: figures over time, and tables of its rebalances, findings and expired offsets."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -99,9 +99,9 @@ def _tiles(life: GroupLife) -> list[Tile]:
 
 
 def _kind(life: GroupLife) -> str:
-    """Return the group's type in words, and its deletion if it was deleted.
+    """Return a text with the type of a group. If the group was deleted, the text says so.
 
-    If only committed offsets of the group are on record, return words that say so instead.
+    If only committed offsets of the group are on record, the text says so, and has no type.
     """
     outcome = life.outcome
     if outcome.deletion is not None:
@@ -112,9 +112,12 @@ def _kind(life: GroupLife) -> str:
 
 
 def _left(rebalance: Rebalance, *, members: MemberIdentities, departed: Mapping[Any, str]) -> list[str]:
-    """Return the labels of the members that a rebalance removed.
+    """Return the labels of the members that left the group in a rebalance.
 
-    If a broker's log shows how a member left, the label says so.
+    Args:
+        rebalance: the rebalance.
+        members: labels of the group's members.
+        departed: texts that say how members left, by member id and time of the removal. They are put behind the labels.
     """
     at = rebalance.completed_at if rebalance.group_type == "classic" else rebalance.started_at
     left = rebalance.members_left or ()
@@ -201,16 +204,13 @@ def _drawing_of(
 
 
 def last_moment(warehouse: Tables, life: GroupLife) -> datetime:
-    """Return the end of a life as the page shows it.
-
-    A life that goes to the end of the log ends 1 ms after the last record, because its end is excluded. For such a
-    life, return the time of the last record.
-    """
+    """Return the last moment of the time range that a group's page shows."""
+    # A time range up to the end of the log ends 1 ms after the last record, because its end is excluded.
     return later(life.end, -1) if life.end > warehouse.coverage.last else life.end
 
 
 def _panels(life: GroupLife, members: MemberIdentities) -> Sequence[Panel]:
-    """Return the captions of a life's figures."""
+    """Return the captions of the figures on a group's page, with their legends."""
     owners, more = shown_legend(members.legend, "members", nobody="no owner")
     states = dict.fromkeys((band.state, band.is_logged) for band in life.states)
     topics = list(topic_colours(life).items())[:MOST_TOPICS]

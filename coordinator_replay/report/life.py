@@ -74,9 +74,9 @@ class OwnedInterval(NamedTuple):
         from_ms: start of the interval; None if unknown.
         to_ms: end of the interval; None if it has not ended.
         unowned_ms: how long nobody owned the partition before its next owner; None if that is not on record.
-        unowned: start and end of each time without an owner after this interval, see ``partition_ownership``. The end
-            is None if the partition still has no owner. The list is None if these times are not on record.
-        is_exact: whether the group is proven in the whole interval.
+        unowned: start and end of each time without an owner between this interval and the partition's next owner. The
+            end is None if the partition still has no owner. The list is None if these times are not on record.
+        is_exact: whether the log proves that the member owned the partition in the whole interval.
     """
 
     topic: str
@@ -92,18 +92,20 @@ class OwnedInterval(NamedTuple):
 
 
 class OffsetLine(NamedTuple):
-    """The committed offsets of a partition, in log order. Times are milliseconds since the start of the life.
+    """The committed offsets of a partition, in log order, as a line of a picture.
+
+    Times are milliseconds since the start of the picture's time range.
 
     Attributes:
-        at: times at which the offsets came into force, one for each offset.
-        offsets: the offsets.
-        until: for each offset, the time at which the drawn line is interrupted after this offset; None if the line goes
-            on to the next offset.
-        last_until: the time up to which the last offset was in force; the end of the life if it still is in force.
-        marked: offsets that went backwards or were removed within the life. Each has ``at``, ``until`` and
-            ``committed_offset``. ``back_from`` is the higher offset from which the group went back, or None.
-            ``removed_by`` says what removed the offset, or is None. ``lost_offset`` is the offset that was replaced by
-            a negative offset, which stands for no offset.
+        at: for each offset, the time of its commit.
+        offsets: the committed offsets.
+        until: for each offset, the time at which the line ends after this offset; None if the line goes on to the next
+            offset.
+        last_until: the time up to which the last offset was in force; the end of the time range if it is in force
+            there.
+        marked: offsets with a mark: the offset went backwards, was removed, or is negative. Each is a dict. Its
+            ``back_from`` is the higher offset before it, if the offset went backwards. ``removed_by`` says what removed
+            the offset. ``lost_offset`` is the offset that a negative offset replaced.
     """
 
     topic: str

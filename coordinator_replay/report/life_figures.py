@@ -30,7 +30,7 @@ def life_figures() -> list[figure]:
 
 
 def _states(axis: Axis) -> figure:
-    """Return the figure with one row each for the group's state, pauses in its commits, rollouts, and findings."""
+    """Return the figure with four rows: the group's state, its commit pauses, its rollouts, and findings about it."""
     drawn = rows_figure("states", axis)
     bands = bars(drawn, "states", life_marks.STATES, color="colour")
     bars(drawn, "unseen", life_marks.UNSEEN, **HATCHED)

@@ -45,18 +45,18 @@ STATE, PAUSED, ROLLOUT, FINDINGS_ROW = "state", "commits paused", "rollouts", "f
 
 
 def state_rows(life: GroupLife) -> list[str]:
-    """Return the names of the rows in the first figure, from top to bottom.
+    """Return the names of the rows in the figure of the group's state, from top to bottom.
 
-    Rows without marks are left out.
+    Rows without marks, such as rollouts of a group without rollouts, are left out.
     """
     rows = ((PAUSED, life.pauses), (ROLLOUT, life.rollouts), (FINDINGS_ROW, life.findings))
     return [STATE, *(name for name, marks in rows if marks)]
 
 
 def state_columns(life: GroupLife, clock: Clock) -> Mapping[str, Columns]:
-    """Return the group's states, and the hatching over some of them, as columns for the page's script.
+    """Return the bars of the group's states and their hatching, as columns that the page's script reads.
 
-    A state is hatched if records of its time are missing. A join phase is shown only if a broker's log has it.
+    A bar is hatched if records of the bar's time are missing.
     """
     rows = [
         {
@@ -192,7 +192,7 @@ def _rebalance(
 
 
 def _began(rebalance: Rebalance, clock: Clock) -> str:
-    """Return in words when the rebalance began, or the bounds of this time if no log shows it."""
+    """Return a text with the time at which a rebalance began, or with bounds of this time if it is not on record."""
     if rebalance.started_at is not None:
         return clock.text(rebalance.started_at)
     if rebalance.began_by is None:

@@ -106,10 +106,7 @@ def _latest(latest_first: Sequence[Interval], most: int, what: str, notes: list[
 def spans_of(
     warehouse: Tables, group: str | None = None, start: datetime | None = None, end: datetime | None = None
 ) -> list[Span]:
-    """Return the time range that pictures of each group show.
-
-    Without ``start`` and ``end``, the range goes from the group's first record to the end of the log. If a broker's log
-    shows a rebalance that began after the last record, the range includes the start of this rebalance.
+    """Return, for each group, the time range that a picture of the group shows.
 
     Args:
         warehouse: the tables to read.
@@ -236,7 +233,7 @@ class _Reading:
         self._counts = self._rows(life_statements.COMMIT_COUNTS) if with_offsets else {}
 
     def _rows(self, statement: str, **more: object) -> Mapping[str, list[tuple[Any, ...]]]:
-        """Return the rows of a statement by group id. The rows lack their first column, which is the group id."""
+        """Return the result rows of a statement by group id. The rows are without the column of the group id."""
         most = self._limits.intervals
         return self._warehouse.rows_by_group(statement, self._groups, most=most, **self._range, **more)
 

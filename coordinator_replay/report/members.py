@@ -62,13 +62,11 @@ class MemberIdentities:
         return neutral(shortened(member_id)) if identity is None else self._labels[identity]
 
     def labels(self, member_ids: Iterable[str], words: Mapping[str, str] = {}) -> list[str]:
-        """Return the labels of members.
-
-        If more than ``MOST_APART`` members have the same client id, host and words, they share a label.
+        """Return the labels of members. Many members with the same client id and host share one label.
 
         Args:
-            member_ids: the members.
-            words: texts that follow the members' labels, by member id.
+            member_ids: ids of the members.
+            words: texts to put behind the labels, by member id. Members with different texts don't share a label.
         """
         alike: dict[tuple[str, str, str], list[str]] = {}
         for member_id in member_ids:
@@ -86,7 +84,7 @@ class MemberIdentities:
         return self._colours.get(self._identities.get(member_id, ""), UNKNOWN_COLOUR)
 
     def identity(self, member_id: str) -> str:
-        """Return the identity of a member: the instance id of a static member, the member id of any other."""
+        """Return the instance id of a static member, and the member id of a dynamic member."""
         return self._identities.get(member_id, member_id)
 
     @property
@@ -96,14 +94,16 @@ class MemberIdentities:
 
 
 def shown_legend(keys: Sequence[Key], what: str, *, nobody: str) -> tuple[list[Key], str]:
-    """Cut a legend to the entries that a page has room for, and add an entry for partitions without an owner.
-
-    Also return a text that says how many entries were left out. It is empty if none was left out.
+    """Shorten a legend if it has too many entries, and add an entry for partitions without an owner.
 
     Args:
         keys: the entries of the legend: names with their colours.
         what: a word for the entries in the plural, such as ``members``.
-        nobody: the page's word for a partition without an owner.
+        nobody: the text of the added entry.
+
+    Returns:
+        The entries of the shortened legend, and a text that says how many entries were left out. The text is empty if
+        all entries are in the legend.
     """
     more = f"and {len(keys) - MOST_IN_LEGEND:,} more {what}" if len(keys) > MOST_IN_LEGEND else ""
     return [*keys[:MOST_IN_LEGEND], (nobody, GAP_COLOUR)], more
@@ -126,15 +126,15 @@ def _lifetimes(life: GroupLife, identities: Mapping[str, str]) -> Mapping[str, t
 def _colours(
     order: Sequence[str], clients: Mapping[str, str], lifetimes: Mapping[str, tuple[int, int]]
 ) -> Mapping[str, str]:
-    """Return the colour of each member, by identity (see ``MemberIdentities.identity``).
+    """Return the colour of each member, by identity: the instance id of a static member, else the member id.
 
-    Members with the same client id get shades of one colour if each joined after the previous one had left. If they
-    were members at the same time, they get different colours.
+    Members that used the same client id one after another get shades of one colour. Members that used it at the same
+    time get different colours.
 
     Args:
-        order: the identities, in the order in which the members joined.
+        order: identities of the members, in the order of the result.
         clients: client ids by identity.
-        lifetimes: time of the first join and of the last leave, by identity.
+        lifetimes: by identity, the times at which the member first joined and last left.
     """
     colours: dict[str, str] = {}
     instances: dict[str, Lanes] = {}

@@ -79,7 +79,7 @@ class Metrics:
 
 
 class _Gauges:
-    """Gauges of one registry, all labelled with the cluster."""
+    """Prometheus gauges of one registry, all with a label for the cluster."""
 
     def __init__(self, cluster: str) -> None:
         self.registry = CollectorRegistry()

@@ -51,7 +51,7 @@ def _text(x: float, y: float, text: str, *, size: float = 12, colour: str = _INK
 
 
 def _wrapped(text: str, size: float) -> Iterator[str]:
-    """Yield a text in lines that are not wider than the picture."""
+    """Divide a text into lines that are not wider than the picture, and yield the lines."""
     line = ""
     for word in text.split():
         if line and _length(f"{line} {word}", size) > WIDTH - 2 * _EDGE:

@@ -59,13 +59,13 @@ def _unpacked(column: Mapping[str, Any]) -> Sequence[Any]:
 
 
 def drawn_marks(glyph: Any, values: Values, frame: Frame, hatching: str) -> Iterator[str]:
-    """Yield the marks of a glyph as paths, one path for all marks of the same look.
+    """Yield SVG paths that draw what a glyph of Bokeh draws. All marks that look the same are in one path.
 
     Args:
-        glyph: a glyph of Bokeh, with a number or a column for each property.
-        values: the columns of the glyph's source.
-        frame: the part of the picture that gets the marks.
-        hatching: the text with which the ids of hatching patterns begin; ``hatch_id`` returns the rest of an id.
+        glyph: the glyph. Each of its properties is a value or the name of a column.
+        values: the columns of the glyph's data source.
+        frame: the part of the picture in which the glyph is drawn.
+        hatching: the first part of the SVG ids of hatching patterns.
     """
     count = len(next(iter(values.values()), ()))
     own = partial(_own, glyph, values, count)
@@ -160,7 +160,13 @@ _SHAPES: Mapping[str, Any] = {
 
 
 def _looks(kind: str, own: Any, hatching: str) -> Iterator[Sequence[str]]:
-    """Yield the looks of each mark as SVG attributes. A mark is drawn once in each look, such as filled or hatched."""
+    """Yield, for each mark, the SVG attributes of one or two shapes: a filled shape, and a hatched shape on top of it.
+
+    Args:
+        kind: class name of the mark's glyph in Bokeh.
+        own: a function that takes the name of a property and returns its value for each mark.
+        hatching: the first part of the SVG ids of hatching patterns.
+    """
     lines = zip(own("line_color"), own("line_alpha"), own("line_width"), strict=True)
     if kind in ("MultiLine", "VSpan"):
         dash = ' stroke-dasharray="5 4"' if kind == "VSpan" else ""

@@ -67,7 +67,7 @@ def _slice(process: int, track: int, span: Span, category: str) -> Event:
 
 
 def _lanes(spans: Iterable[Span]) -> list[list[Span]]:
-    """Distribute slices over rows, so that the slices of a row do not overlap. Return the fewest rows possible."""
+    """Divide the slices of a track into the fewest lists possible, so that no two slices of a list overlap in time."""
     lanes, rows = Lanes(), list[list[Span]]()
     for span in sorted(spans, key=lambda span: span[:2]):
         lane = lanes.place(span[0], span[1])

@@ -19,10 +19,9 @@ def consumers(
     Args:
         warehouse: the tables to read.
         topic: the topic's name or id.
-        start: leave out members that had left by this time, and commits before it; None for no lower bound.
-        end: leave out members that joined at this time or later, and commits from this time on; None for no upper
-            bound.
-        who: conditions on names of groups, clients and hosts.
+        start: start of the time range, included; None for no lower bound.
+        end: end of the time range, excluded; None for no upper bound.
+        who: only groups, clients and hosts with these names.
     """
     found = [
         consumer

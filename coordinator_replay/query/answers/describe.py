@@ -29,8 +29,8 @@ class GroupAnswer(Answered[Description]):
     """The answer to ``describe``: a group and its members.
 
     Attributes:
-        of_members: notes about the members, not about the group itself; they are among ``notes``, too.
-        of_alone: notes that are left out if several groups are described; they are among ``notes``, too.
+        of_members: those of ``notes`` that are about members.
+        of_alone: those of ``notes`` to leave out if the same page or table describes several groups.
     """
 
     of_members: Sequence[str]

@@ -18,8 +18,8 @@ class Comparison:
 
     Attributes:
         changes: the differences.
-        sides: the times, or clusters, in words.
-        between: the two times; None for two clusters.
+        sides: a text that names the two times or clusters.
+        between: the two times; None if two clusters are compared.
     """
 
     changes: Sequence[Change]
@@ -31,13 +31,12 @@ def diff(first: Side, last: Side) -> Answered[Comparison]:
     """Return the changes of all groups of a cluster between two points in time.
 
     Args:
-        first: the first point in time. If the user gave a time before the beginning of the log, the beginning of the
-            log is used instead, and a note says so.
-        last: the second point in time.
+        first: the cluster at the first point in time. A time before the beginning of the log is replaced by the
+            beginning of the log, and a note says so.
+        last: the cluster at the second point in time.
 
     Raises:
-        UsageError: the second time is before the first, or the tables don't cover one of these times, for example
-            because the records that a named audit had read were purged.
+        UsageError: the second time is before the first time, or the tables do not cover one of these times.
     """
     warehouse = last.warehouse
     begin, early = warehouse.coverage.first, None

@@ -29,8 +29,8 @@ class Expiry:
 
     Attributes:
         offsets: the offsets, the earliest first.
-        looked_until: the time up to which the answer has offsets that are about to expire. It is None if the last audit
-            did not record this time, or if the question is only about offsets that have expired.
+        looked_until: the answer has the offsets that will expire before this time. None if the time is unknown, or if
+            the user asked only for offsets that have expired.
     """
 
     offsets: Sequence[ExpiredOffset]
@@ -119,11 +119,11 @@ def _none_expires_note(
 
 
 def _has_none(shown: Sequence[ExpiredOffset], wanted: Sequence[str]) -> bool:
-    """Return whether the question asked for offsets in force, and the answer has none.
+    """Return whether the user asked for offsets that have not expired, and the answer has only expired offsets.
 
     Args:
         shown: the offsets of the answer.
-        wanted: the statuses asked for; empty for all statuses.
+        wanted: the statuses that the user asked for, such as ``EXPIRED``; empty for all statuses.
     """
     return (not wanted or any(status != "EXPIRED" for status in wanted)) and all(
         offset.status == "EXPIRED" for offset in shown

@@ -27,14 +27,15 @@ def findings(
 
     Args:
         warehouse: the tables to read.
-        start: only findings last seen at this time or later.
-        end: only findings first seen before this time.
-        severity: only findings of this severity or more severe.
+        start: leave out findings that are only about times before this time.
+        end: leave out findings that are only about this time and later times.
+        severity: only findings that have this severity or a higher one.
         rules: only findings of these rules; empty for all rules.
         group: only findings about this group.
-        is_new: only findings first stored by the last audit that read new records, or since then.
-        since: only findings first stored by an audit that began at this time or later.
-        who: conditions on groups. A condition other than ``excluded`` also leaves out findings that are about no group.
+        is_new: only findings that earlier audits had not found: the last audit with new records, or a later audit,
+            stored them first.
+        since: only findings that were first stored by an audit that began at this time or later.
+        who: only findings about groups that meet these conditions.
     """
     lowest = None if severity is None else chosen(severity.lower(), SEVERITIES, "severity")
     found = findings_of(

@@ -89,10 +89,12 @@ def _before_removal(
     require_stable: bool,
     end_offsets: str | Path | None,
 ) -> Rows[CommittedOffset]:
-    """Return the offset of each partition of a group just before its last removal, see ``offsets``.
+    """Return the offset that each partition of a group had just before its offset was last removed.
+
+    The arguments are those of ``offsets``.
 
     Raises:
-        UsageError: no removal is on record; or see ``offsets_before_removal``.
+        UsageError: no removal is on record, or ``offsets_before_removal`` raises this error.
     """
     late = warehouse.check_moment(at)
     found = offsets_before_removal(warehouse, group, at, topics=topics, require_stable=require_stable)
@@ -189,8 +191,7 @@ def _of_group(
 
 
 def _offset_notes(warehouse: Tables, offsets: Sequence[CommittedOffset], at: datetime | None) -> Sequence[str | None]:
-    """Return notes that say why offsets may be wrong or missing. A note that does not apply is None.
-    """
+    """Return notes that say why offsets may be wrong or missing. A note that does not apply is None."""
     return [
         _withheld_note(offsets),
         _unproven_note(offsets),
@@ -201,7 +202,10 @@ def _offset_notes(warehouse: Tables, offsets: Sequence[CommittedOffset], at: dat
 
 
 def _withheld_note(offsets: Sequence[CommittedOffset]) -> str | None:
-    """Return a note on offsets that ``require_stable`` withholds; None if there are none."""
+    """Return a note on partitions without an offset because a transactional commit was pending.
+
+    Return None if there are no such partitions. The note is for users who asked for stable offsets only.
+    """
     withheld = sum(offset.is_unstable for offset in offsets)
     if not withheld:
         return None
