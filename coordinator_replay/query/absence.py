@@ -183,7 +183,6 @@ def known_groups(warehouse: Tables, groups: Mapping[str, int | None], at: dateti
 def hiding_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetime) -> set[int]:
     """Return the log partitions that may lack a commit that was pending at a point in time and was aborted later.
 
-
     Args:
         warehouse: the tables to read.
         log_partitions: numbers of log partitions.

@@ -95,7 +95,14 @@ def basis_from(warehouse: Tables, start: datetime | None = None, *, group: str |
 
 
 def basis_of_group(warehouse: Tables, start: datetime | None, group: str, log_partition: int | None) -> Basis:
-    """Return the basis of an answer about a group whose log partition is known, see ``basis_from``."""
+    """Return the basis of an answer about one group and a time range.
+
+    Args:
+        warehouse: the tables to read.
+        start: start of the time range; None for the start of the log.
+        group: id of the group.
+        log_partition: the group's log partition; None for all log partitions.
+    """
     since = warehouse.completeness.since(None if log_partition is None else [log_partition])
     return _basis(warehouse, since, group, start, is_complete=_has_all_from(warehouse, since, group, start))
 

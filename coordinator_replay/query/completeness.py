@@ -14,14 +14,11 @@ _UNDECODED = """
 
 
 def undecoded_note(warehouse: Tables, group: str | None = None) -> str | None:
-    """Return a note for an answer if records are in quarantine. Otherwise return None.
-
-    A record of an unknown kind does not count, because a broker that does not know the kind also skips the record.
+    """Return a note if records could not be decoded. Otherwise return None. Records of an unknown type don't count.
 
     Args:
         warehouse: the tables to read.
-        group: only records that are or may be of this group; None for all groups. A record whose key can't be read may
-            be of any group in its log partition.
+        group: only records that belong or may belong to this group; None for all groups.
     """
     [(count,)] = warehouse.rows(
         _UNDECODED, group=group, partitions=[] if group is None else log_partitions_of(warehouse, group)

@@ -9,7 +9,7 @@ from coordinator_replay.times import moment_text
 
 
 def _history(warehouse: Tables) -> list[str | None]:
-    """Return since when all log partitions are complete, and which log partitions audits have not read."""
+    """Return a sentence that says since when no record is missing, and a note on log partitions not yet audited."""
     history = warehouse.completeness
     if not history.partitions:
         return []

@@ -59,7 +59,7 @@ class GroupCoordinatorChange:
 
     @property
     def sentence(self) -> str:
-        """Return the change in words."""
+        """Return a sentence that describes the change."""
         when = "at" if self.is_exact else "by"
         to = "no broker" if self.broker == NO_LEADER else broker_name(self.broker)
         before = "" if self.broker_before is None else f" (before: {self.broker_before})"

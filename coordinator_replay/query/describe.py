@@ -141,14 +141,13 @@ class DescribedGroup:
     ``Group`` describes the fields that are not described here.
 
     Attributes:
-        coordinator: the broker that led the group's log partition at the time asked for; None if that broker is not on
-            record.
-        assignor: the assignor or protocol that distributes the partitions; None if the group has none.
+        coordinator: id of the coordinator at this point in time; None if it is not on record.
+        assignor: the assignor, or the protocol of a classic group without an assignor; None if the group has none.
         topology_epoch: topology epoch of a streams group.
         validated_topology_epoch: the topology epoch that the coordinator has validated against the topics; None if it
             has validated none. Kafka 4.1 does not record this epoch.
         initialized_topics: partitions of a share group whose state the share coordinator has initialized.
-        initializing_topics: partitions of a share group that wait for this initialization.
+        initializing_topics: partitions of a share group whose state the share coordinator has not yet initialized.
         deleting_topics: topics of a share group whose state is being deleted.
     """
 

@@ -382,9 +382,10 @@ _COUNTED = {
 
 
 def _whole_group(changes: Sequence[Change]) -> str:
-    """Describe in words a group that was added or removed.
+    """Describe a group that only one side of the comparison has: its state, its topics, and how many members it has.
 
-    The words are its state, the numbers of its members, partitions and so on, and its topics.
+    Args:
+        changes: all changes of this group.
     """
     by_kind: dict[str, list[Change]] = {}
     for change in changes:
@@ -401,10 +402,10 @@ def _subscribed(change: Change) -> Sequence[str]:
 
 
 def _detail(changes: Sequence[Change]) -> str:
-    """Describe changes of one kind in words.
+    """Describe changes of the same kind in one text.
 
-    A single change is described in full. For several changes, the text has only their names. For offsets, the text also
-    has the sum of their differences. For rebalances, it has each cause with its number of rebalances.
+    A single change is described in full. Of several changes, the text has only the names, for offsets also the sum of
+    their differences. For rebalances, the text has the number of rebalances of each cause.
     """
     first = changes[0]
     if first.what == "rebalance":
@@ -430,7 +431,11 @@ def _only(change: Change) -> str:
 
 
 def _partitions(changes: Sequence[Change]) -> str:
-    """Return the names of what changed, such as members. Partitions of a topic are shown as ranges."""
+    """Return a text with the names of the things that changed, such as members. Partitions are shown as ranges.
+
+    Args:
+        changes: changes of the same kind, see ``Change.what``.
+    """
     if changes[0].what not in ("owner", "offset"):
         return ", ".join(change.name or "" for change in changes)
     topics: dict[str, list[int]] = {}

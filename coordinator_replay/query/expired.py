@@ -122,12 +122,12 @@ def looked_until(warehouse: Tables, within: timedelta | None) -> datetime | None
 
 
 def looked_note(until: datetime | None, *, is_chosen: bool, has_none: bool) -> str | None:
-    """Return a note on the time up to which expiring offsets were looked for; None if this time is not known.
+    """Return a note that says that an answer has the offsets that expire up to a certain time.
 
     Args:
-        until: the result of ``looked_until``.
-        is_chosen: whether the question named that time.
-        has_none: whether the question asked for offsets that expire up to that time, and the answer has none.
+        until: the time; None if unknown. Then the result is None, too.
+        is_chosen: whether the user gave this time.
+        has_none: whether the user asked for offsets that will expire, and the answer has none.
     """
     if until is None:
         return None

@@ -81,13 +81,14 @@ def findings_of(
 
     Args:
         warehouse: the tables to read.
-        severity: only findings of this severity or a more severe one; None for all severities.
+        severity: only findings that have this severity or a higher one; None for all severities.
         rules: only findings of these rules; empty for all rules.
         group: only findings about this group; None for all findings.
-        start: only findings last seen at this time or later.
-        end: only findings first seen before this time.
-        is_new: only findings first stored by the last run that read new records, or by a later run.
-        since: only findings first stored by a run that began at this time or later.
+        start: leave out findings that are only about times before this time.
+        end: leave out findings that are only about this time and later times.
+        is_new: only findings that earlier runs had not found: the last run with new records, or a later run, stored
+            them first.
+        since: only findings that were first stored by a run that began at this time or later.
 
     Raises:
         UsageError: there is no such rule or group, or the tables have no record of that time range.

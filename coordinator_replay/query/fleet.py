@@ -71,10 +71,10 @@ class Expiring:
     """Offsets of one group and topic that expired or will expire soon, all with the same status.
 
     Attributes:
-        partitions: number of these offsets.
-        earliest: the earliest time at which one of these offsets was removed or expires.
-        rule, last_owner_member_id, group_state: values of these offsets; the first in alphabetical order if they
-            differ.
+        partitions: number of the offsets.
+        earliest: the earliest time at which one of the offsets was removed or will expire.
+        rule, last_owner_member_id, group_state: the value of these columns of ``expired_offsets``. If the offsets have
+            different values, the first in alphabetical order.
     """
 
     group_id: str
@@ -92,7 +92,7 @@ class AuditRun:
     """Counts of one audit, as in the table ``audit_runs`` (see ``schemas/tables/audit_runs.json``).
 
     Attributes:
-        gap_count: number of ranges of log offsets that no input had.
+        gap_count: number of ranges of log offsets that were missing from the audit's input.
     """
 
     started_at: datetime | None
@@ -114,11 +114,12 @@ _RUNS = f"SELECT {select_list(AuditRun)} FROM audit_runs WHERE cluster = $cluste
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingOffsets:
-    """Range of log offsets that no input of a run had.
+    """A range of log offsets that are missing from the files that an audit read.
 
     Attributes:
+        from_offset: the first log offset of the range.
         to_offset: end of the range, excluded.
-        started_at: the time at which the run began.
+        started_at: the time at which the audit began.
     """
 
     log_partition: int

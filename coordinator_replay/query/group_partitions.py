@@ -70,11 +70,9 @@ def partition_count(warehouse: Tables) -> int | None:
 
 
 def unaudited_reason(warehouse: Tables, group: str) -> str | None:
-    """Return, as part of a sentence, why audits may have read no record of a group.
+    """Return a clause that says why a group has no record in the tables: its log partition was perhaps not audited.
 
-    Return None if audits have read the group's log partition, or if they have read none at all. If the partition count
-    of ``__consumer_offsets`` is unknown, the group's log partition is unknown, too. Then the reason names the log
-    partitions that audits have read.
+    Return None if the group's log partition was audited, or if no log partition was audited.
     """
     audited = warehouse.completeness.partitions
     count = partition_count(warehouse)
@@ -85,7 +83,7 @@ def unaudited_reason(warehouse: Tables, group: str) -> str | None:
 
 
 def _only(audited: Collection[int]) -> str:
-    """Return a clause that names the log partitions that were audited, if the partition count is unknown.
+    """Return a clause that names the audited log partitions, and says that the partition count is unknown.
 
     >>> _only([0])
     'log partition 0 was audited, and the partition count of __consumer_offsets is not known'
@@ -97,9 +95,9 @@ def _only(audited: Collection[int]) -> str:
 
 
 def unaudited_note(warehouse: Tables) -> str | None:
-    """Return a note for answers about all groups, or None if audits have read all log partitions.
+    """Return a note that names the log partitions of which audits have read no record.
 
-    The note says which log partitions audits have not read.
+    Return None if audits have read all log partitions.
     """
     audited = warehouse.completeness.partitions
     count = partition_count(warehouse)

@@ -86,7 +86,8 @@ class GroupRecords:
     """The newest records of a group.
 
     Attributes:
-        values: values of the newest records, by kind and member id. The member id is empty for records about the group.
+        values: values of the records, by record type and member id. The member id is empty for a record about the
+            whole group.
     """
 
     values: Mapping[tuple[str, str], Value]
@@ -117,7 +118,7 @@ class GroupRecords:
         )
 
     def group_fields(self) -> dict[str, Any]:
-        """Return the fields of ``DescribedGroup`` that come from these records."""
+        """Return values for the fields of ``DescribedGroup`` that only the group's records have, by field name."""
         topology = self.topology
         share = self._value("ShareGroupStatePartitionMetadata")
         return {
@@ -129,7 +130,7 @@ class GroupRecords:
         }
 
     def member_fields(self, member_id: str) -> dict[str, Any]:
-        """Return the fields of ``DescribedMember`` that come from these records."""
+        """Return values for the fields of ``DescribedMember`` that only the member's records have, by field name."""
         consumer = self._value("ConsumerGroupMemberMetadata", member_id)
         streams = self._value("StreamsGroupMemberMetadata", member_id) or {}
         current = self._value("StreamsGroupCurrentMemberAssignment", member_id)
@@ -153,12 +154,12 @@ def _sorted(names: Iterable[str]) -> tuple[str, ...]:
 def newest_records(
     warehouse: Tables, group: str, log_partition: int | None, at: datetime | None = None
 ) -> GroupRecords:
-    """Return the newest record of each kind and member of a group, up to a point in time.
+    """Return the last records of a group before a point in time: of each record type, and of each member.
 
     Args:
         warehouse: the tables to read.
         group: id of the group.
-        log_partition: the log partition that had the group's records at that time.
+        log_partition: the group's log partition at the point in time.
         at: the point in time; the end of the log if None.
     """
     rows = warehouse.rows(_NEWEST, group=group, log_partition=log_partition, at=at or END)

@@ -274,15 +274,14 @@ def in_progress_note(groups: Sequence[Group], at: datetime | None) -> str | None
 
 
 def unknown_states_note(groups: Sequence[Group], states: Sequence[str]) -> str | None:
-    """Return a note on groups of unknown state, which a search by states leaves out.
+    """Return a note on groups that an answer leaves out, because their state is Unknown.
 
-    Such a group may have been in one of the states asked for.
-
-    Return None if there are no such groups, or if the search asks for ``Unknown`` or for no state.
+    The note is for a user who asked for groups in certain states. Return None if there are no such groups, or if the
+    user asked for state Unknown or for no state.
 
     Args:
         groups: all groups.
-        states: the states asked for, in upper or lower case.
+        states: the states that the user asked for, in upper or lower case.
     """
     asked = {state.lower() for state in states}
     if not asked or UNKNOWN.lower() in asked:
@@ -487,7 +486,7 @@ def check_group(warehouse: Tables, group: str) -> None:
 
 
 def outcomes_at(warehouse: Tables, at: datetime | None = None, *, group: str | None = None) -> dict[str, LastState]:
-    """Return, by group, the state at a point in time. A group that had been deleted has the state ``Dead``.
+    """Return the state of each group at a point in time, by group. A deleted group has the state ``Dead``.
 
     Args:
         warehouse: the tables to read.

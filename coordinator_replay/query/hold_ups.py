@@ -91,11 +91,11 @@ class Wait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldUp:
-    """A member that blocked a rebalance: the last member to revoke partitions that had been assigned to other members.
+    """A member that blocked a rebalance: other members had to wait until this member revoked partitions.
 
     Attributes:
         member_id, client_id, client_host: the blocking member, with its client id and host.
-        waits: the waiting members, each with the partitions and the duration; the longest wait comes first.
+        waits: how long each other member waited, and for which partitions. The longest wait comes first.
     """
 
     rebalance_id: str

@@ -159,7 +159,7 @@ class Impact:
 
     @property
     def is_at_least(self) -> bool:
-        """Return whether ``unowned_partitions`` and ``unowned_ms`` are lower bounds."""
+        """Return whether ``unowned_partitions`` and ``unowned_ms`` are lower bounds, because records may be missing."""
         return not self.is_complete or any(group.is_at_least for group in self.groups)
 
     @property

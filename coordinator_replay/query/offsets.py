@@ -460,7 +460,7 @@ def _named(offsets: Sequence[CommittedOffset]) -> str:
 
 
 def maybe_pending_note(warehouse: Tables, offsets: Iterable[CommittedOffset], at: datetime | None) -> str | None:
-    """Return a note on partitions that may have had a pending transactional commit that the log no longer has.
+    """Return a note on partitions that may have had a pending transactional commit, which the cleaner removed.
 
     Return None if there are no such partitions.
     """
@@ -578,7 +578,7 @@ def offsets_before_removal(
 
 
 def _shown_at_removal(warehouse: Tables, offsets: Iterable[CommittedOffset]) -> set[TopicPartition]:
-    """Return the partitions for which the log shows every commit that was pending at the removal of an offset.
+    """Return the partitions of which no commit is missing that was pending when the partition's offset was removed.
 
     Args:
         warehouse: the tables to read.
@@ -698,9 +698,9 @@ def committed_again_note(offsets: Sequence[CommittedOffset]) -> str | None:
 
 
 def unstable_removal_note(offsets: Iterable[CommittedOffset]) -> str | None:
-    """Return a note on partitions that had a pending transactional commit when their offset was removed.
+    """Return a note on partitions that had, or may have had, a pending commit when their offset was removed.
 
-    The note also names partitions that may have had such a commit. Return None if there are no partitions to name.
+    Return None if there are no such partitions.
 
     Args:
         offsets: the removed offsets.
@@ -748,12 +748,16 @@ def negative_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
 
 
 def _shows_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetime) -> set[int]:
-    """Return the log partitions in which every transactional commit that was pending at a point in time is on record.
+    """Return the log partitions of which no commit is missing that was pending at a point in time.
 
-    The cleaner may have removed such a commit after the end of its transaction. It has removed none under two
-    conditions. First, the time lies in a range of the log in which no record is missing. Second, all transactions that
-    were open at the start of this range had ended by that time.
+    Args:
+        warehouse: the tables to read.
+        log_partitions: numbers of the log partitions to check.
+        at: the point in time.
     """
+    # The cleaner may have removed a pending commit after the end of its transaction. It has removed none if two things
+    # are true. The point in time lies in a range of the log in which no record is missing. And all transactions that
+    # were open at the start of this range had ended at the point in time.
     history = warehouse.completeness
     if history.is_whole:
         return set(log_partitions)

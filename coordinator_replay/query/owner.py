@@ -161,7 +161,10 @@ class Owners:
 
     @property
     def hint(self) -> str | None:
-        """Return a note if there is no owner, or if the log does not prove the owners. Otherwise return None."""
+        """Return a note about a partition without an owner, or with owners that the log does not prove.
+
+        Return None if the partition has owners that the log proves.
+        """
         if self.owners:
             return self._doubt()
         sentences = [
@@ -401,7 +404,11 @@ def _idle_ms(pair: tuple[Ownership, Ownership]) -> int:
 
 
 def _overlaps(owners: Iterable[Ownership]) -> int:
-    """Return how many pairs of members certainly owned a partition at the same time."""
+    """Return the number of pairs of members that certainly owned the partition at the same time.
+
+    Args:
+        owners: ownerships of one partition, in the order in which they began.
+    """
     found, present = 0, list[Ownership]()
     for owner in owners:
         # A member may keep a partition while several others have it, one after the other.

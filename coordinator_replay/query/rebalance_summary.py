@@ -222,13 +222,13 @@ def _longest(rebalances: Sequence[Rebalance]) -> str:
 
 
 def _bounds(rebalances: Sequence[Rebalance], exact_ms: int) -> Iterable[str]:
-    """Yield a text on rebalances without an exact duration: the longest upper bound, and how many have no upper bound.
+    """Yield at most one text, about rebalances whose exact duration is not on record.
 
-    Yield nothing if no upper bound is longer than the longest exact duration.
+    The text has the longest upper bound of these durations. It is left out if all upper bounds are below ``exact_ms``.
 
     Args:
         rebalances: the rebalances.
-        exact_ms: the longest exact duration.
+        exact_ms: the longest duration among the rebalances whose exact duration is on record.
     """
     inexact = [rebalance for rebalance in rebalances if rebalance.is_over and rebalance.duration_ms is None]
     limits = [(limit_ms, rebalance) for rebalance in inexact if (limit_ms := rebalance.limit_ms) is not None]

@@ -192,7 +192,9 @@ def removed_offsets(warehouse: Tables, group: str, at: datetime | None = None) -
 
 
 def last_removals(warehouse: Tables, group: str, at: datetime | None = None) -> list[RemovedOffsets]:
-    """Return the last removal of each partition of a group, also of partitions that were committed again later.
+    """Return the last removal of the committed offset of each partition of a group.
+
+    Partitions that got another committed offset after the removal are included.
 
     Args:
         warehouse: the tables to read.
@@ -205,7 +207,7 @@ def last_removals(warehouse: Tables, group: str, at: datetime | None = None) -> 
 def deleted_groups(
     warehouse: Tables, at: datetime | None = None, *, group: str | None = None, types: Sequence[str] = ()
 ) -> list[DeletedGroup]:
-    """Return groups that existed earlier but did not exist at a point in time, in the order of their deletion.
+    """Return groups that were deleted before a point in time and did not exist at this time, by time of the deletion.
 
     A group that only stored offsets counts as deleted when its last offset is removed.
 

@@ -1,8 +1,7 @@
-"""Static members that came back with other topics without a rebalance.
+"""Static members that restarted and subscribed to other topics, but whose group did not rebalance (KAFKA-12759).
 
-If a static member of a Stable classic group is replaced, the group keeps its generation unless the chosen assignor
-changes (``GroupMetadataManager.updateStaticMemberThenRebalanceOrCompleteJoin``). The coordinator does not compare the
-subscribed topics, so other topics begin no rebalance.
+When a static member restarts within the session timeout, the coordinator does not compare the subscribed topics. So a
+Stable classic group does not rebalance (``GroupMetadataManager.updateStaticMemberThenRebalanceOrCompleteJoin``).
 """
 
 from datetime import datetime
@@ -27,7 +26,9 @@ _MOST_NAMED = 3
 def resubscription_note(
     warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None
 ) -> str | None:
-    """Return a note on static members that came back with other topics; None if there are no such members.
+    """Return a note on static members that restarted with other topics, without a rebalance of their group.
+
+    Return None if there are no such members.
 
     Args:
         warehouse: the tables to read.

@@ -96,11 +96,11 @@ def select_files(
     """Return a SELECT over the files of a table, in the columns and types of its Delta schema.
 
     Args:
-        name_files: see ``Engine``.
+        name_files: function that takes URIs of files, and returns the names under which DuckDB can open these files.
         table: the table, opened with its Delta log.
         snapshot: the files of the same table.
-        bounds: values that the wanted rows have, by column, such as the id of a group. Files that can't have such rows
-            are left out. The other files may have other rows as well, and the SELECT returns these, too.
+        bounds: the values to look for, by column, such as the id of a group. Files without these values are left out,
+            as far as their statistics show it. The SELECT returns all rows of the other files.
 
     Raises:
         WarehouseError: the table uses features of Delta that can't be read from its files alone.

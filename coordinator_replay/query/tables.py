@@ -114,7 +114,7 @@ class Tables:
 
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
-        """Return the embedded engine, which keeps nothing on disk."""
+        """Return the connection of the DuckDB that reads the tables. This DuckDB stores nothing on disk."""
         return self.new_connection()
 
     def new_connection(self) -> duckdb.DuckDBPyConnection:
@@ -299,14 +299,15 @@ class Tables:
         return None
 
     def rows_by_group(self, sql: str, groups: Sequence[str], **parameters: object) -> dict[str, list[tuple[Any, ...]]]:
-        """Return rows of some groups, by group, see ``rows``.
+        """Run a SELECT for several groups, and return the rows of its result by group.
 
-        The first column of the SELECT must be the group. The returned rows lack this column.
+        The first column of the result must be the group. The returned rows are without this column.
 
         Args:
-            sql: a SELECT. ``{of_groups}`` becomes the condition on the groups; ``$groups`` are their names.
+            sql: the SELECT. ``{of_groups}`` in it stands for a condition that the group is one of ``groups``.
+                ``$groups`` stands for the list of their names.
             groups: names of the groups, at least one.
-            parameters: values for the other ``$names``.
+            parameters: values for the other ``$names`` of the SELECT.
         """
         if len(groups) == 1:
             # With the name of a single group, files without it are not read.

@@ -211,11 +211,10 @@ def _in_own_zone(text: str, zone: tzinfo) -> tuple[str, tzinfo]:
 
 
 def _form_that_works(text: str) -> str | None:
-    """Suggest in words how to write a time that was typed in a form that is not accepted.
+    """Suggest another form for a time that a user typed: ``2026-11-20`` for ``11/20/2026``, or ``8:34`` for ``8.34``.
 
-    For ``11/20/2026``, suggest ``2026-11-20``. If the day and the month can't be told apart, suggest both possible
-    dates. If neither number can be a month, return an empty text. For ``8.34``, suggest ``8:34``, and say that this is
-    a time on the log's last day. For texts in other forms, return None.
+    If the text may mean two dates, suggest both. If it looks like a date, but can't be one, return an empty text. If it
+    is neither a date with slashes nor a time of day with a dot, return None.
     """
     if (slashed := _SLASHED.fullmatch(text)) is not None:
         first, second, year, rest = slashed.groups()

@@ -35,12 +35,17 @@ Unread = tuple[str, str]
 
 
 def unread_at_end(warehouse: Tables, group: str | None = None) -> list[Unread]:
-    """Return the members of a group, or of all groups, whose subscription can't be read at the end of the log."""
+    """Return the members at the end of the log whose subscription can't be read.
+
+    Args:
+        warehouse: the tables to read.
+        group: only members of this group; None for all groups.
+    """
     return _unread(warehouse, group, None, None, is_at_end=True)
 
 
 def unread_between(warehouse: Tables, start: datetime | None, end: datetime | None) -> list[Unread]:
-    """Return the members whose subscription can't be read, of all groups in a time range."""
+    """Return the members in a time range, of all groups, whose subscription can't be read."""
     return _unread(warehouse, None, start, end, is_at_end=False)
 
 
@@ -53,9 +58,9 @@ def unread_in(description: Description) -> list[Unread]:
 
 
 def unexpiring_note(unread: Iterable[Unread]) -> str | None:
-    """Return a note on groups with a subscription that can't be read. No offset of such a group expires.
+    """Return a note on groups whose offsets don't expire, because the subscription of a member can't be read.
 
-    Return None if there is no such group.
+    Return None if there are no such groups.
     """
     by_group = _by_group(unread)
     if not by_group:

@@ -164,15 +164,15 @@ def is_pattern(text: str) -> bool:
 
 
 def _other_time(warehouse: Tables, sql: str, name: str, **times: datetime | None) -> str:
-    """Return a hint on when a client or a host was in a group, if that was before or after the times asked about.
+    """Return a hint that a client or host was in a group before or after the time that the user asks about.
 
-    Return an empty text if there was no such time.
+    Return an empty text if the client or host was in no group before or after this time.
 
     Args:
         warehouse: the tables to read.
-        sql: the statement that reads the stays of the client or host.
+        sql: a SELECT that returns the groups of the client or host, with the times of its join and its leave.
         name: client id or host.
-        times: ``at``, or ``start`` and ``end``, as the question has them.
+        times: the time that the user asks about: ``at``, or ``start`` and ``end``.
     """
     stays = warehouse.rows(sql, name=name)
     first, last = (times["at"], times["at"]) if "at" in times else (times["start"], times["end"])
@@ -217,12 +217,12 @@ def _check(
 
 
 def named_groups(warehouse: Tables, typed: Sequence[str], there: Sequence[str]) -> list[str]:
-    """Return the given names and the groups that match the given patterns, sorted by name.
+    """Replace each pattern among names of groups by the groups that match it. Return all names, sorted.
 
     Args:
         warehouse: the tables to read.
-        typed: names, or patterns with ``*``.
-        there: the groups at the time of the question. Patterns are compared with these groups.
+        typed: names and patterns with ``*``.
+        there: names of the groups that the patterns are compared with.
 
     Raises:
         UsageError: a pattern matches no group.

@@ -58,12 +58,12 @@ def moved(rebalance: Rebalance) -> str:
 
 
 def member_counts(rebalance: Rebalance) -> str:
-    """Return the numbers of members before and after a rebalance, in words."""
+    """Return a text with the numbers of members before and after a rebalance, such as ``3 → 4``."""
     return f"{counted_as(rebalance.members_before)} → {counted_as(rebalance.members_after)}"
 
 
 def unowned(rebalance: Rebalance) -> str:
-    """Return the longest time for which a partition had no owner in a rebalance, in words."""
+    """Return a text with the longest time that a partition had no owner in a rebalance."""
     return "not on record" if rebalance.unowned_ms_max is None else duration(rebalance.unowned_ms_max)
 
 
@@ -75,7 +75,7 @@ def pause(rebalance: Rebalance) -> str:
 
 
 def blocked_by(rebalance: Rebalance, members: MemberIdentities) -> str:
-    """Return the member that others waited for in a rebalance, and the length of the wait, in words.
+    """Return a text with the member that blocked a rebalance, and how long other members waited for it.
 
     The text is empty if no such member is on record, or if the wait was short.
     """

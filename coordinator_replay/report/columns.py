@@ -82,10 +82,11 @@ class Clock:
         return self._within(moments, 0)
 
     def rights(self, moments: Iterable[int | None]) -> list[int]:
-        """Return the result of ``right`` for each of several time ranges.
+        """Return the positions of the right ends of several bars, see ``right``.
 
         Args:
-            moments: for each time range, its end in milliseconds since 1970; None as for ``right``.
+            moments: for each bar, the time at which it ends, in milliseconds since 1970; None if unknown or still to
+                come.
         """
         return self._within(moments, self.length)
 
@@ -95,7 +96,7 @@ class Clock:
 
 
 def columns(rows: Iterable[Mapping[str, Any]], names: Sequence[str], times: Sequence[str] = ()) -> Columns:
-    """Return rows as columns for the page's script.
+    """Convert rows to columns, in the form that the page's script reads.
 
     Args:
         rows: rows with a value for each name: a number, a text, or a list of numbers.
@@ -107,7 +108,12 @@ def columns(rows: Iterable[Mapping[str, Any]], names: Sequence[str], times: Sequ
 
 
 def packed(values: Mapping[str, list[Any]], times: Sequence[str] = ()) -> Columns:
-    """Return columns for the page's script, given the values of each column."""
+    """Convert columns to the form that the page's script reads.
+
+    Args:
+        values: the values of each column, by name.
+        times: names of the columns that hold times.
+    """
     return {name: _column(own, is_time=name in times) for name, own in values.items()}
 
 

@@ -53,10 +53,10 @@ class Axis:
     """Time axis that all figures of a page share.
 
     Attributes:
-        times: the range that the figures show.
-        pointer: the line of the crosshair.
-        brush: the time range that the reader has chosen.
-        marks: times that the reader has marked.
+        times: the time range that the figures show.
+        pointer: the vertical line of the crosshair.
+        brush: the box over the time range that the reader has chosen with the mouse.
+        marks: data source of the times that the user asked to mark.
     """
 
     times: Range1d = field(default_factory=lambda: Range1d(name="times", start=0, end=1))

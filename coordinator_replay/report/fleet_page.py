@@ -58,7 +58,7 @@ def fleet_figures() -> list[figure]:
 
 
 def causes_of(fleet: ClusterGroups) -> Mapping[str, int]:
-    """Return how many rebalances each cause has, the most frequent first."""
+    """Return the number of rebalances by cause, the most frequent cause first."""
     return by_frequency(cause for count in fleet.causes for cause in repeat(count.cause, count.count))
 
 
@@ -377,9 +377,9 @@ class FleetPage:
         return sorted(self.lanes, key=lambda lane: (-lane.rank, -lane.rebalances, lane.group))
 
     def drawing(self) -> Drawing:
-        """Return the figure of rebalances by cause, with the groups' rows below the figure.
+        """Return a figure with the number of rebalances by cause, and below it a row for each group.
 
-        The HTML page and the SVG picture are both made from the returned drawing.
+        The result is the source of the HTML page, and also of the SVG picture.
         """
         warehouse, fleet, clock, lanes = self._warehouse, self.fleet, self._clock, self._rows()
         basis = str(basis_from(warehouse, self._start))
@@ -474,7 +474,7 @@ def _width_text(width: timedelta) -> str:
 def fleet_page(
     warehouse: Tables, start: datetime | None = None, end: datetime | None = None, marks: Sequence[Mark] = ()
 ) -> tuple[str, FleetPage]:
-    """Return the page of the cluster as HTML, complete in itself, and its builder.
+    """Make the page of all groups of a cluster, as one HTML file that needs no other files.
 
     Args:
         warehouse: the tables to read.
@@ -483,7 +483,10 @@ def fleet_page(
         marks: times to mark.
 
     Raises:
-        UsageError: the tables don't know the cluster, or have no record of that range.
+        UsageError: the tables have no record of the cluster, or of the time range.
+
+    Returns:
+        The HTML, and the object from which it was made.
     """
     page = FleetPage(warehouse, start, end, marks)
     with_news, quiet = page.spans()

@@ -135,7 +135,17 @@ def _words_of(departed: Sequence[LoggedDeparture]) -> dict[Any, str]:
 
 
 def life_data(life: GroupLife, clock: Clock, members: MemberIdentities) -> Mapping[str, Any]:
-    """Return data for the page's script: figures to hide, the columns of each source, and the rows of each figure."""
+    """Return the data that the page's script reads.
+
+    Args:
+        life: the recorded life of the group.
+        clock: time range and time zone of the page.
+        members: labels and colours of the group's members.
+
+    Returns:
+        Under ``hidden``, figures that the page does not show. Under ``sources``, the columns of each data source. Under
+        ``rows``, the names and heights of each figure's rows.
+    """
     partitions = [neutral(f"{topic}-{number}") for topic, number in partitions_of(life)]
     return {
         "hidden": [] if moving_lines(life) else ["offsets"],

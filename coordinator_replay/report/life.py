@@ -170,18 +170,17 @@ class CommitPause(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLife:
-    """Life of a group in a time range.
+    """The recorded life of a group: everything that happened to the group in a time range.
 
     Attributes:
         start: start of the time range.
         end: end of the time range.
         log_partition: the partition of ``__consumer_offsets`` with the group's records.
-        lines: for each partition, the offsets that were in force at some time in the range. If there are too many for a
-            figure, some are left out.
-        commit_count: number of offset commits on record that were written in the range.
-        first: position of the group's first record, and of its first record that is not a commit.
-        outcome: state or deletion of the group at the end of the range.
-        notes: sentences on what the pictures leave out.
+        lines: the committed offsets of each partition. If there are too many for a figure, some are left out.
+        commit_count: number of offset commits in the time range.
+        first: time and log offset of the group's first record, and of its first record that is not an offset commit.
+        outcome: state of the group at the end of the time range, or its deletion.
+        notes: sentences that say what was left out because there was too much of it.
     """
 
     group: str

@@ -140,9 +140,9 @@ def causes_of(life: GroupLife) -> list[str]:
 
 
 def began(rebalance: Rebalance) -> datetime | None:
-    """Return the latest time at which a rebalance can have begun.
+    """Return the latest time at which a rebalance can have begun. If it is unknown, return the end of the rebalance.
 
-    If this is not on record, return the time by which the rebalance was over. Return None if neither is on record.
+    Return None if the end of the rebalance is not on record either.
     """
     return rebalance.began_by or rebalance.completed_at
 

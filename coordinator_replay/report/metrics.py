@@ -276,5 +276,5 @@ def _first_expiries(warehouse: Tables) -> list[tuple[str, datetime]]:
 
 
 def _state(group: Group) -> str:
-    """Return the state of a group; ``UNKNOWN`` if missing records leave it open."""
+    """Return the state of a group; ``UNKNOWN`` if the log does not prove the state."""
     return group.state if group.is_exact else UNKNOWN

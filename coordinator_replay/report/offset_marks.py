@@ -22,7 +22,7 @@ def moving_lines(life: GroupLife) -> Sequence[OffsetLine]:
 
 
 def unmoved_partitions(life: GroupLife) -> str:
-    """Return the partitions whose committed offset did not move, as ``orders:0-3; payments:1``."""
+    """Return the partitions whose committed offset did not change, as ``orders:0-3; payments:1``."""
     moving = {(line.topic, line.partition) for line in moving_lines(life)}
     return ranges_by_topic({(line.topic, line.partition) for line in life.lines} - moving)
 

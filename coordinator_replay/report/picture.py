@@ -63,7 +63,7 @@ def _wrapped(text: str, size: float) -> Iterator[str]:
 
 
 class _Sheet:
-    """A picture that is being drawn: its parts so far, and the height that they take."""
+    """An SVG picture that is being drawn: its elements so far, and their height."""
 
     def __init__(self, drawing: Drawing) -> None:
         self._drawing = drawing
@@ -223,12 +223,12 @@ def _hatching(colour: str) -> str:
 
 
 def _sources_of(data: Mapping[str, Any]) -> Mapping[str, Values]:
-    """Return the columns of all data sources of the figures, by name of the source.
+    """Return the columns of each data source of a page's figures, by name of the source.
 
-    The page's script derives some columns from others. These columns are included.
+    The result also has the columns that the page's script would compute from other columns.
 
     Args:
-        data: the data for the page's script, see ``Drawing.data``.
+        data: the data that the page's script reads.
     """
     sources = {name: unpacked(columns) for name, columns in data["sources"].items()}
     lines = sources.get("offset-lines")

@@ -47,7 +47,7 @@ class Frame:
 
 
 def unpacked(packed: Columns) -> Values:
-    """Convert columns from the form for a page's script to lists of values."""
+    """Convert columns from the form that a page's script reads to lists of values."""
     return {name: _unpacked(column) for name, column in packed.items()}
 
 
@@ -80,7 +80,7 @@ def drawn_marks(glyph: Any, values: Values, frame: Frame, hatching: str) -> Iter
 
 
 def hatch_colours(glyph: Any) -> Sequence[str]:
-    """Return the colour of a glyph's hatching, as a sequence of one; an empty sequence if the glyph has no hatching."""
+    """Return a list with the colour of a glyph's hatching. The list is empty if the glyph has no hatching."""
     return [glyph.hatch_color] if getattr(glyph, "hatch_pattern", None) else []
 
 

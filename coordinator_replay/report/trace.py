@@ -102,9 +102,9 @@ def _tracks(process: int, spans: dict[str, list[Span]], category: str, first: in
 
 
 def _member_track(member: MemberSpan) -> str:
-    """Return the name of a member's track: its client id, its instance id if it is static, and its member id.
+    """Return the name of a member's track: client id, instance id of a static member, and member id.
 
-    The client id is left out if it may be from an earlier process of the static member.
+    The client id of a static member is left out if it may be the client id of an earlier process.
     """
     static = f"{member.instance_id} = " if member.instance_id else ""
     if member.is_client_inherited:
@@ -234,13 +234,13 @@ def trace_events(life: GroupLife, zone: tzinfo = UTC) -> Iterator[Event]:
 
 
 def write_trace(lives: Sequence[GroupLife], path: Path, basis: str | None = None, zone: tzinfo = UTC) -> int:
-    """Write the events of groups as one trace. The trace shows each group as two processes.
+    """Write what happened to groups into a file for a trace viewer, such as Perfetto.
 
     Args:
-        lives: the lives of the groups.
+        lives: the recorded life of each group.
         path: the file.
-        basis: text of the answer's basis (``query.basis``), for the metadata.
-        zone: the zone of times written as text; a viewer chooses the zone of its axis.
+        basis: a sentence that says which log the trace comes from, for the file's metadata.
+        zone: time zone of the times in texts. The time zone of the axis is the viewer's.
 
     Returns:
         The number of written events.

@@ -95,10 +95,7 @@ def _divided(band: StateBand, record: RecordAfterHole, partition: LogPartition, 
 
 
 def with_unknown(band: StateBand) -> StateBand:
-    """Change a state on record to Unknown if the state is Empty or Dead and the log does not prove it.
-
-    All other states are returned unchanged. Answers of ``query`` show such states as Unknown, too.
-    """
+    """Replace a state Empty or Dead by Unknown if the log does not prove the state. Return other states unchanged."""
     is_unknown = not band.is_exact and band.state in (GroupState.EMPTY, GroupState.DEAD)
     return band._replace(state=UNKNOWN) if is_unknown else band
 
@@ -119,10 +116,9 @@ def _unknown_bands(
 
 
 def _moments(partition: LogPartition, start: datetime, until: datetime) -> Sequence[datetime]:
-    """Divide a time range at the times at which complete ranges of the log begin or end. Return all these times.
+    """Return the times in a time range at which ranges of the log without missing records begin or end.
 
-    The first time is ``start``, the last is ``until``. Between two successive times, it does not change whether the log
-    proves that the group did not exist.
+    The first of the returned times is ``start``, the last is ``until``.
     """
     changes = {
         at

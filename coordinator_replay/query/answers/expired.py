@@ -52,9 +52,10 @@ def expired(
         warehouse: the tables to read.
         group: only offsets of this group; None for all groups.
         statuses: only offsets with one of these statuses; empty for all statuses.
-        within: only offsets in force that expire within this duration after the end of the log.
-        until: only offsets in force that expire up to this time, in place of ``within``.
-        who: conditions on groups at the end of the log.
+        within: of the offsets that have not expired, only those that expire within this duration after the end of the
+            log.
+        until: of the offsets that have not expired, only those that expire up to this time.
+        who: only offsets of groups that meet these conditions at the end of the log.
 
     Raises:
         UsageError: both ``within`` and ``until`` are given, or ``until`` lies before the end of the log.
@@ -82,7 +83,7 @@ def expired(
 
 
 def _what(wanted: Sequence[str]) -> str:
-    """Return how a note names the offsets that were asked for and not found, such as "EXPIRED or DUE offset".
+    """Return the words for an offset with one of several statuses, such as "EXPIRED or DUE offset".
 
     Args:
         wanted: the statuses that the user asked for; empty for all statuses.
@@ -93,9 +94,9 @@ def _what(wanted: Sequence[str]) -> str:
 def _none_expires_note(
     warehouse: Tables, group: str | None, limit: datetime | None, who: Who, names: Collection[str] | None
 ) -> str | None:
-    """Return a note that no offset expires up to a time, and how many expired before the end of the log.
+    """Return a note that says that no offset expires up to ``limit``, and how many expired before the end of the log.
 
-    Return None if it is not known up to which time offsets were looked for.
+    Return None if ``limit`` is None.
 
     Args:
         warehouse: the tables to read.

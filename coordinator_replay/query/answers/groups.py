@@ -60,9 +60,7 @@ def groups(
 
 
 def deleted_groups(warehouse: Tables, at: datetime | None, *, types: Sequence[str]) -> Rows[DeletedGroup]:
-    """Return groups that existed earlier but did not exist at a point in time.
-
-    A deleted group whose state at that time is Unknown is left out, because it may have been created again.
+    """Return groups that existed before a point in time, but certainly did not exist at this time.
 
     Args:
         warehouse: the tables to read.
@@ -81,17 +79,16 @@ def deleted_groups(warehouse: Tables, at: datetime | None, *, types: Sequence[st
 
 
 def chosen_groups(warehouse: Tables, typed: Sequence[str], at: datetime | None, *, is_all: bool, who: Who) -> list[str]:
-    """Return the names of the groups that a user chose by names, by patterns with ``*`` or by conditions.
+    """Return the names of the groups that a user chose, by names, by patterns with ``*`` or by conditions.
 
-    Patterns and conditions choose from the groups at a point in time; the result is sorted. If the user gave only
-    names, return these in their order, without a check that the groups exist.
+    If the user gave only names, return these names in the same order, without a check that the groups exist.
 
     Args:
         warehouse: the tables to read.
-        typed: names and patterns; if empty, the conditions alone choose.
-        at: the point in time; the end of the log if None.
-        is_all: choose from all groups, and ignore ``typed``.
-        who: conditions that the groups must meet, too.
+        typed: names and patterns; if empty, every group that meets the conditions is chosen.
+        at: the point in time at which a group must exist to match a pattern or a condition; the end of the log if None.
+        is_all: ignore ``typed``, and choose every group that meets the conditions.
+        who: conditions that the groups must meet.
     """
     if not is_all and who.is_everyone and not any(map(is_pattern, typed)):
         return list(dict.fromkeys(typed))

@@ -11,7 +11,7 @@ from coordinator_replay.query.tables import END, Tables
 
 
 def owner(warehouse: Tables, group: str, topic: str, partition: int, at: datetime | None) -> Answered[Owners]:
-    """Return the members of a group that owned a partition at a point in time, and the owners before and after.
+    """Return the members of a group that owned a partition at a point in time, and the owners before and after them.
 
     If ``at`` is None, the point in time is the end of the log.
     """
@@ -42,10 +42,9 @@ def owned_partitions(warehouse: Tables, group: str, topic: str, partition: int |
     Args:
         warehouse: the tables to read.
         group: id of the group.
-        topic: the text that the user typed. If it names no partition, the result has the partitions of the topic from
-            the lowest to the highest that the group owned. If the group owned none, the result has partition 0. The
-            question about partition 0 then fails with a message.
-        partition: number of the partition, if the user gave it separately; ``topic`` then names no partition.
+        topic: the text that the user typed. If the text has only a topic, the result has all partitions of the topic
+            that the group owned, or partition 0 if the group owned none.
+        partition: number of the partition, if the user gave the number separately. Then ``topic`` has only a topic.
     """
     owned = owned_topics(warehouse, group)
     if partition is not None:

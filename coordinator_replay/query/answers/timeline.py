@@ -43,9 +43,9 @@ def _no_event_note(warehouse: Tables, group: str, rows: Sequence[object]) -> str
 
 
 def _late_note(warehouse: Tables, events: Sequence[TimelineEvent]) -> str | None:
-    """Return a note that events after the end of the log come from brokers' logs or cluster metadata.
+    """Return a note on events after the end of the log, which come from brokers' logs or cluster metadata.
 
-    Return None if there are no such events.
+    Return None if all events are before the end of the log.
     """
     end = warehouse.coverage.last
     late = sum(event.log_timestamp is not None and event.log_timestamp > end for event in events)

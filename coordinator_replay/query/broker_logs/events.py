@@ -56,8 +56,8 @@ class GroupLine:
     """A line of a broker's log about one or more members of a group.
 
     Attributes:
-        event: event of the line; REMOVED_BY_ADMIN for a member that an admin removed.
-        member_id: the member; None if the line has no member id, or lists several members in ``reason``.
+        event: kind of the line, such as MEMBER_LEFT; REMOVED_BY_ADMIN if an admin removed the member.
+        member_id: id of the member; None if the line has no member id, or several. If several, they are in ``reason``.
     """
 
     event: str
@@ -70,7 +70,7 @@ class GroupLine:
 
     @property
     def source(self) -> str:
-        """Return in words which broker's log has the line."""
+        """Return a text that names the broker whose log has the line."""
         return f"log of {broker_name(self.broker)}"
 
     @property
@@ -127,17 +127,17 @@ def group_lines(warehouse: Tables, group: str) -> list[GroupLine]:
 def departure_of(
     lines: Sequence[GroupLine], member_id: str | None, at: datetime | None, *, classic: bool
 ) -> str | None:
-    """Return in words how a removed member left.
+    """Return a text that says how a removed member left, from lines of brokers' logs.
 
-    Return None if no line near the time ``at`` shows how the member left, or if lines disagree.
+    Return None if no line near the time ``at`` shows how the member left, or if lines contradict each other.
 
     Args:
         lines: lines about the group, by time.
         member_id: id of the member.
         at: the time of the record that removed the member.
-        classic: whether the group is classic. The record of a classic group is written at the end of the join phase,
-            later than the line.
+        classic: whether the group is classic.
     """
+    # The record of a classic group is written at the end of the join phase, later than the line.
     if member_id is None or at is None:
         return None
     # A group may have as many removals as lines, so only lines near the record are looked at.
