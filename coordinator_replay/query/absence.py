@@ -206,9 +206,10 @@ def hiding_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetim
 def missing_groups_note(
     warehouse: Tables, at: datetime | None, log_partitions: Iterable[int] | None = None
 ) -> str | None:
-    """Return a note that an answer may lack groups which had nothing but a pending transactional commit.
+    """Return a note that says that an answer may lack groups. Return None if the answer has all groups.
 
-    Return None if the answer can't lack such a group. An answer about the end of the log lacks none.
+    An answer may lack a group that had only a pending transactional commit, because the cleaner may have removed this
+    commit.
 
     Args:
         warehouse: the tables to read.

@@ -1,7 +1,7 @@
 """Readers of a topic.
 
-A reader is a client that subscribed to the topic or owned partitions of the topic. A group is a reader, too, if only
-its commits show that it read the topic.
+A reader is a client that subscribed to the topic, or owned partitions of the topic. If only offset commits show that a
+group read the topic, the group is the reader.
 """
 
 from dataclasses import dataclass
@@ -31,22 +31,21 @@ _NAMES = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConsumer:
-    """A client that read a topic, or a group whose commits alone show that the group read the topic.
+    """A client that read a topic, or a group that read the topic without clients on record.
 
-    A client that left and came back has a row for each of its stays.
+    A client that left and came back has several rows.
 
     Attributes:
         how: how the log shows that the client read the topic.
 
             - ``subscribed``: the client subscribed to the topic by name.
             - ``regex``: the client subscribed by a regular expression.
-            - ``share``, ``streams``: the client was a member of such a group.
+            - ``share``, ``streams``: the client was a member of a share or streams group.
             - ``assigned``: the client owned partitions, but its subscription is not in the log.
-            - ``commits``: only commits of the group show that the group read the topic. They come from a consumer that
-              uses ``assign()``, from a tool, or from members that are not on record.
-        client_id: None for ``commits``, whose records name no client. Also None for a static member if the client id on
-            record may belong to an earlier process.
-        client_host: None in the same two cases as ``client_id``.
+            - ``commits``: only offset commits of the group show that the group read the topic. A commit has no client.
+        client_id: client id; None for ``commits``. Also None for a static member if the client id on record may be the
+            client id of an earlier process.
+        client_host: host of the client; None in the same two cases as ``client_id``.
         instance_id: ``group.instance.id`` of a static member.
         member_ids: number of member ids that the client had; each restart of a dynamic member adds one.
         partitions: partitions of the topic that the client owned or committed in the time range; empty if the client
@@ -55,7 +54,7 @@ class TopicConsumer:
             client began before the first record with a time.
         last_at: the time at which the client stopped; for ``commits``, the time of the last commit. None for a member
             that is still there at the end of the log.
-        is_exact: whether the log proves this row and has every record of the group in the time range.
+        is_exact: whether the log proves all values of this row.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)
@@ -167,16 +166,13 @@ def topic_names(warehouse: Tables) -> list[str]:
 def consumers_of(
     warehouse: Tables, topic: str, start: datetime | None = None, end: datetime | None = None
 ) -> list[TopicConsumer]:
-    """Return the readers of a topic in a time range.
-
-    The order is by group, then by the time at which a reader began.
+    """Return the clients and groups that read a topic in a time range, sorted by group, then by the time of the start.
 
     Args:
         warehouse: the tables to read.
         topic: the topic's name or id.
-        start: leave out members that had left by this time, and commits before it; None for no lower bound.
-        end: leave out members that joined at this time or later, and commits from this time on; None for no upper
-            bound.
+        start: start of the time range, included; None for no lower bound.
+        end: end of the time range, excluded; None for no upper bound.
 
     Raises:
         UsageError: no record names the topic, or the tables have no record of that time range.

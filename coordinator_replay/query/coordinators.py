@@ -31,17 +31,17 @@ class GroupCoordinatorChange:
     """A change of a group's coordinator: a row of ``coordinator_changes``.
 
     Attributes:
-        broker_before: id of the broker that led the log partition before the change; None if unknown.
-        elected_at: the time of the election. If ``is_exact`` is False, the election was at this time or earlier. If
-            ``is_given_up``, this is the time at which the old leader had unloaded the log partition.
+        broker_before: id of the old coordinator; None if unknown.
+        elected_at: the time at which the new coordinator was elected as leader of the log partition. If ``is_exact`` is
+            False, the election was at this time or earlier. If ``is_given_up``, the time at which the old coordinator
+            had unloaded the log partition.
         is_exact: whether ``elected_at`` is exact.
-        broker: id of the new leader; ``NO_LEADER`` if the log partition lost its leader, None if unknown.
-        is_unclean: whether the new leader may lack records; None if unknown.
-        loading_ms: how long the new leader loaded the log partition; None if no broker's log shows it.
-        first_log_offset: the first log offset that the new leader is known to have written.
-        is_given_up: whether it is only known that the old leader gave up the log partition. Then no new leader is on
-            record.
-        by_log_alone: whether only a broker's log shows the change.
+        broker: id of the new coordinator; ``NO_LEADER`` if the log partition had no leader, None if unknown.
+        is_unclean: whether the election was unclean, so that records may be lost; None if unknown.
+        loading_ms: how long the new coordinator took to load the log partition; None if no broker's log shows it.
+        first_log_offset: log offset of the first known record that the new coordinator wrote.
+        is_given_up: whether the log shows only that the old coordinator stopped, and not which broker is the new one.
+        by_log_alone: whether only a broker's log shows the change, and no record.
     """
 
     group_id: str

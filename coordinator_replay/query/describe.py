@@ -186,7 +186,10 @@ class Description:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Return which of the optional columns to show for this group, as values of ``AnswerColumn.only_with``."""
+        """Return which optional columns to show for this group, such as the columns for streams groups.
+
+        The result has values of ``AnswerColumn.only_with``.
+        """
         kinds = {
             STREAMS: self.group.group_type == GroupType.STREAMS,
             SHARE: self.group.group_type == GroupType.SHARE,
@@ -314,10 +317,9 @@ _STATE_SPAN = """
 def _unassigned_note(
     warehouse: Tables, group: Group, members: Iterable[DescribedMember], at: datetime | None
 ) -> str | None:
-    """Return a note on what a group in state Assigning or Reconciling waits for; None for other groups.
+    """Return a note that says what a group in state Assigning or Reconciling waits for, and since when.
 
-    The note has the time from which the group was in this state, and the time at which it left the state, as far as
-    they are on record.
+    Return None for a group in another state.
     """
     if group.state == GroupState.ASSIGNING:
         newest = group.assignment_epoch
@@ -338,7 +340,7 @@ def _unassigned_note(
 
 
 def _unreconciled(group: Group, members: Sequence[DescribedMember]) -> str:
-    """Return a clause on the members that don't have their target assignment."""
+    """Return a clause that names the members that have not yet reached their target assignment."""
     behind = [
         member
         for member in members

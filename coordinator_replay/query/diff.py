@@ -1,7 +1,7 @@
 """Differences between two points in time of a cluster, or between two clusters at the same time.
 
-The differences are about groups, members, owners and offsets. Between two points in time, rebalances and findings also
-count as changes.
+The differences are about groups, members, owners and offsets. For two points in time, the rebalances and findings
+between them also count as differences.
 """
 
 import re
@@ -60,8 +60,8 @@ class ChangeCount:
 
     Attributes:
         count: number of changes.
-        detail: the change itself if there is only one, else the names of all changed things. For a group that was added
-            or removed: its state and the numbers of its members, partitions and so on.
+        detail: a text. For a single change, it has the old and the new value. For several changes, it has the names of
+            the things that changed. For a group that was added or removed, it describes the group.
     """
 
     group_id: str | None = column("GROUP", 1, is_id=True)
@@ -79,7 +79,7 @@ class Side:
     Attributes:
         warehouse: the tables of the cluster.
         at: the point in time; None for the end of the cluster's log.
-        run: id of the audit that had read the log up to this point; None if the question names no audit.
+        run: id of an audit, if the user asked for the end of the log at this audit; None if the user named no audit.
     """
 
     warehouse: Tables
@@ -88,7 +88,7 @@ class Side:
 
     @property
     def moment(self) -> datetime:
-        """Return the point in time as SQL statements take it: ``END`` for the end of the log."""
+        """Return the point in time as a parameter for SQL statements: ``END`` stands for the end of the log."""
         return END if self.at is None else self.at
 
     @property
@@ -258,13 +258,13 @@ def side_of_run(warehouse: Tables, run: str) -> Side:
 
 
 def changes_between(before: Side, after: Side) -> list[Change]:
-    """Return the changes between two points in time, or between two clusters, sorted by group.
+    """Return the differences between two points in time, or between two clusters, sorted by group.
 
-    Between two points in time of a cluster, the rebalances and findings in between are included.
+    For two points in time, the result also has the rebalances and findings between them.
 
     Args:
-        before: the first time, or cluster.
-        after: the second time, or another cluster of the same warehouse.
+        before: the cluster at the first point in time, or the first cluster.
+        after: the cluster at the second point in time, or the second cluster.
     """
     old, new = (groups_at(side.warehouse, side.at) for side in (before, after))
     asked = {
@@ -345,9 +345,9 @@ def _group_changes(
 
 
 def counted_changes(changes: Sequence[Change]) -> list[ChangeCount]:
-    """Count changes by group and kind. Return the counts in the order in which the kinds first occur.
+    """Count changes by group and kind, such as 3 members added. A group that was added or removed counts as one change.
 
-    A group that was added or removed gets a single entry.
+    The counts are in the order of the first change of each kind.
     """
     folded: dict[tuple[str | None, str, str], list[Change]] = {}
     whole = {item.group_id: item.change for item in changes if item.what == "group"}
@@ -420,9 +420,9 @@ def _detail(changes: Sequence[Change]) -> str:
 
 
 def _only(change: Change) -> str:
-    """Return a change in words, with the old and the new value.
+    """Return a text with the name of the thing that changed, its old value and its new value.
 
-    An added thing has only a new value, a removed thing only an old one.
+    If the thing was added, the text has no old value. If the thing was removed, the text has no new value.
     """
     value = f"{change.before} to {change.after}" if change.before and change.after else change.before or change.after
     if change.what == "member" or value is None:

@@ -1,9 +1,8 @@
 """Offsets that expired, are past retention, or will expire soon.
 
-An audit looks for expiring offsets up to its horizon, a duration after the end of the log. So the table
-``expired_offsets`` lacks offsets that expire later. For other horizons, ``expiring_rows`` applies the audit's rule to
-the offsets in force at the end of the log. The rule uses the retention that the last audit applied. For times after the
-end of the log, the rule assumes that groups stay as they are.
+The table ``expired_offsets`` has offsets that will expire up to a certain time after the end of the log. If a user asks
+about a later time, ``expiring_rows`` computes which offsets will expire. It assumes that groups don't change after the
+end of the log.
 """
 
 from collections.abc import Sequence
@@ -69,15 +68,15 @@ def _source_note(retention_ms: int, is_known: bool) -> str:
 
 
 def expiring_rows(warehouse: Tables, group: str | None, within: timedelta, columns: str) -> list[tuple[Any, ...]]:
-    """Return offsets in force that are past retention, or will expire before the horizon, the earliest first.
+    """Return offsets that are past retention, or will expire within a duration after the end of the log.
 
-    An offset that an audit of an earlier release wrote may lack the rule by which it expires. Such offsets are left
-    out, and a note of the warehouse counts them.
+    Rows of old releases may lack the rule by which an offset expires. These offsets are left out, and a note has their
+    number.
 
     Args:
         warehouse: the tables to read.
         group: only offsets of this group; None for all groups.
-        within: the horizon: a duration after the end of the log.
+        within: the duration after the end of the log.
         columns: the columns of ``expired_offsets`` to return.
     """
     [(unknown,)] = warehouse.rows(_WITHOUT_RULE, group=group)
@@ -106,13 +105,11 @@ _HORIZON = """
 
 
 def looked_until(warehouse: Tables, within: timedelta | None) -> datetime | None:
-    """Return the time up to which an answer looks for expiring offsets.
-
-    Return None if ``within`` is None and the last audit did not record its horizon.
+    """Return the time up to which an answer has the offsets that will expire. Return None if the time is unknown.
 
     Args:
         warehouse: the tables to read.
-        within: how far to look ahead from the end of the log; None for the horizon of the last audit (``audit
+        within: the time as a duration after the end of the log; None for the duration of the last audit (``audit
             --horizon``).
     """
     if within is not None:
@@ -188,8 +185,8 @@ def expired_offsets(
         warehouse: the tables to read.
         group: only offsets of this group; None for all groups.
         statuses: only offsets with one of these statuses; empty for all statuses.
-        within: only offsets in force that expire within this duration after the end of the log, however far ahead the
-            audit looked. None for all rows that the audit wrote, including expired offsets.
+        within: only offsets that have not expired and will expire within this duration after the end of the log. None
+            for all rows of the table ``expired_offsets``.
 
     Raises:
         UsageError: the tables don't know the group.

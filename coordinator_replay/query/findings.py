@@ -121,9 +121,9 @@ _SETTINGS = """
 
 
 def terms_of(warehouse: Tables, rules: Sequence[str]) -> list[str]:
-    """Return for each rule a sentence that says what the rule looks for, with the thresholds of the last audit.
+    """Return, for each rule, a sentence that says what the rule looks for, with the thresholds of the last audit.
 
-    Names that are not rules are left out.
+    Names of rules that do not exist are left out.
     """
     settings = _settings(warehouse)
     limits = DEFAULTS.with_changes(settings.get("thresholds", {}))
@@ -151,7 +151,7 @@ _RUNS = """
 
 
 def runs_since(warehouse: Tables, *, is_new: bool, since: datetime | None = None) -> set[str] | None:
-    """Return the ids of the finished runs whose findings the user wants; None for all runs.
+    """Return the ids of the finished runs that meet the arguments. Return None if no argument is given.
 
     Args:
         warehouse: the tables to read.

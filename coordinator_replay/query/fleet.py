@@ -1,4 +1,4 @@
-"""All groups of a cluster at a glance: counts, rebalances, findings, offsets about to expire, coverage of the log."""
+"""An overview of all groups of a cluster: their numbers, rebalances, findings, and offsets that will expire."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -135,7 +135,7 @@ class Undecoded:
 
     Attributes:
         example: the error message of one of these records.
-        first, last: the earliest and the latest time of these records.
+        first, last: the earliest and the latest timestamp of these records.
     """
 
     error_class: str | None
@@ -217,7 +217,7 @@ def fleet_of(warehouse: Tables, start: datetime | None = None, end: datetime | N
 
 
 def groups_with_news(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> set[str]:
-    """Return the groups that have a rebalance or a finding on record in a time range.
+    """Return the names of the groups that have a rebalance or a finding in a time range.
 
     Args:
         warehouse: the tables to read.

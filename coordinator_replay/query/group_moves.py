@@ -1,6 +1,6 @@
 """Moves of groups to another log partition, after the number of partitions of ``__consumer_offsets`` was raised.
 
-After a move, only the group's records in the new log partition count.
+After a move, the coordinator uses only the group's records in the new log partition.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,10 +48,11 @@ class GroupMove:
 
     Attributes:
         number: number of the move among the group's moves, from 1 on.
-        log_partition, to_log_partition: the log partition that the group left, and the log partition to which it moved.
-        moved_at: the time of the group's first record in the new log partition; None if no record there has a time.
-        overlaps_until: the time up to which both log partitions got records. The group's state is unproven until this
-            time.
+        log_partition: the old log partition.
+        to_log_partition: the new log partition.
+        moved_at: the time of the group's first record in the new log partition; None if no record has a time.
+        overlaps_until: the time up to which both log partitions got records of the group. The group's state is unproven
+            until this time. None if there is no such time.
     """
 
     group_id: str
@@ -122,9 +123,7 @@ def partition_at(moves: Sequence[GroupMove], at: datetime | None, otherwise: int
 
 
 def moves_line(moves: Moves, group: str | None) -> str:
-    """Return a clause on moves for the basis line of an answer.
-
-    Return an empty text if there are no moves.
+    """Return a clause that says which groups moved to another log partition. Return an empty text if no group moved.
 
     Args:
         moves: the moves of all groups.

@@ -1,13 +1,11 @@
 """The groups at a point in time, as ListGroups shows them.
 
-A group's state at a point in time is the state in its last row of ``group_timeline`` up to this time. A group that only
-stores offsets has no record of its own. As long as it has stored or pending offsets, it is a classic group without
-protocol type in state Empty. ``GroupMetadataManager`` creates such a group on a commit for an unknown group.
+The state of a group at a point in time is in the group's last row of ``group_timeline`` before this time. A group that
+only stores offsets has no such row. It is a classic group in state Empty, as long as it has committed or pending
+offsets.
 
-If the log does not prove a group's state, the state is ``Unknown``. There are two such cases:
-
-- the group has offsets, but its own records may have been removed,
-- the group's first record comes later, but the group may have existed before this record.
+The state is ``Unknown`` if the log does not prove the state. For example, the group's records may have been removed, or
+the group may have existed before its first record.
 """
 
 import shlex
@@ -236,13 +234,13 @@ class LastState(NamedTuple):
 
 
 def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str], *, has_logs: bool) -> str | None:
-    """Return a note if a search for a state of ``UNRECORDED_STATES`` found no group in this state.
+    """Return a note if a user asked for groups in a join phase or sync, and there are none. Otherwise return None.
 
-    Otherwise return None.
+    The note says that these states (``UNRECORDED_STATES``) leave no record, and are only in brokers' logs.
 
     Args:
-        groups: the groups that the search found, by records or brokers' logs.
-        states: the states asked for, in upper or lower case.
+        groups: the groups of the answer.
+        states: the states that the user asked for, in upper or lower case.
         has_logs: whether brokers' logs were audited.
     """
     asked = {state.lower() for state in states} - {group.state.lower() for group in groups}
@@ -294,11 +292,9 @@ def unknown_states_note(groups: Sequence[Group], states: Sequence[str]) -> str |
 
 
 def end_state_note(warehouse: Tables, group: str) -> str | None:
-    """Return a note on a group at the end of the log: its state, its members, and when something last happened.
+    """Return a note on a group at the end of the log: its state, its number of members, and the time of its last event.
 
-    If the group's log partition ends before the log, the note names this end.
-
-    Return None if the tables don't say whether the group is there.
+    Return None if the tables don't show whether the group exists.
     """
     groups = _read_groups(warehouse, None, group, only_own=True) or groups_at(warehouse, group=group)
     if not groups:
@@ -315,9 +311,7 @@ def end_state_note(warehouse: Tables, group: str) -> str | None:
 
 
 def _end_of_log(warehouse: Tables, group: str, log_partition: int | None = None) -> str:
-    """Return the words for the end of the log, such as ``At the log's end``.
-
-    If a group's log partition ends earlier than the log, name the end of this log partition.
+    """Return the words ``At the log's end``, or words for the end of the group's log partition if it ends earlier.
 
     Args:
         warehouse: the tables to read.
@@ -362,9 +356,9 @@ def groups_at(
 
 
 def _read_groups(warehouse: Tables, at: datetime | None, group: str | None, *, only_own: bool = False) -> list[Group]:
-    """Return the groups at a point in time, in the states that records and brokers' logs show.
+    """Return the groups at a point in time, as records and lines of brokers' logs show them.
 
-    See ``_recorded_groups`` for the arguments.
+    The arguments are as for ``_recorded_groups``.
     """
     groups = _recorded_groups(warehouse, at, group, only_own=only_own)
     phases = _phases(warehouse, groups, at, group)

@@ -24,20 +24,18 @@ class GroupImpact:
     """Costs of the rebalances of one group in a time range.
 
     Attributes:
-        rebalances: number of rebalances that touch the range; ``causes`` counts them by cause.
-        first_at: the time by which the first of these rebalances had begun: its start, or its end if no record has the
-            start.
-        unowned_partitions: number of partitions that had no owner in a part of the range while members of the group
-            subscribed to the partition's topic (column ``unowned`` of ``partition_ownership``).
-        unowned_ms: milliseconds without an owner within the range, summed over partitions, as far as the log proves
-            them.
-        stopped_at: the time at which the last member left, if the group has no member at the end of the range. From
-            this time on, the group's partitions don't count as partitions without an owner.
-        commit_pause_ms: the longest pause of commits around one of the rebalances.
-        is_pause_at_least: whether commits may have paused for longer, because commits or rebalances are
-            missing from the log.
-        is_at_least: whether the numbers are lower bounds, because records of that time may be missing, or because a
-            classic join phase leaves no record.
+        rebalances: number of rebalances that were in progress at some time in the range.
+        causes: number of these rebalances, by cause.
+        first_at: start of the first of these rebalances, or its end if its start is not on record.
+        unowned_partitions: number of partitions that had no owner in a part of the range, although members of the group
+            subscribed to the partition's topic.
+        unowned_ms: how long these partitions had no owner in the range, in milliseconds, summed over partitions.
+        stopped_at: the time at which the last member left, if the group has no members at the end of the range. Later
+            times don't count in ``unowned_ms``.
+        commit_pause_ms: the longest commit pause around one of these rebalances.
+        is_pause_at_least: whether ``commit_pause_ms`` is a lower bound, because records are missing.
+        is_at_least: whether the other numbers are lower bounds, because records are missing, or because a classic join
+            phase leaves no record.
     """
 
     group_id: str = column("GROUP", 1, is_id=True)
@@ -62,7 +60,8 @@ class GroupImpact:
 class CommonTrait:
     """Something that groups have in common, such as the host of a member.
 
-    It is more frequent among the groups concerned than chance explains (see ``_is_significant``).
+    It is more frequent among the groups that rebalanced or had partitions without an owner (the groups concerned) than
+    among other groups. The difference is larger than chance explains.
 
     Attributes:
         trait: the kind of thing that the groups have in common.
@@ -70,16 +69,13 @@ class CommonTrait:
             - ``host``, ``client``: the host or client of a member.
             - ``topic``: a topic that a member subscribes to or owns.
             - ``log partition``: the log partition of the group.
-            - ``coordinator``: the broker that led the log partition.
-            - ``coordinator change``: an election of this broker in the range.
-
-            ``coordinator`` and ``coordinator change`` need brokers' logs or the cluster metadata. ``log partition`` and
-            ``coordinator`` are left out if the log partition is known to have kept its leader in the range.
+            - ``coordinator``: the coordinator of the group.
+            - ``coordinator change``: a broker that became the coordinator of the group in the time range.
         value: the name of the host, topic and so on.
-        concerned: number of the groups concerned that have this trait.
+        concerned: number of groups concerned that have it in common.
         concerned_groups: number of all groups concerned.
-        others: number of other groups that have this trait.
-        other_groups: number of all other groups that had members in the range.
+        others: number of other groups that have it, too.
+        other_groups: number of all other groups that had members in the time range.
     """
 
     trait: str = column("IN-COMMON", 1)
@@ -322,7 +318,7 @@ _TRAITS = f"""
 
 
 def impact_of(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> Impact:
-    """Return the costs of a time range over all groups.
+    """Return the rebalances of all groups in a time range, with their costs.
 
     Args:
         warehouse: the tables to read.
@@ -360,14 +356,14 @@ def _count(warehouse: Tables, names: Sequence[str], asked: dict[str, datetime]) 
 def traits_of(
     warehouse: Tables, names: Sequence[str], start: datetime | None, end: datetime | None
 ) -> tuple[CommonTrait, ...]:
-    """Return what significantly many of some groups have in common in a time range, such as a host.
+    """Return what some groups have in common in a time range that is less frequent among all other groups.
 
-    The traits are sorted by the difference between these groups and the others, the largest first. For fewer than two
-    groups, or if no other group had members, there is nothing to compare. Then return no traits.
+    An example is the host of a member. The largest difference comes first. Return no rows for fewer than two groups, or
+    if no other group had members.
 
     Args:
         warehouse: the tables to read.
-        names: the groups concerned.
+        names: the groups to compare with all others.
         start: start of the time range, included; None to begin at the start of the log.
         end: end of the time range, excluded; None to end after the last record of the log.
     """

@@ -24,8 +24,9 @@ class OffsetChange:
 
     Attributes:
         topic_id: id of the topic; None if the id is not known.
-        delta: difference from the previous offset; negative if the group went back. None in three cases: there was no
-            previous offset, one of the two offsets is negative, or the topic may have been created again in between.
+        delta: this offset minus the partition's previous committed offset; negative if the group went back. None if
+            there is no previous offset, or if the difference means nothing, because the topic was created again or an
+            offset is negative.
         ended_by: COMMIT, EXPIRED, DELETED, GROUP_DELETED, TOMBSTONE, GROUP_MOVED (to another log partition), or
             RECORDS_MISSING (the end is not on record); None while the offset is in force.
         owner_member_id: member that owned the partition at the commit; None if the partition had no owner, or if the
@@ -119,20 +120,20 @@ def _without(changes: Sequence[OffsetChange], partitions: Sequence[int]) -> list
 
     Args:
         changes: the rows of the answer.
-        partitions: the partitions that the question is about.
+        partitions: the partitions that the user asks about.
     """
     return sorted(set(partitions).difference(change.partition for change in changes))
 
 
 def partitions_without_note(changes: Sequence[OffsetChange], topic: str, partitions: Sequence[int]) -> str | None:
-    """Return a note if the answer has commits of some partitions of the question, but not of all.
+    """Return a note that names partitions without a commit in an answer.
 
-    Otherwise return None.
+    Return None if all partitions have a commit, or if none has.
 
     Args:
         changes: the commits of the answer.
         topic: name of the topic.
-        partitions: the partitions of the question.
+        partitions: the partitions that the user asks about.
     """
     without = _without(changes, partitions)
     if not (changes and without):

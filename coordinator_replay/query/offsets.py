@@ -1,11 +1,10 @@
-"""Committed offsets of a group at a point in time, as OffsetFetch version 2 or later would have returned them (KIP-88).
+"""Committed offsets of a group at a point in time, as a broker would have returned them in OffsetFetch.
 
-The answer has all partitions with a committed offset, with or without an owner. With ``require_stable`` (version 7), a
-partition is unstable while a transactional commit for this partition is pending. As on the broker, a partition that has
-only a pending commit and no stored offset is left out.
+The answer has all partitions with a committed offset. A partition that has only a pending commit is left out. With
+``require_stable`` (KIP-447), a partition with a pending transactional commit is unstable, and has no offset.
 
-The log may lack the offset that a partition had at that time. Then the answer has the partition without an offset and
-with ``is_exact = False``.
+If the log lacks the offset of a partition, the answer has the partition without an offset, and with
+``is_exact = False``.
 """
 
 import csv
@@ -338,9 +337,7 @@ def _is_whole(warehouse: Tables, group: str) -> bool:
 
 
 def check_partition(warehouse: Tables, topic: str, partition: int, group: str) -> None:
-    """Check that the tables have a commit of the group for the partition.
-
-    The caller has called ``check_topics``, so the group has committed offsets of the topic.
+    """Check that the tables have a commit of the group for the partition. Call ``check_topics`` before.
 
     Raises:
         UsageError: the tables have no commit of the group for the partition.
@@ -491,7 +488,7 @@ def offsets_at(
 ) -> list[CommittedOffset]:
     """Return every committed offset of a group at a point in time, sorted by topic and partition.
 
-    A partition whose offset is open has a row without an offset, see ``open_offsets``.
+    If the log does not show whether a partition had an offset, the partition has a row without an offset.
 
     Args:
         warehouse: the tables to read.
@@ -540,15 +537,16 @@ def offsets_before_removal(
     topics: Sequence[str] = (),
     require_stable: bool = False,
 ) -> list[CommittedOffset]:
-    """Return a group's removed offsets: for each partition, the offset that was removed last.
+    """Return the offset that each partition of a group had just before its offset was last removed.
 
-    The answer also has partitions that were committed again later. The rows are sorted by topic and partition.
+    Partitions that got another committed offset after the removal are included. The rows are sorted by topic and
+    partition.
 
     Args:
         warehouse: the tables to read.
         group: id of the group.
         at: only removals up to this point in time; the end of the log if None.
-        topics: only offsets of these topics or partitions, as for ``offsets_at``.
+        topics: only offsets of these topics. ``orders:0,1`` names single partitions of a topic. Empty for all topics.
         require_stable: show partitions with a pending transactional commit as unstable, without an offset.
 
     Raises:
@@ -632,11 +630,11 @@ def is_asked(topic: str, partition: int, asked: Collection[tuple[str, tuple[int,
 def _of_asked(
     offsets: Sequence[CommittedOffset], asked: Collection[tuple[str, tuple[int, ...]]]
 ) -> list[CommittedOffset]:
-    """Return those of the given offsets that a question is about.
+    """Return those offsets that are of the topics and partitions that a user asks about.
 
     Args:
         offsets: the offsets to choose from.
-        asked: the topics and partitions of the question, see ``topics_asked``; empty for all topics.
+        asked: topics and partitions that the user asks about, see ``topics_asked``; empty for all topics.
     """
     return [offset for offset in offsets if is_asked(offset.topic, offset.partition, asked)]
 
@@ -688,7 +686,13 @@ def _with_stable(
 
 
 def committed_again_note(offsets: Sequence[CommittedOffset]) -> str | None:
-    """Return a note on removed offsets of partitions that have an offset again; None if there are no such offsets."""
+    """Return a note on partitions that got another committed offset after their offset was removed.
+
+    Return None if there are no such partitions.
+
+    Args:
+        offsets: removed offsets.
+    """
     again = [(offset.topic, offset.partition) for offset in offsets if offset.is_committed_again is not False]
     if not again:
         return None
@@ -729,7 +733,7 @@ class _TopicLives(NamedTuple):
     is_there: bool | None
 
     def is_current(self, offset: CommittedOffset) -> bool:
-        """Return whether the topic of an offset still exists and was not created again, as far as is known."""
+        """Return whether the topic of an offset was not deleted after the commit, as far as is known."""
         is_other = (self.ids or 0) > 1 if offset.topic_id is None else self.last_id not in (None, offset.topic_id)
         committed_at = offset.commit_timestamp
         is_older = self.created_at is not None and committed_at is not None and committed_at < self.created_at
@@ -770,10 +774,9 @@ def _shows_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetim
 
 
 def _are_over(warehouse: Tables, log_partition: int, part: CompleteRange, at: datetime) -> bool:
-    """Return whether the transactions that were open at the start of a range had all ended by a point in time.
+    """Return whether all transactions that were open at the first log offset of a range had ended at a point in time.
 
-    Return True if the range starts at log offset 0, because no transaction is open there. Return False if the start of
-    the range is not known.
+    Return False if the first log offset is unknown.
 
     Args:
         warehouse: the tables to read.
@@ -819,9 +822,9 @@ class ResetFile:
     left_out: Mapping[str, Sequence[TopicPartition]]
 
     def __str__(self) -> str:
-        """Return a clause that says which partitions are left out and why.
+        """Return a clause that says which partitions are not in the file and why.
 
-        Return an empty text if no partition is left out.
+        Return an empty text if all partitions are in the file.
         """
         return "; ".join(f"{ranges_by_topic(partitions)} ({why})" for why, partitions in self.left_out.items())
 

@@ -45,21 +45,21 @@ class Ownership:
     The fields that are not described here are columns of this table (see ``schemas/tables/partition_ownership.json``).
 
     Attributes:
-        client_id: client id of the member at the time asked for; None if the member was not in the group at that time.
-            If a time range was asked for, the member's last client id.
+        client_id: client id of the member at the point in time that the user asks about; None if the member was not in
+            the group. If the user asks about a time range, the last client id of the member.
         client_host: host of the member at the same time as ``client_id``.
         is_client_inherited: whether client id and host may belong to an earlier process of this static member.
-        is_exact: whether the log proves that the member owned the partition at the time asked about. If the ownership
-            ended before that time or began after it, whether the log proves its whole interval.
+        is_exact: whether the log proves that the member owned the partition at the point in time. If this is not the
+            owner at the point in time, whether the log proves the whole ownership.
         is_begin_open: whether the member may have owned the partition before ``owned_from``, because records before
-            that time are missing.
-        rebalance_id: the rebalance in which the ownership ended; None while it lasts, or if it ended outside a
-            rebalance.
-        is_owner: False if there was no known owner at the time asked about, and this is the last owner before that time
-            or the first owner after it.
+            ``owned_from`` are missing.
+        rebalance_id: the rebalance in which the ownership ended; None if the ownership has not ended, or ended without
+            a rebalance.
+        is_owner: False if the partition had no known owner at the point in time, and this is the last ownership before
+            the point in time or the first ownership after it.
         from_offset: log offset of the record that began the ownership.
-        to_offset: log offset of the record that ended the ownership; None while it lasts. ``owned_to`` is also None if
-            neither that record nor any earlier record has a time.
+        to_offset: log offset of the record that ended the ownership; None if the ownership has not ended. ``owned_to``
+            may be None for an ownership that ended, if no record has the time.
     """
 
     group_id: str = column("GROUP", LAST, is_id=True)
@@ -149,9 +149,9 @@ class Owners:
 
     @property
     def neighbours(self) -> tuple[Ownership, ...]:
-        """Return the ownerships before and after a time without an owner.
+        """Return ``before`` and ``after`` if the partition has no owner, each only if it is not None.
 
-        Return an empty tuple if there is an owner.
+        Return an empty tuple if the partition has an owner.
         """
         if self.owners:
             return ()
@@ -293,16 +293,16 @@ def _by_time(
 def _was_exact(
     warehouse: Tables, group: str, at: datetime, *, since: int | None = None, until: int | None = None
 ) -> bool:
-    """Return whether the log proves which members a group had in a whole range of its log partition.
+    """Return whether the log proves which members a group had from one place in the log to another.
 
-    One end of the range is the point in time ``at``. The other end is the log offset ``since`` or ``until``.
+    One place is the point in time ``at``. The other place is a log offset: either ``since`` or ``until``.
 
     Args:
         warehouse: the tables to read.
         group: id of the group.
         at: the point in time.
-        since: log offset at which the range begins; None if it begins at ``at``.
-        until: log offset at which the range ends; None if it ends at ``at``.
+        since: log offset of the first place; None if ``at`` is the first place.
+        until: log offset of the last place; None if ``at`` is the last place.
     """
     return bool(warehouse.rows(_WAS_EXACT_BETWEEN, group=group, at=at, start=since, end=until)[0][0])
 
@@ -310,7 +310,7 @@ def _was_exact(
 def owners_between(
     warehouse: Tables, group: str, topic: str, partition: int, start: datetime | None, end: datetime | None
 ) -> list[Ownership]:
-    """Return all ownerships of a partition that touch a time range, sorted by the time at which they began.
+    """Return all ownerships of a partition in a time range, sorted by the time at which they began.
 
     Args:
         warehouse: the tables to read.
@@ -321,7 +321,7 @@ def owners_between(
         end: leave out ownerships that began at this time or later; None for no upper bound.
 
     Raises:
-        UsageError: see ``owners_at``; or the tables have no record of that time range.
+        UsageError: the tables have no record of the group or of the time range, or the group never owned the partition.
     """
     warehouse.check_range(start, end)
     asked = {"group": group, "topic": topic, "partition": partition, "start": start, "end": end}
@@ -342,9 +342,10 @@ def is_shared(warehouse: Tables, group: str) -> bool:
 
 
 def handovers_note(owners: Sequence[Ownership], *, is_shared: bool) -> str | None:
-    """Return sentences on how long partitions had no owner between two owners, and whether two owners overlapped.
+    """Return sentences that say how long partitions had no owner between two owners.
 
-    Return None if no partition had a second owner, or for a share group.
+    The sentences also say whether two members owned a partition at the same time. Return None for a share group, or if
+    no partition had a second owner.
 
     Args:
         owners: ownerships of one or several partitions of a topic. The ownerships of each partition are sorted by the
@@ -390,12 +391,11 @@ def handovers_note(owners: Sequence[Ownership], *, is_shared: bool) -> str | Non
 
 
 def _idle_ms(pair: tuple[Ownership, Ownership]) -> int:
-    """Return for how many milliseconds a partition had no owner because the group had no members.
-
-    The column UNOWNED-MS does not count such a time.
+    """Return how long a partition had no owner because the group had no members, in milliseconds.
 
     Args:
-        pair: the ownership before this time, and the ownership after it.
+        pair: two successive ownerships of the partition. The time between them is returned. Return 0 if the group had
+            members at this time.
     """
     first, second = pair
     if first.unowned_ms != 0 or first.owned_to is None or second.owned_from is None:
@@ -426,7 +426,12 @@ def _is_over_at(first: Ownership, second: Ownership) -> bool:
 
 
 def _is_overlap(first: Ownership, second: Ownership) -> bool:
-    """Return whether two members certainly owned a partition at the same time, given that ``first`` began first."""
+    """Return whether two members certainly owned a partition at the same time.
+
+    Args:
+        first: the ownership that began first.
+        second: an ownership by another member, or by the same member.
+    """
     if first.member_id == second.member_id or not (first.is_exact and second.is_exact):
         return False
     if first.owned_to is not None and second.owned_from is not None:

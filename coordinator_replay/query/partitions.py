@@ -1,4 +1,4 @@
-"""Partitions of topics in answers."""
+"""Lists of partitions in answers, by topic."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class TopicPartitions:
 
 
 def topic_partitions(*lists: Iterable[dict[str, Any]] | None) -> tuple[TopicPartitions, ...]:
-    """Merge assignments, in the form of the tables, into one. The result is sorted by topic."""
+    """Merge lists of assigned partitions, as the tables store them, into one list, sorted by topic."""
     by_topic: dict[tuple[str | None, str | None], set[int]] = {}
     for entry in (entry for entries in lists for entry in entries or ()):
         by_topic.setdefault((entry["topic"], entry["topic_id"]), set()).update(entry["partitions"])
@@ -35,7 +35,7 @@ def topic_partitions(*lists: Iterable[dict[str, Any]] | None) -> tuple[TopicPart
 
 
 def target_partitions(target: Iterable[dict[str, Any]] | None) -> tuple[TopicPartitions, ...] | None:
-    """Convert a target assignment from the form of the tables, sorted by topic.
+    """Convert a target assignment, as the tables store it, to a list of partitions by topic, sorted by topic.
 
     Return None if no target assignment is on record.
     """

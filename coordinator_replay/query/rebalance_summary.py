@@ -42,9 +42,8 @@ def summary_of(
     Args:
         rebalances: at least one, in the order in which they began.
         clients: names of members, by group and member id.
-        traits: what the groups have in common, such as a host, in the order of ``traits_of``. The sentences name only
-            the first trait.
-        is_complete: whether no record of the time range is missing; if not, there may have been other rebalances.
+        traits: what the groups have in common, such as a host. The sentences name only the first of them.
+        is_complete: whether no record is missing. If records are missing, the sentences say "at least".
     """
     least = "" if is_complete and not any(rebalance.lacks_records for rebalance in rebalances) else "At least "
     times = [rebalance.shown_at for rebalance in rebalances if rebalance.shown_at is not None]
@@ -65,10 +64,7 @@ def summary_of(
 
 
 def group_note(tables: Tables, group: str, rebalances: Sequence[Rebalance], *, is_complete: bool) -> str | None:
-    """Return a note on all rebalances of a group.
-
-    The note has their number, the number of failed attempts, the longest rebalance, and the clients that joined and
-    left most often.
+    """Return a note that sums up the rebalances of a group: for example, their number and the longest rebalance.
 
     Return None if there are no rebalances.
 
@@ -76,7 +72,7 @@ def group_note(tables: Tables, group: str, rebalances: Sequence[Rebalance], *, i
         tables: the tables to read.
         group: id of the group.
         rebalances: the group's rebalances, in the order in which they began.
-        is_complete: whether no record of the time range is missing; if not, there may have been other rebalances.
+        is_complete: whether no record is missing. If records are missing, the note says "at least".
     """
     if not rebalances:
         return None
@@ -186,9 +182,12 @@ def _joined(names: Sequence[str]) -> str:
 
 
 def _in_common(traits: Sequence[CommonTrait]) -> str:
-    """Return in words the first thing that groups have in common, such as a host, with the numbers of groups.
+    """Return a clause on what groups have in common, such as a host, with the numbers of groups.
 
     Return an empty text if ``traits`` is empty.
+
+    Args:
+        traits: what the groups have in common. The clause is about the first of them.
     """
     if not traits:
         return ""
@@ -200,10 +199,9 @@ def _in_common(traits: Sequence[CommonTrait]) -> str:
 
 
 def _longest(rebalances: Sequence[Rebalance]) -> str:
-    """Return in words the longest commit pause and the longest duration of a rebalance.
+    """Return a text with the longest commit pause and the longest duration among some rebalances.
 
-    If the duration of a rebalance is not exact, and its upper bound is longer than the longest exact duration, also
-    return this bound. If there are several such bounds, return the largest.
+    If a rebalance without an exact duration may have taken longer, the text also has an upper bound.
     """
     paused = max(rebalances, key=lambda rebalance: rebalance.commit_pause_ms or 0)
     exact = max(rebalances, key=lambda rebalance: rebalance.duration_ms or 0)

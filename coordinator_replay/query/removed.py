@@ -13,12 +13,10 @@ from coordinator_replay.times import moment_text
 
 
 def _last_ends(*others: str) -> str:
-    """Return SQL that finds, for each partition, the last offset that was removed up to a point in time.
-
-    The rows are rows of ``offset_history``.
+    """Return a SELECT that finds the last removed offset of each partition in the table ``offset_history``.
 
     Args:
-        others: values of ``ended_by`` that do not count as a removal. COMMIT never counts.
+        others: offsets with these values of ``ended_by`` don't count as removed.
     """
     left_out = ", ".join(repr(ended_by) for ended_by in ("COMMIT", *others))
     return f"""
@@ -126,7 +124,7 @@ class RemovedOffsets:
     evidence: Sequence[str] | None
 
     def __str__(self) -> str:
-        """Return a sentence on when and why the offsets were removed."""
+        """Return a sentence that says when and why the offsets were removed."""
         if self.ended_by == RECORDS_MISSING:
             until = "" if self.ended_at is None else f" was in force until {moment_text(self.ended_at)} at least:"
             return f"{self.topic}:{partition_ranges(self.partitions)}{until} what ended it is not on record"
@@ -144,13 +142,12 @@ class DeletedGroup:
     """A group that existed before a point in time, but no longer at that time.
 
     Attributes:
-        deleted_at: the time at which the group was deleted; None if the log does not prove that time.
-        absent_from: the time from which on the group certainly did not exist. It is None if ``deleted_at`` is not None.
-        reason: why the group's last offsets were removed. EXPIRED: they expired, and the broker's cleanup also removed
-            the group. GROUP_DELETED: somebody called DeleteGroups. DELETED: somebody called DeleteOffsets, and the
-            group had only offsets. None if the group had no offsets: then the log does not distinguish DeleteGroups
-            from the broker's cleanup of empty groups.
-        offsets_removed: number of partitions whose offsets had been removed by the point in time.
+        deleted_at: the time at which the group was deleted; None if the log does not prove this time.
+        absent_from: if ``deleted_at`` is None, a time from which on the group certainly did not exist.
+        reason: why the group was deleted. EXPIRED: its last offsets expired. GROUP_DELETED: somebody called
+            DeleteGroups. DELETED: somebody called DeleteOffsets, and the group had only offsets. None if the group had
+            no offsets, because then the log does not show the reason.
+        offsets_removed: number of partitions whose offsets had been removed before the point in time.
         last_member_at: the time at which the group last had a member; None for a group that only stored offsets.
         is_exact: whether the log proves when the group was deleted.
     """
@@ -168,9 +165,9 @@ class DeletedGroup:
 
     @property
     def deletion(self) -> str:
-        """Return a sentence on the group's deletion.
+        """Return a clause such as ``deleted at 2026-11-20T02:13:00Z``.
 
-        The sentence has the time of the deletion if a record shows that time.
+        If no record has the time of the deletion, the clause says so.
         """
         if self.deleted_at is not None:
             return f"deleted at {moment_text(self.deleted_at)}"

@@ -62,7 +62,7 @@ class Rollout:
 
     @property
     def costs(self) -> str:
-        """Return the costs in words."""
+        """Return a text with the costs of the rollout."""
         least = "at least " if self.is_at_least else ""
         parts = [f"{'at least ' * self.is_count_at_least}{counted(self.rebalances, 'rebalance')}"]
         if not self.rebalances:
@@ -76,7 +76,7 @@ class Rollout:
 
     @property
     def sentence(self) -> str:
-        """Return a sentence on the rollout, with its time and costs."""
+        """Return a sentence that describes the rollout: its time, its restarts and its costs."""
         when = "" if self.first_at is None else f" from {moment_text(self.first_at)}"
         until = "" if self.last_at is None else f" to {moment_text(self.last_at)}"
         return f"{self.group_id}: {counted(self.restarts, 'restart')}{when}{until}, {self.costs}."
@@ -85,7 +85,7 @@ class Rollout:
 def rollouts_of(
     warehouse: Tables, start: datetime | None = None, end: datetime | None = None, group: str | None = None
 ) -> list[Rollout]:
-    """Return all rollouts. Rollouts whose partitions were without an owner for longest come first.
+    """Return the rollouts in a time range. The rollout in which partitions had no owner for the longest time is first.
 
     Args:
         warehouse: the tables to read.

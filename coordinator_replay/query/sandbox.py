@@ -71,7 +71,11 @@ def shut(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def explain_refusal(problem: duckdb.Error) -> str | None:
-    """Return a sentence that explains why the engine refused an access; None for all other problems."""
+    """Return a sentence that explains why DuckDB may not open a file. Return None if the error is about something else.
+
+    Args:
+        problem: DuckDB's error.
+    """
     if isinstance(problem, duckdb.PermissionException) or "PermissionError: " in str(problem):
         return f"{_REFUSED}{first_line(problem).removeprefix('Permission Error: ')}"
     return None

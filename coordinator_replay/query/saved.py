@@ -236,10 +236,10 @@ def _marked(head: Sequence[str], mark: str) -> str:
 
 
 def _other(text: str) -> tuple[str, str] | None:
-    """Return the two parts of the text of a line ``instead`` or ``also``; None if the text is empty.
+    """Split the text ``rewinds: offsets that went back`` into ``rewinds`` and ``offsets that went back``.
 
-    The parts are the name of another query, and a description of that query's rows. For ``rewinds: offsets that went
-    back``, they are ``rewinds`` and ``offsets that went back``.
+    Such a text is in a line ``-- instead`` or ``-- also`` of a saved query. It has the name of another query, and words
+    for the rows of that query. Return None if the text is empty.
     """
     name, _, rows = text.partition(": ")
     return (name, rows) if text else None
@@ -304,7 +304,7 @@ def run_saved_query(
 
 
 def _read_values(warehouse: Tables, query: SavedQuery, values: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the value of each parameter of a query, given the values that a user typed."""
+    """Return the value of each parameter of a saved query, converted from the text that the user typed."""
     written = {parameter.name: parameter.default for parameter in query.parameters}
     for key, value in values.items():
         written[query.parameter(key).name] = value
@@ -357,12 +357,12 @@ def _summed(
     timeout: timedelta | None,
     rest: str = "",
 ) -> Sequence[tuple[Any, ...]]:
-    """Return sums over all rows of a saved query, including rows that its LIMIT cuts off.
+    """Return sums over all rows of a saved query, as if the query had no LIMIT.
 
     Args:
         warehouse: the tables to read.
         query: the saved query.
-        sums: the expressions of the SELECT.
+        sums: what to select, such as ``sum(total)``.
         values: values of the query's parameters, as a user types them.
         timeout: the longest time that the statement may take; None for no limit.
         rest: clauses after the FROM clause, such as GROUP BY; empty for one sum over all rows.
@@ -398,9 +398,9 @@ def _sums_by(
 
 
 def _first_row(warehouse: Tables, query: SavedQuery, values: Mapping[str, str], timeout: timedelta | None) -> str:
-    """Return the first row of a saved query's answer as text.
+    """Return a text with values of the first row in the answer of a saved query.
 
-    The line ``-- row`` in the query's file is the pattern of this text.
+    The line ``-- row`` in the query's file has the form of the text, such as ``{topic}:{partition}``.
     """
     names, rows = run_sql(warehouse, query.sql, _read_values(warehouse, query, values), timeout=timeout)
     return query.row.format(**{name: _said(value) for name, value in zip(names, rows[0], strict=True)})

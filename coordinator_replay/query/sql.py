@@ -1,8 +1,7 @@
-"""SQL over all tables and views by name, in the embedded engine.
+"""SQL statements of users over all tables and views of a warehouse, run in DuckDB.
 
-The engine knows only the tables that a statement names, and does not know the comments of their columns. So
-``catalog_answer`` answers ``SHOW TABLES`` and ``DESCRIBE`` from the table definitions. ``SHOW TABLES`` leaves out
-internal tables.
+``SHOW TABLES`` and ``DESCRIBE`` are not run in DuckDB, because DuckDB knows only the tables that a statement names.
+``catalog_answer`` answers them from the definitions of the tables.
 """
 
 import difflib
@@ -57,7 +56,7 @@ def _columns(name: str) -> Answer:
 
 
 def catalog_answer(statement: str) -> Answer | None:
-    """Return the columns and rows that answer ``SHOW TABLES``, or ``DESCRIBE`` of a table.
+    """Return the answer to a statement ``SHOW TABLES`` or ``DESCRIBE table``: names of columns, and rows.
 
     Return None for all other statements, and for ``DESCRIBE`` of a view.
 
@@ -91,29 +90,27 @@ def run_sql(
     timeout: timedelta | None = None,
     bounds: Mapping[str, str] | None = None,
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Return the columns and rows that answer a statement over the tables of all clusters.
+    """Run a user's SQL statement on the tables of all clusters, and return the columns and rows of its result.
 
-    A statement can't change the tables, because the engine sees them as views. ``$cluster`` in the statement is the
-    warehouse's cluster. ``SHOW TABLES`` and ``DESCRIBE`` show names, types and comments.
+    The statement can't change the tables. ``$cluster`` in the statement stands for the warehouse's cluster.
 
     Args:
         warehouse: the tables to read.
         statement: the statement in DuckDB's SQL.
-        parameters: values for the statement's ``$names``, except ``$cluster``.
+        parameters: values for the statement's other ``$names``.
         allow_files: let the statement read and write files, attach databases and load extensions, with the caller's
             rights.
         timeout: the longest time that the statement may take; None for no limit.
-        bounds: values that the wanted rows have, by column, such as the id of a group. Files that can't have such rows
-            need not be read. None to read all files.
+        bounds: values that the statement looks for, by column, such as the id of a group. Files without these values
+            are not read. None to read all files.
 
     Returns:
         Names of the columns, and the rows; no columns if the statement returns nothing.
 
     Raises:
-        UsageError: the engine does not understand the statement (the message is DuckDB's), the statement needs files,
-            or it takes longer than the timeout.
-        WarehouseError: a table that the statement names does not exist, or an older release made it without a column
-            that the statement needs.
+        UsageError: the statement is not correct SQL, needs other files, or takes longer than the timeout.
+        WarehouseError: a table in the statement does not exist, or lacks a column because an older release wrote the
+            table.
     """
     answer = catalog_answer(statement)
     if answer is not None:

@@ -1,9 +1,7 @@
 """SELECT statements with which DuckDB reads the files of a Delta table.
 
-Delta's log lists the files of a table, each with its values of the partition columns and its statistics. The statistics
-show which files can have rows of a group. DuckDB's own Parquet reader then reads only these files, and only the columns
-that a statement needs. This takes a quarter of the time and memory that an Arrow dataset over the same table takes, and
-needs no pyarrow.
+Delta's log lists the files of a table, with statistics of their columns. So DuckDB need not read files that can't have
+rows of a group. DuckDB reads Parquet files itself, which takes a quarter of the time and memory of an Arrow dataset.
 """
 
 import json
@@ -77,7 +75,7 @@ def _may_match(file: TableFile, bounds: Mapping[str, str]) -> bool:
 
 
 def _of_each(column: str, values: Sequence[Any], type_: str) -> str:
-    """Return an SQL expression that computes the partition column of a row from the number of the row's file.
+    """Return an SQL expression for the value of a Delta partition column, which is not stored in the files.
 
     Args:
         column: name of the partition column.

@@ -1,8 +1,8 @@
-"""Reading of a warehouse's tables for questions: ``Tables`` answers SQL statements that name the tables.
+"""Reading of a warehouse's tables: ``Tables`` runs SQL statements on the tables.
 
-All questions read the newest version of each table that a finished run left. So they don't see files of an audit that
-is still running or was killed. Questions about a point in time use the columns ``valid_from`` and ``valid_to``, and log
-offsets (``AS_OF``).
+Statements read the version of each table that the last finished run made. So they don't see rows of an audit that is
+still running or was killed. To find the rows of a point in time, they compare it with the columns ``valid_from`` and
+``valid_to`` (``AS_OF``).
 """
 
 import re
@@ -91,15 +91,16 @@ def _no_rows(name: str) -> Any:
 
 
 class Tables:
-    """The tables under one path or object-store URI, as finished runs have left them.
+    """The tables of a warehouse, for questions. Questions read the table versions of the last finished run.
 
     Args:
-        uri: the folder in which each table is a folder of its own name.
-        cluster: the cluster that questions are about; None for the cluster ``default``, or else the only cluster.
-        zone: the time zone of texts that name a time without a zone.
+        uri: path or object-store URI of the warehouse.
+        cluster: the cluster that questions are about. None for the cluster ``default``, or if there is no such cluster,
+            the only cluster of the warehouse.
+        zone: the time zone of times that a user types without a time zone.
 
     Attributes:
-        notes: sentences about the answers that these tables have given so far. Questions add to this list.
+        notes: notes on answers. Questions add to this list.
     """
 
     def __init__(self, uri: str, cluster: str | None = None, zone: tzinfo = UTC) -> None:
@@ -118,13 +119,13 @@ class Tables:
         return self.new_connection()
 
     def new_connection(self) -> duckdb.DuckDBPyConnection:
-        """Return a new engine, which knows no table yet."""
+        """Open a new connection to DuckDB that knows no table yet."""
         connection = duckdb.connect()
         connection.execute("SET TimeZone = 'UTC'; SET parquet_metadata_cache = true")
         return connection
 
     def close(self) -> None:
-        """Close the engine. A later question opens another engine."""
+        """Close the connection to DuckDB. The next question opens another connection."""
         opened = self.__dict__.pop("connection", None)
         if opened is not None:
             self._offered.clear()
@@ -394,7 +395,7 @@ class Tables:
 
     @cached_property
     def moves(self) -> Moves:
-        """Return the moves of groups to other log partitions, by group; empty if no group moved."""
+        """Return, for each group that moved from one log partition to another, its moves."""
         return by_group(self.answers(GroupMove, MOVES) if self.has_rows("group_moves") else ())
 
     @cached_property
@@ -435,7 +436,7 @@ class Tables:
         return first, last
 
     def read_time(self, text: str) -> datetime | LogTime:
-        """Return a time that is given as text, see ``parse_time``.
+        """Convert a time from the text that a user typed, see ``parse_time``.
 
         Raises:
             UsageError: the text is no time.
@@ -443,10 +444,7 @@ class Tables:
         return parse_time(text, zone=self.zone)
 
     def resolve(self, time: datetime | LogTime) -> datetime:
-        """Return a time as a datetime.
-
-        A time that is counted from the end of the log becomes absolute.
-        """
+        """Convert a time relative to the end of the log to a datetime. Return a datetime unchanged."""
         return time.resolve(self.coverage.last) if isinstance(time, LogTime) else time
 
     def check_moment(self, at: datetime | None) -> str | None:
@@ -477,10 +475,10 @@ class Tables:
         return None
 
     def check_range(self, start: datetime | None, end: datetime | None) -> None:
-        """Check that the tables cover a part of a time range. A range without bounds is always covered.
+        """Check that the tables have records of at least a part of a time range.
 
         Raises:
-            UsageError: the tables cover no part of the range, the range is empty, or the tables don't have the cluster.
+            UsageError: the tables have no record of the time range or of the cluster, or the range is empty.
         """
         if start is None and end is None:
             # A log without times is covered too.

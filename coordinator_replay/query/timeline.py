@@ -1,4 +1,4 @@
-"""The timeline of a group: events of the group, its offsets and its coordinator. Also the states of the members."""
+"""The timeline of a group: events of the group, of its offsets and of its coordinator. Also the states of members."""
 
 from bisect import bisect_left, bisect_right
 from collections import deque
@@ -138,7 +138,7 @@ _INTERVALS = f"""
 def timeline_of(
     warehouse: Tables, group: str, start: datetime | None = None, end: datetime | None = None
 ) -> list[TimelineEvent]:
-    """Return the events of a group, its offsets and its coordinator in a time range, in log order.
+    """Return the events of a group in a time range, in log order: also events of its offsets and of its coordinator.
 
     Args:
         warehouse: the tables to read.
@@ -213,7 +213,7 @@ def _with_others(events: Sequence[TimelineEvent], others: Iterable[TimelineEvent
 
 
 class _Places(NamedTuple):
-    """Running maxima over a list of events, for a binary search of the first event that comes after another event.
+    """Facts about a list of events, for a binary search: which event is the first that comes after another event?
 
     Attributes:
         offsets: for each event, the highest log offset of this event and the events before it.
@@ -238,7 +238,11 @@ class _Places(NamedTuple):
         return cls([*offsets], [*times], next(first, len(events)))
 
     def first_behind(self, other: TimelineEvent) -> int:
-        """Return the index of the first event that comes after ``other``, an event without a record."""
+        """Return the index of the first event that comes after another event.
+
+        Args:
+            other: a change of the coordinator, or a line of a broker's log.
+        """
         if other.log_offset is not None:
             return min(bisect_left(self.offsets, other.log_offset), self.without_record)
         if other.log_timestamp is None:
@@ -253,13 +257,11 @@ def _place(event: TimelineEvent) -> int:
 def _is_behind(event: TimelineEvent, other: TimelineEvent) -> bool:
     """Return whether ``event`` comes after ``other`` in the timeline.
 
-    If both have a log offset, compare the log offsets. If only ``event`` has one, compare the times. If ``event`` has
-    none, return True.
-
     Args:
-        event: an event with a log offset, or an event that is known to be later than ``other``.
-        other: an event without a record.
+        event: an event of the timeline.
+        other: a change of the coordinator, or a line of a broker's log.
     """
+    # The caller compares events in such an order that an event without a log offset is later than ``other``.
     if event.log_offset is None:
         return True
     if other.log_offset is not None:

@@ -50,7 +50,11 @@ def unread_between(warehouse: Tables, start: datetime | None, end: datetime | No
 
 
 def unread_in(description: Description) -> list[Unread]:
-    """Return the members of a described group whose subscription can't be read."""
+    """Return the members of a group whose subscription can't be read.
+
+    Args:
+        description: the group and its members at a point in time.
+    """
     group = description.group
     if group.group_type != GroupType.CLASSIC or group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return []

@@ -76,7 +76,7 @@ class Who:
         return [text for option, patterns in values.items() for pattern in patterns for text in (option, pattern)]
 
     def has_name(self, group: str) -> bool:
-        """Return whether a group meets the conditions on names."""
+        """Return whether the name of a group meets the conditions on names."""
         return (not self.names or _matches(group, self.names)) and not _matches(group, self.excluded)
 
     def has_client(self, client: str | None, host: str | None) -> bool:
@@ -96,7 +96,9 @@ def _matches(text: str, patterns: Iterable[str]) -> bool:
 
 
 def groups_at_time(warehouse: Tables, who: Who, at: datetime | None = None) -> set[str] | None:
-    """Return the groups that meet conditions at a point in time; None stands for all groups.
+    """Return the names of the groups that meet conditions at a point in time.
+
+    Return None if there are no conditions: all groups meet them.
 
     Args:
         warehouse: the tables to read.

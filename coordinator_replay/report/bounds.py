@@ -68,7 +68,7 @@ def unowned(rebalance: Rebalance) -> str:
 
 
 def pause(rebalance: Rebalance) -> str:
-    """Return in words how long commits paused around a rebalance."""
+    """Return a text with the commit pause around a rebalance, such as ``at least 5 s``."""
     if rebalance.commit_pause_ms is None:
         return "not known"
     return f"{'at least ' * rebalance.is_pause_at_least}{duration(rebalance.commit_pause_ms)}"
@@ -87,8 +87,8 @@ def blocked_by(rebalance: Rebalance, members: MemberIdentities) -> str:
 def worst(rebalances: Iterable[Rebalance]) -> tuple[str, str, str]:
     """Return the worst cost of some rebalances: its value, its name, and a remark.
 
-    The worst cost is the longest pause of commits, which groups of all protocols can have. If no pause is on record,
-    the worst cost is the longest time without an owner.
+    The worst cost is the longest commit pause around a rebalance. If no pause is on record, it is the longest time that
+    a partition had no owner.
     """
     listed = list(rebalances)
     pauses = [rebalance.commit_pause_ms for rebalance in listed if rebalance.commit_pause_ms is not None]

@@ -1,7 +1,7 @@
-"""Data for a page's script, as columns. Columns take less space than rows, so they can be part of the page.
+"""Data that a page's script reads, as columns. Columns take less space in the page than rows.
 
-Times are milliseconds since the page's start. If rows have the same text, the column stores this text only once.
-JavaScript's numbers are exact up to 2^53, so larger numbers are passed as text.
+Times are milliseconds since the start of the page's time range. If several rows have the same text, the column has this
+text only once. Numbers above 2^53 are stored as text, because JavaScript would round them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +40,10 @@ class Clock:
         return moments_in_zone(text, self.zone)
 
     def as_data(self) -> Columns:
-        """Return the range and the zone of the page for its script, in milliseconds since 1970."""
+        """Return the time range and the time zone of the page, in the form that the page's script reads.
+
+        All times and offsets from UTC are in milliseconds.
+        """
         end_ms = self.start_ms + self.length
         # The figures can be moved beyond the range by its length.
         first, last = later(EPOCH, self.start_ms - self.length), later(EPOCH, end_ms + self.length)
@@ -74,10 +77,10 @@ class Clock:
         return self.rights([milliseconds(moment) if isinstance(moment, datetime) else moment])[0]
 
     def lefts(self, moments: Iterable[int | None]) -> list[int]:
-        """Return the result of ``left`` for each of several time ranges.
+        """Return the positions of the left ends of several bars, see ``left``.
 
         Args:
-            moments: for each time range, its start in milliseconds since 1970; None if unknown.
+            moments: for each bar, the time at which it begins, in milliseconds since 1970; None if unknown.
         """
         return self._within(moments, 0)
 

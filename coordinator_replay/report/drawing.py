@@ -61,19 +61,19 @@ class Strip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """Figures on one axis of time.
+    """Figures that share one time axis.
 
     Attributes:
         title: title of the page, which names the group or the cluster.
         lines: sentences below the title.
         make: function that makes the figures, without data.
-        panels: captions of the figures, in the order of the figures.
-        data: data for the page's script. For example, ``data["sources"]`` has the columns of each data source of the
-            figures, and ``data["rows"]`` has the names of a figure's rows.
-        clock: the time range and the zone of the figures.
-        marks: times that the reader has marked.
-        strips: rows of groups, to be drawn below the figures; empty on the page of a single group.
-        strip_panel: the caption above these rows.
+        panels: captions of the figures, in the order in which the figures are drawn.
+        data: data that the page's script reads. For example, ``data["sources"]`` has the columns of each data source,
+            and ``data["rows"]`` has the names of each figure's rows.
+        clock: the time range and the time zone of the figures.
+        marks: times that the user asked to mark.
+        strips: for the picture of a cluster, a row for each group, to be drawn below the figures.
+        strip_panel: the caption above the rows in ``strips``.
     """
 
     title: str
@@ -88,7 +88,7 @@ class Drawing:
 
     @property
     def page_data(self) -> Mapping[str, Any]:
-        """Return the data for the page's script: the range, the zone, and the data of the figures."""
+        """Return the data that the page's script reads: time range, time zone, and the data of the figures."""
         sources = {**self.data["sources"], "marks": mark_columns(self.marks, self.clock)}
         return {**self.clock.as_data(), **self.data, "sources": sources}
 

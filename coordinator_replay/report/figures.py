@@ -44,7 +44,12 @@ _TIME = "%F %T.%3N"
 
 
 def source(name: str, names: Sequence[str]) -> ColumnDataSource:
-    """Return an empty data source. The page's script fills it with the columns that the page has under this name."""
+    """Return an empty data source for marks of a figure. The page's script fills the data source with columns.
+
+    Args:
+        name: name of the data source.
+        names: names of the columns.
+    """
     return ColumnDataSource(name=f"{name}-data", data={column: [] for column in names})
 
 
@@ -75,8 +80,8 @@ def time_figure(name: str, axis: Axis, *, height: int, **options: Any) -> figure
     """Return an empty figure over time.
 
     Args:
-        name: name of the figure. The page finds the figure and its element by this name.
-        axis: the time axis that all figures share.
+        name: name of the figure.
+        axis: the time axis that all figures of the page share.
         height: height in pixels; the width is the page's.
         options: further options of Bokeh's ``figure``.
     """

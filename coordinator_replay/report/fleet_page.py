@@ -1,6 +1,6 @@
-"""The page of a cluster: a row for each group, and above the rows a figure of rebalances by cause over time.
+"""The page of all groups of a cluster: a row for each group, and above the rows a figure of rebalances by cause.
 
-A row shows the group's states and rollouts, and has a tick for each rebalance. All rows have the same axis of time.
+The row of a group shows its states and rollouts over time, and has a vertical line for each rebalance.
 """
 
 from collections import Counter, defaultdict
@@ -63,13 +63,13 @@ def causes_of(fleet: ClusterGroups) -> Mapping[str, int]:
 
 
 def _own_causes(fleet: ClusterGroups) -> list[str]:
-    """Return the causes that get their own colours: the first ``MOST_CAUSES``, or all if there is only one more."""
+    """Return the most frequent causes of rebalances. Each of these causes gets its own colour in the figure."""
     causes = causes_of(fleet)
     return list(islice(causes, None if len(causes) <= MOST_CAUSES + 1 else MOST_CAUSES))
 
 
 def cause_keys(fleet: ClusterGroups) -> list[Key]:
-    """Return the legend of causes: an entry for each cause with its own colour, and one for all other causes."""
+    """Return the legend of the figure of causes. All causes without their own colour share one entry."""
     causes, own = causes_of(fleet), _own_causes(fleet)
     keys = [(f"{cause}  {causes[cause]:,}", cause_colour(cause)) for cause in own]
     others = sum(causes.values()) - sum(causes[cause] for cause in own)
@@ -77,7 +77,7 @@ def cause_keys(fleet: ClusterGroups) -> list[Key]:
 
 
 def cause_data(fleet: ClusterGroups, clock: Clock) -> Mapping[str, Any]:
-    """Return the data of the figure of causes: the rebalances of each time step, stacked by cause."""
+    """Return the data of the figure of causes: for each interval, a bar with the number of rebalances by cause."""
     own = _own_causes(fleet)
     stacks: dict[datetime, dict[str, int]] = defaultdict(dict)
     for count in fleet.causes:
@@ -272,9 +272,9 @@ def _rollout_path(rollouts: Sequence[Rollout], clock: Clock, scale: float) -> li
 
 
 def lane_data(lanes: Sequence[Lane]) -> list[Mapping[str, Any]]:
-    """Return for each row the times of its rebalances, and whether these are the times of all its rebalances.
+    """Return, for each row, times at which rebalances began, and whether these are all rebalances of the group.
 
-    The page's script counts the times within the time range that the reader has chosen.
+    The page's script counts these times when the reader chooses a time range.
     """
     return [{"times": lane.times, "complete": len(lane.times) == lane.rebalances} for lane in lanes]
 
@@ -283,7 +283,7 @@ Tile = tuple[str, str, str]
 
 
 class FleetPage:
-    """Builder of a cluster's page. The caller adds groups one by one, and the builder makes a row for each.
+    """Builder of the page of all groups of a cluster. Each group that the caller adds becomes a row of the page.
 
     Args:
         warehouse: the tables to read.
@@ -295,9 +295,9 @@ class FleetPage:
         UsageError: the tables don't know the cluster, or have no record of that range.
 
     Attributes:
-        lanes: the rows of the page, one for each group that is shown.
-        left_out: number of groups without a row.
-        notes: sentences on what the cluster's page and the groups' pages leave out.
+        lanes: the rows of the page.
+        left_out: number of groups that have no row, because the page would be too long.
+        notes: sentences that say what is not on this page or on the pages of single groups.
     """
 
     def __init__(
@@ -334,19 +334,19 @@ class FleetPage:
         self.lanes.append(lane_of(shown, self._clock, findings, page, is_complete=is_complete))
 
     def spans(self) -> tuple[list[Span], list[Span]]:
-        """Return two lists: groups that have a rebalance or a finding on record in the range, and all other groups.
+        """Return two lists: groups that have a rebalance or a finding in the time range, and all other groups.
 
-        Each group is given as the time range that its pictures show.
+        Each item has the name of a group, and the time range that pictures of the group show.
         """
         spans = spans_of(self._warehouse, None, self._start, self._end)
         news = groups_with_news(self._warehouse, self._start, self._end)
         return [span for span in spans if span.group in news], [span for span in spans if span.group not in news]
 
     def add_quiet(self, spans: Sequence[Span]) -> None:
-        """Add rows of groups that have no rebalance and no finding on record in the range of the page.
+        """Add rows for groups that have no rebalance and no finding in the page's time range.
 
         Args:
-            spans: these groups. Only the first ``MOST_QUIET`` of them get a row.
+            spans: the groups. Only the first ``MOST_QUIET`` of them get a row.
         """
         shown = spans[:MOST_QUIET]
         for life in lives_of(self._warehouse, shown, self._start, self._end, detail=Detail.STATES):
@@ -360,7 +360,7 @@ class FleetPage:
 
     @property
     def group_count(self) -> int:
-        """Return the number of groups, those without a row included."""
+        """Return the number of all groups, including groups that have no row on the page."""
         return len(self.lanes) + self.left_out
 
     @property

@@ -1,9 +1,8 @@
 """The times in which a partition had no owner, as pictures show them.
 
-The table ``partition_ownership`` has these times in its column ``unowned``. If a classic group gave a partition to
-another member in one rebalance, the table has no such time, because the join phase is not on record. Then this module
-takes the time from the end of the old ownership to the start of the new one. The partition had no owner for at least
-this time.
+The table ``partition_ownership`` has these times in its column ``unowned``. The table lacks them for a classic group
+that gave a partition to another member in a rebalance, because a join phase leaves no record. Then this module takes
+the time from the end of one ownership to the start of the next. The true time may be longer.
 """
 
 from collections.abc import Iterable, Iterator

@@ -169,12 +169,12 @@ def life_data(life: GroupLife, clock: Clock, members: MemberIdentities) -> Mappi
 
 
 def _rows(labels: Sequence[str], each: int, most: int) -> Mapping[str, Any]:
-    """Return named rows of a figure, at most ``MOST_ROWS``.
+    """Return the names and heights of a figure's rows, in the form that the page's script reads.
 
     Args:
-        labels: the names of all rows; those after the first ``MOST_ROWS`` are left out.
+        labels: the names of the rows. Only the first ``MOST_ROWS`` are shown.
         each: height of a row in pixels.
-        most: largest height of all rows together in pixels.
+        most: largest height of the figure in pixels.
     """
     return {"labels": list(labels[:MOST_ROWS]) or ["none"], "each": each, "most": most}
 
@@ -243,7 +243,7 @@ def group_page(
     end: datetime | None = None,
     marks: Sequence[Mark] = (),
 ) -> tuple[str, GroupLife]:
-    """Return the page of a group as HTML, and the life it shows.
+    """Return the page of a group as HTML, and the recorded life of the group that the page shows.
 
     Args:
         warehouse: the tables to read.
@@ -267,12 +267,12 @@ def life_page(
     ways: Ways | None = None,
     marks: Sequence[Mark] = (),
 ) -> str:
-    """Return the page of a life as HTML.
+    """Return the page of a group as HTML.
 
     Args:
-        warehouse: the tables with the life.
-        life: the group's life.
-        start: start of the time range that the user asked for; None if the user named none.
+        warehouse: the tables that ``life`` was read from.
+        life: the recorded life of the group.
+        start: start of the time range that the user asked for; None if the user gave no start.
         assets: link to the folder of shared files; None if the page has everything in itself.
         ways: links to other pages; None if there are none.
         marks: times to mark.

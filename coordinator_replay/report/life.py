@@ -1,8 +1,7 @@
-"""The life of one group in a time range, as pictures show it.
+"""The recorded life of a group (everything that happened to it in a time range), in a form for pictures.
 
-A life may have tens of thousands of intervals of members and owners. Intervals are named tuples, which are made faster
-than dataclasses. Their times are milliseconds since 1970. Commits are even more numerous, so each partition has lists
-of numbers.
+There may be tens of thousands of time ranges of members and owners, and even more commits. So time ranges are named
+tuples, which are faster than dataclasses, and commits are lists of numbers.
 """
 
 from collections.abc import Sequence
@@ -124,7 +123,7 @@ class FirstRecords(NamedTuple):
         at: time of the first record; None if the record has no time.
         offset: log offset of the first record.
         own_offset: log offset of the group's first record that is not a commit; None if the group has only commits.
-        is_begin_exact: whether the group is proven from the record at ``own_offset`` on.
+        is_begin_exact: whether the log proves the group's state from the record at ``own_offset`` on.
     """
 
     at: datetime | None
@@ -134,14 +133,14 @@ class FirstRecords(NamedTuple):
 
 
 class RecordAfterHole(NamedTuple):
-    """The next record of a group that counts as Dead after a hole, a part of the log partition with missing records.
+    """The first record of a group after a hole: a time range in which records of the log partition are missing.
 
     Attributes:
-        since: the time from which the group counts as Dead.
-        at: time of the next record; None if there is none.
-        offset: log offset of the next record; None if there is none.
-        begin_open_offset: log offset of the next record of its own from which the group is not proven; None if there is
-            none.
+        since: the time from which the group is Dead by the records that are not missing.
+        at: time of the first record after the hole; None if there is no such record.
+        offset: log offset of this record; None if there is no such record.
+        begin_open_offset: log offset of the group's next record that is not a commit, if the log does not prove the
+            group's state before this record; None otherwise.
     """
 
     since: datetime
@@ -151,7 +150,7 @@ class RecordAfterHole(NamedTuple):
 
 
 class CommitPause(NamedTuple):
-    """The longest pause of commits around a rebalance. Its length is the rebalance's ``commit_pause_ms``.
+    """The commit pause around a rebalance: the time without commits of the partition that paused for the longest time.
 
     Attributes:
         rebalance_id: the rebalance.

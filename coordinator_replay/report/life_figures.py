@@ -99,7 +99,7 @@ def _owners_by_partition(axis: Axis) -> figure:
 
 
 def _owners_by_member(axis: Axis) -> figure:
-    """Return the figure with a row for each member, with bars whose height shows the member's number of partitions.
+    """Return the figure with a row for each member. The more partitions the member has, the higher is its bar.
 
     While a member has no partition, its bar is a thin line.
     """

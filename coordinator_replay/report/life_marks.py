@@ -1,4 +1,4 @@
-"""Marks on a group's page: its states, pauses of its commits, its rollouts, findings, and rebalances by cause."""
+"""Bars and marks on the page of a group: states, commit pauses, rollouts, findings, and rebalances by cause."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -114,9 +114,9 @@ def finding_columns(life: GroupLife, clock: Clock) -> Columns:
 
 
 def rollout_columns(life: GroupLife, clock: Clock) -> Columns:
-    """Return rollouts as columns for the page's script.
+    """Return the bars that show rollouts, as columns that the page's script reads.
 
-    A rollout is drawn from its first to its last restart. Rollouts without a time are left out.
+    A bar goes from the first to the last restart of a rollout. Rollouts without a time are left out.
     """
     row = state_rows(life).index(ROLLOUT) if life.rollouts else None
     rows = [
@@ -228,7 +228,7 @@ def _moves_shown(moves: Sequence[Move], members: MemberIdentities) -> str:
 def moves_of(life: GroupLife) -> Mapping[str, Sequence[Move]]:
     """Return the partitions that changed their owner in each rebalance, by rebalance id.
 
-    A change counts for a rebalance if it came after the rebalance began, and before the next rebalance began.
+    A change of an owner belongs to the last rebalance that began before it.
     """
     begun = sorted(
         ((began(rebalance) or life.start, rebalance.rebalance_id) for rebalance in life.rebalances),

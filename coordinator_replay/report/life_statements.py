@@ -1,8 +1,8 @@
-"""SQL statements that read the lives of groups. Each statement reads one group or many, and returns rows by group.
+"""SQL statements that read what happened to groups in a time range, such as states, members and owners.
 
-``{of_groups}`` is the condition on the groups (``Tables.rows_by_group``). The time range begins at ``$start``, and ends
-before ``$end``; null means no bound. A row without a time ended before the group's first record with a
-time. Such a row can't be drawn, so it is left out.
+``{of_groups}`` in a statement stands for a condition on the groups (``Tables.rows_by_group``). The time range begins at
+``$start`` and ends before ``$end``; null means no bound. Rows without any time are left out, because they can't be
+drawn.
 """
 
 from coordinator_replay.analysis.broker_logs.lines import BEGIN, LOADED

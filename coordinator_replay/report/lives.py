@@ -1,8 +1,8 @@
-"""Lives of groups, read from the tables for pictures.
+"""What happened to groups in a time range, read from the tables for pictures.
 
-DuckDB puts rows together into marks: bands of the same state, intervals of members and of owners, and lines of
-committed offsets. ``Limits`` bounds the numbers of intervals and of points of lines. So a group with millions of
-commits becomes about ten thousand marks. If marks are left out, a note of the life says so.
+A group may have millions of commits, but a picture has room for some thousand marks. So the SQL statements join rows
+into time ranges with the same state or owner, and into lines of committed offsets. ``Limits`` has the largest numbers
+of these. If something is left out, a note says so.
 """
 
 from collections import defaultdict
@@ -76,6 +76,8 @@ class Span:
     """The time range that pictures of a group show, and the group's first records.
 
     Attributes:
+        group: id of the group.
+        start, end: the time range.
         log_partition: the log partition with the group's records.
         first_at: time of the group's first record; None if the record has no time.
         first_offset: log offset of the group's first record.
@@ -97,7 +99,14 @@ Answer = TypeVar("Answer", StateBand, RecordAfterHole, MemberSpan, OwnedInterval
 
 
 def _latest(latest_first: Sequence[Interval], most: int, what: str, notes: list[str]) -> tuple[Interval, ...]:
-    """Return the latest intervals in order of time, and add a note if intervals are left out."""
+    """Return the latest intervals, in order of time. If others are left out, add a note that says so.
+
+    Args:
+        latest_first: the intervals, the latest first.
+        most: largest number of intervals to return.
+        what: a word for the note that says whose intervals they are, such as ``members``.
+        notes: the list that gets the note.
+    """
     if len(latest_first) > most:
         notes.append(f"Only the latest {most:,} intervals of {what} are shown: ask for less with --from and --to.")
     return tuple(reversed(latest_first[:most]))

@@ -66,10 +66,10 @@ class Metrics:
     """Metrics of a cluster.
 
     Attributes:
-        text: the text for a collector.
-        registry: the same metrics for the functions of ``prometheus_client``.
-        groups: number of groups with their own series.
-        left_out: number of wanted groups without series, because of the limit.
+        text: the metrics in the text format of Prometheus or OpenMetrics.
+        registry: the same metrics as a registry of the library ``prometheus_client``.
+        groups: number of groups with time series of their own.
+        left_out: number of groups without time series, because the user limited the number of groups.
     """
 
     text: str
@@ -88,11 +88,16 @@ class _Gauges:
     def add(
         self, name: str, about: str, samples: Sequence[tuple[Sequence[str], float | None]], labels: Sequence[str] = ()
     ) -> None:
-        """Add a gauge with a sample for each combination of labels. A sample without a known value is left out.
+        """Add a gauge with its samples.
 
-        The label of a group is ``group_id``, as in other exporters. Its old name ``group`` stays for one release.
+        Args:
+            name: name of the gauge.
+            about: help text of the gauge.
+            samples: for each sample, the values of the labels, and the value. A sample with the value None is left out.
+            labels: names of the labels.
         """
         if GROUP_LABEL in labels:
+            # The old name of the label stays for one release.
             place = list(labels).index(GROUP_LABEL)
             labels = [*labels, OLD_GROUP_LABEL]
             samples = [([*values, values[place]], number) for values, number in samples]
@@ -116,12 +121,12 @@ def metrics_of(
     Args:
         warehouse: the tables to read.
         now: the time at which the age of the log is computed.
-        groups: a regular expression (RE2). A group gets series of its own if the whole name matches. None for all
-            groups.
-        limit: largest number of groups with series of their own; None for no limit. Groups with the most rebalances
-            come first, then groups by name.
-        is_openmetrics: whether to use OpenMetrics' format in place of Prometheus' own.
-        names: only these groups have series, and findings about other groups are left out; None for all groups.
+        groups: a regular expression (RE2). Only groups whose whole name matches get time series of their own. None for
+            all groups.
+        limit: largest number of groups with time series of their own; None for no limit. The groups with the most
+            rebalances get them.
+        is_openmetrics: whether to use the format of OpenMetrics instead of the format of Prometheus.
+        names: leave out all other groups, and findings about them; None for all groups.
 
     Raises:
         UsageError: the regular expression is invalid, or the tables don't know the cluster.

@@ -1,7 +1,7 @@
-"""Committed offsets on a group's page.
+"""Committed offsets on the page of a group.
 
-Each partition whose offset moved has a line of steps. Marks show offsets that went backwards, were replaced by a
-negative offset, or were removed.
+Each partition whose committed offset changed has a line with steps. Marks on the line show offsets that went backwards,
+were removed, or were replaced by a negative offset.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ ENDS = ("at", "offset", "progress", "name", "what", "colour", "text")
 
 
 def moving_lines(life: GroupLife) -> Sequence[OffsetLine]:
-    """Return the lines with more than one offset, or with a mark (``OffsetLine.marked``)."""
+    """Return the lines of partitions whose committed offset changed: lines with several offsets or with a mark."""
     return [line for line in life.lines if line.marked or min(line.offsets) != max(line.offsets)]
 
 
@@ -34,10 +34,7 @@ def topic_colours(life: GroupLife) -> Mapping[str, str]:
 
 
 def offset_columns(life: GroupLife) -> Mapping[str, Columns]:
-    """Return committed offsets as columns for the page's script: one set of columns for lines, one for marks on them.
-
-    The columns of lines have times and offsets. The script draws them as steps.
-    """
+    """Return the lines of committed offsets, and the marks on these lines, as columns that the page's script reads."""
     colours, shown = topic_colours(life), moving_lines(life)
     points = [_points(line) for line in shown]
     # The script knows progress from the first offset of a line, and the ends of lines from a missing offset.
@@ -87,7 +84,7 @@ def _points(line: OffsetLine) -> tuple[list[int], list[int | None]]:
 
 
 def _marks(line: OffsetLine) -> Iterator[dict[str, Any]]:
-    """Yield marks for offsets that went backwards, were replaced by a negative offset, or were removed."""
+    """Yield a mark for each offset of a line that went backwards, was removed, or was replaced by a negative offset."""
     for mark in line.marked:
         lost = mark["lost_offset"]
         offset = mark["committed_offset"] if lost is None else lost

@@ -36,7 +36,10 @@ def partitions_of(life: GroupLife) -> Mapping[Partition, Sequence[OwnedInterval]
 
 
 def partition_columns(life: GroupLife, clock: Clock, members: MemberIdentities) -> Mapping[str, Columns]:
-    """Return the owners of each partition, and the times without an owner, as columns for the page's script."""
+    """Return bars for the owners of each partition, and bars for the times without an owner.
+
+    The page's script reads them as columns.
+    """
     shown = list(partitions_of(life).items())[:MOST_ROWS]
     names = [neutral(f"{topic}-{partition}") for (topic, partition), _ in shown]
     end_ms = milliseconds(life.end)
@@ -72,11 +75,9 @@ def _owned(
     clock: Clock,
     members: MemberIdentities,
 ) -> Columns:
-    """Return ownerships as columns for the page's script.
-
-    There may be tens of thousands of ownerships. So this function builds the columns directly, which is faster than
-    ``columns`` with its mapping for each row.
-    """
+    """Return ownerships as columns that the page's script reads."""
+    # There may be tens of thousands of ownerships. To build the columns directly is faster than ``columns``, which
+    # needs a mapping for each row.
     every = [holding for _, holdings in shown for holding in holdings]
     rows = [row for row, (_, holdings) in enumerate(shown) for _ in holdings]
     lefts = clock.lefts(holding.from_ms for holding in every)
@@ -102,9 +103,9 @@ def _owned(
 
 
 def identities_of(life: GroupLife, members: MemberIdentities) -> Mapping[str, str]:
-    """Return the labels of the members, by identity (see ``MemberIdentities.identity``).
+    """Return the label of each member, by identity: the instance id of a static member, else the member id.
 
-    A page has a row for each identity.
+    The page has a row for each identity, also if a static member had several member ids.
     """
     return {members.identity(member.member_id): members.label(member.member_id) for member in life.members}
 

@@ -36,10 +36,7 @@ _SCRIPTS = ("axis.js", "lanes.js", "tables.js", "image.js", "figures.js", "start
 
 
 def _shown(value: object) -> object:
-    """Return a value as a template shows it: text without control characters.
-
-    Markup of this package stays as it is.
-    """
+    """Convert a value to text without control characters, for a page. Return values that are HTML unchanged."""
     return value if hasattr(value, "__html__") else neutral(str(value))
 
 
@@ -129,7 +126,7 @@ def _hash(script: str) -> str:
 
 
 def _harmless(value: object) -> str:
-    """Return JSON that may stand inside a script element: nothing in it can end the element or begin a comment."""
+    """Convert a value to JSON for a script element of HTML. No text in this JSON can end the script element."""
     text = neutral_json(orjson.dumps(value).decode())
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -108,10 +108,7 @@ class _Sheet:
             self._line(line, 12, _SOFT)
 
     def _marks(self) -> None:
-        """Draw the texts of the times that the reader has marked.
-
-        Texts that would overlap go into different rows.
-        """
+        """Draw the texts of the times that the user asked to mark, in several rows if they would overlap."""
         drawing, rows = self._drawing, Lanes()
         shown = [(drawing.clock.since_start(mark.at), mark) for mark in sorted(drawing.marks, key=lambda mark: mark.at)]
         upper = self._y + 8

@@ -1,6 +1,6 @@
-"""Linked pages of a cluster in one folder: an overview of all groups, and a page for each group with news.
+"""Linked pages of a cluster in one folder: a page of all groups, and pages of single groups.
 
-The pages share their scripts. A group has news if a rebalance or a finding of it is on record in the time range.
+A group has its own page if it has a rebalance or a finding in the time range. All pages share the files of scripts.
 """
 
 import hashlib
@@ -76,7 +76,12 @@ def _ways_of(groups: Sequence[str]) -> Mapping[str, Ways]:
 
 
 def _forget(folder: Path, quiet: Sequence[Span]) -> None:
-    """Remove pages that an earlier report wrote for groups without news in this report's time range."""
+    """Remove the pages of groups that an earlier report wrote and this report does not write.
+
+    Args:
+        folder: the folder of the report.
+        quiet: groups without a rebalance or finding in the report's time range.
+    """
     names = {page_name(span.group) for span in quiet}
     with writing(folder):
         for page in folder.iterdir():
@@ -91,9 +96,7 @@ def write_site(
     end: datetime | None = None,
     marks: Sequence[Mark] = (),
 ) -> FleetPage:
-    """Write ``index.html`` for all groups, and a page in ``groups/`` for each group with news.
-
-    A group has news if one of its rebalances or findings is on record in the range.
+    """Write ``index.html`` for all groups, and a page in ``groups/`` for each group with a rebalance or finding.
 
     Args:
         warehouse: the tables to read.
@@ -103,8 +106,7 @@ def write_site(
         marks: times to mark.
 
     Returns:
-        The page of all groups. Its notes say how many groups have no page of their own, name five of them, and name
-        groups whose page could not be drawn.
+        The page of all groups. Its notes say which groups have no page of their own.
 
     Raises:
         UsageError: the tables don't know the cluster, or have no record of that range; or a file can't be written.

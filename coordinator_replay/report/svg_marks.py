@@ -17,12 +17,13 @@ Values = Mapping[str, Sequence[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """The part of a picture in which a figure's marks are, in pixels.
+    """The rectangle of a picture in which the marks of a figure are drawn.
 
     Attributes:
-        length: milliseconds from the left edge to the right edge.
-        bottom: the number at the lower edge.
-        top: the number at the upper edge.
+        left, upper, width, height: position and size of the rectangle in pixels.
+        length: length of the horizontal time axis in milliseconds.
+        bottom: the number at the lower end of the vertical axis.
+        top: the number at the upper end of the vertical axis.
     """
 
     left: float
@@ -130,9 +131,9 @@ def _points(own: Any, frame: Frame) -> Iterator[str]:
 
 
 def _lines(own: Any, frame: Frame) -> Iterator[str]:
-    """Yield an SVG path for each line of steps.
+    """Yield an SVG path for each line. A line is horizontal from the time of a value to the time of the next value.
 
-    A line keeps the height of a value until the time of the next value. A missing value interrupts the line.
+    Where a value is missing, the line has a gap.
     """
     for times, values in zip(own("xs"), own("ys"), strict=True):
         path, held = "", False

@@ -1,8 +1,8 @@
-"""A group's life as a trace file: the JSON form of the Trace Event Format, which Perfetto and chrome://tracing open.
+"""What happened to a group as a file for trace viewers, such as Perfetto: JSON in the Trace Event Format.
 
-The trace's first process has the group's state, the rebalances (as slices), the counters, and a track for each member.
-The second process has a track for each partition, with its owners as slices. Slices of one track must be nested or
-disjoint, so simultaneous owners (in share groups) get parallel tracks.
+In the viewer, each group looks like two processes. The first has the state of the group, its rebalances, and a track
+for each member. The second has a track for each partition, with the owners of the partition. In a share group, a
+partition may have several owners at the same time: then it has several tracks.
 """
 
 import json
@@ -218,7 +218,12 @@ def _unowned_steps(life: GroupLife, clock: Clock) -> Iterator[tuple[int, int]]:
 
 
 def trace_events(life: GroupLife, zone: tzinfo = UTC) -> Iterator[Event]:
-    """Yield the events of a group's life. The metadata of a track come before its slices."""
+    """Yield everything that happened to a group as events of a trace. The name of a track comes before its slices.
+
+    Args:
+        life: the recorded life of the group.
+        zone: time zone of the times in texts.
+    """
     clock = Clock(life.start, life.end, zone)
     yield from _named(GROUP_PROCESS, None, f"group {life.group}", 1)
     yield from _named(GROUP_PROCESS, STATE_TRACK, "state", STATE_TRACK)

@@ -26,10 +26,10 @@ def unknown_past(
     start: datetime,
     end: datetime,
 ) -> Sequence[StateBand]:
-    """Return the time ranges before a group's first record in which the group may have existed, with state Unknown.
+    """Return a state Unknown for each time range before a group's first record in which the group may have existed.
 
-    Return an empty list if the log proves that the group did not exist. Also return an empty list if the start of a
-    state on record is not known: this state then covers the earlier time.
+    Return an empty list if the log proves that the group did not exist, or if the start of the group's first state is
+    unknown.
 
     Args:
         warehouse: the tables to read.

@@ -52,7 +52,9 @@ def nothing_note(warehouse: Tables, what: str, rows: Sequence[object], group: st
 
 
 def on_record(warehouse: Tables, group: str | None = None) -> str:
-    """Return " on record" if records may be missing or could not be decoded. Otherwise return an empty text.
+    """Return the words " on record" for a sentence such as "no rebalance on record".
+
+    Return an empty text if no record is missing and all records could be decoded.
 
     Args:
         warehouse: the tables to read.

@@ -70,7 +70,7 @@ def describe(warehouse: Tables, group: str, at: datetime | None) -> GroupAnswer:
 
 
 def join_phase_note(warehouse: Tables, group: str, at: datetime | None) -> str | None:
-    """Return a note on a group's rebalance that was in progress at a point in time.
+    """Return a note on a rebalance of a classic group that was in progress at a point in time.
 
     Return None if no broker's log shows such a rebalance.
     """

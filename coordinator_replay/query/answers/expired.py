@@ -132,10 +132,10 @@ def _has_none(shown: Sequence[ExpiredOffset], wanted: Sequence[str]) -> bool:
 
 
 def _retention_note(warehouse: Tables, shown: Sequence[ExpiredOffset], *, is_past: bool) -> str | None:
-    """Return a note on the retention that the last audit applied; None if no note is needed.
+    """Return a note on the retention from which the last audit computed when offsets expire.
 
-    No note is needed if the audit's user gave the retention. If the retention is only Kafka's default, no note is
-    needed for an answer that has only expired offsets.
+    Return None if the user gave the audit this retention, or if the answer has only expired offsets and the retention
+    is Kafka's default.
 
     Args:
         warehouse: the tables to read.

@@ -1,4 +1,4 @@
-"""Answers about the costs of a time range over all groups."""
+"""Answers about the rebalances of all groups in a time range, and their costs."""
 
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from coordinator_replay.query.tables import Tables
 
 
 def impact(warehouse: Tables, start: datetime | None, end: datetime | None) -> Answered[Impact]:
-    """Return the costs of a time range over all groups, see ``impact_of``."""
+    """Return the rebalances of all groups in a time range, with their costs. The arguments are as for ``impact_of``."""
     cost = impact_of(warehouse, start, end)
     notes = [unseen_downtime_note(cost.groups), unaudited_note(warehouse), undecoded_note(warehouse)]
     return Answered(content=cost, notes=notes, basis=basis_from(warehouse, start))

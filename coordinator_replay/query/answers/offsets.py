@@ -216,7 +216,7 @@ def _withheld_note(offsets: Sequence[CommittedOffset]) -> str | None:
 
 
 def _unproven_note(offsets: Sequence[CommittedOffset]) -> str | None:
-    """Return a note on offsets that may not have been committed; None if there are no such offsets."""
+    """Return a note on offsets whose transaction may have been aborted; None if there are no such offsets."""
     unproven = sum(offset.is_proven is False for offset in offsets)
     if not unproven:
         return None

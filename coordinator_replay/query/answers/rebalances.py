@@ -79,7 +79,7 @@ def why(
     last: int | None,
     who: Who,
 ) -> Answered[Reasons]:
-    """Return rebalances in a time range with explanations, see ``rebalances``."""
+    """Return the rebalances in a time range, with explanations. The arguments are as for ``rebalances``."""
     found = _in_range(warehouse, group, start, end, causes, last, who)
     asked = None if group is None else resubscription_note(warehouse, group, start, end)
     # The note is about a rebalance in progress at the end of the log, which a time range with an end does not ask for.
@@ -92,16 +92,15 @@ def why(
 def why_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequence[str], who: Who) -> Answered[Reasons]:
     """Return the rebalances in progress at a point in time, with explanations.
 
-    If a group had no rebalance in progress, return the group's last rebalance before that time. If the next rebalance
-    of the group may have begun by that time, return it, too.
+    If a group had no rebalance in progress, return the group's last rebalance before the point in time. Also return the
+    first rebalance after the point in time, if its start is not on record and may have been earlier.
 
     Args:
         warehouse: the tables to read.
-        group: only rebalances of this group; None for all groups that meet ``who``. If ``who`` has no condition either,
-            and no rebalance is in progress, return only the rebalance that began last.
+        group: only rebalances of this group; None for all groups that meet ``who``.
         at: the point in time.
         causes: only rebalances whose cause or alternatives include one of these causes; empty for all rebalances.
-        who: conditions on groups.
+        who: conditions that groups must meet.
     """
     note = warehouse.check_moment(at)
     names = groups_at_time(warehouse, who, at)
@@ -129,15 +128,15 @@ def _reasons(
     notes: Sequence[str | None],
     last_note: str | None = None,
 ) -> Answered[Reasons]:
-    """Return the answer for rebalances that were found: explanations, notes and basis.
+    """Make an answer from rebalances: add the members that blocked them, a summary, notes and the basis.
 
     Args:
         warehouse: the tables to read.
         found: the rebalances.
-        group: the group of the question; None for all groups.
-        start: start of the time range, or the point in time, of the question.
+        group: the group that the user asks about; None for all groups.
+        start: the point in time that the user asks about, or the start of the time range.
         end: end of the time range; None for a range without an end, and for a point in time.
-        causes: the causes that the question asks for.
+        causes: the causes that the user asks for.
         notes: the first notes of the answer.
         last_note: the last note of the answer.
     """
@@ -168,9 +167,13 @@ def _in_range(
 
 
 def _alternatives_note(rebalances: Sequence[Rebalance], causes: Sequence[str]) -> str | None:
-    """Return a note on rebalances that match the causes asked for only by an alternative, not by their cause.
+    """Return a note on rebalances that an answer has only because of an alternative cause.
 
     Return None if there are no such rebalances.
+
+    Args:
+        rebalances: the rebalances of the answer.
+        causes: the causes that the user asked for.
     """
     others = sum(rebalance.matched_by == "alternative" for rebalance in rebalances)
     if not others:

@@ -46,10 +46,10 @@ def sql(
 
 
 def _basis_of_statement(warehouse: Tables, statement: str) -> Basis | None:
-    """Return the basis of a statement's answer.
+    """Return the basis of the answer to an SQL statement: the end of the log, and how complete the log is.
 
-    Return None if the statement reads several clusters, if the cluster is not in the warehouse, or if the basis can't
-    be read.
+    Return None if the statement reads several clusters, if the warehouse does not have the cluster, or if the tables
+    can't be read.
     """
     try:
         if _reads_every_cluster(warehouse, statement) or warehouse.cluster not in warehouse.clusters:
@@ -60,7 +60,7 @@ def _basis_of_statement(warehouse: Tables, statement: str) -> Basis | None:
 
 
 def _every_cluster_note(warehouse: Tables, statement: str) -> str | None:
-    """Return a note if a statement reads the rows of all clusters, perhaps by mistake. Otherwise return None."""
+    """Return a note if a statement does not choose a cluster, so that it reads all clusters. Otherwise return None."""
     if "cluster" in words_of(statement) or not _reads_every_cluster(warehouse, statement):
         return None
     return (

@@ -75,7 +75,7 @@ class GroupLine:
 
     @property
     def departure(self) -> str:
-        """Return in words how the member left."""
+        """Return a text that says how the member left."""
         if self.event == _FENCED:
             is_session = fencing_cause(self.reason) is Cause.SESSION_TIMEOUT
             return f"{_WENT['SESSION_EXPIRED'] if is_session else _BY_REBALANCE_TIMEOUT} ({self.source})"
@@ -83,10 +83,7 @@ class GroupLine:
         return f"{_WENT[self.event]} ({self.source}{client})"
 
     def is_about(self, member_id: str) -> bool:
-        """Return whether the line is about a member.
-
-        A line about a timeout has no member id, but may list several members in its reason.
-        """
+        """Return whether the line names a member: in the field for the member id, or in its reason."""
         return member_id == self.member_id or (self.member_id is None and member_id in _IDS.findall(self.reason or ""))
 
 
@@ -95,7 +92,7 @@ class LoggedDeparture(NamedTuple):
 
     Attributes:
         removed_at: time of the record that removed the member.
-        words: the reason in words.
+        words: a text with the reason.
     """
 
     member_id: str
@@ -149,7 +146,10 @@ def departure_of(
 
 
 def departures(warehouse: Tables, group: str) -> list[LoggedDeparture]:
-    """Return the departures of a group's members that a broker's log explains, in log order."""
+    """Return the members that left a group, with a text that says how they left, in log order.
+
+    Members for whom no broker's log says this are left out.
+    """
     lines = group_lines(warehouse, group)
     if not lines:
         return []
@@ -161,7 +161,9 @@ def departures(warehouse: Tables, group: str) -> list[LoggedDeparture]:
 
 
 def last_departures_note(warehouse: Tables, group: str, at: datetime | None) -> str | None:
-    """Return a note on the last removed members for whom brokers' logs say how they left; None if there are none.
+    """Return a note that says how the members left that were removed last, as brokers' logs show it.
+
+    Return None if brokers' logs show it for no member.
 
     Args:
         warehouse: the tables to read.
@@ -177,7 +179,7 @@ def last_departures_note(warehouse: Tables, group: str, at: datetime | None) -> 
 
 
 def refusals(lines: Iterable[GroupLine]) -> list[tuple[str, datetime, dict[str, Any]]]:
-    """Return the event, the time and the detail of each line about a refused request."""
+    """Return the event, the time and the detail of each log line about a request that the coordinator refused."""
     names = ("member_id", "instance_id", "broker")
     return [
         (line.event, line.logged_at, {name: value for name in names if (value := getattr(line, name)) is not None})

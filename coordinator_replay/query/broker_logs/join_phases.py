@@ -9,13 +9,7 @@ While a rebalance is in progress, the coordinator's last line about the group sh
 When a coordinator loads a log partition, it gives each group the state of the group's last record. So lines from before
 the last load don't count.
 
-When a rebalance has left its record, the table ``rebalances`` has the time at which the rebalance began, if a broker's
-log shows this time. The table lacks this time in two cases:
-
-- The broker's log lacks the line about the end of the join phase. Only this line can be matched to the record. Without
-  it, this module still uses the line that begins PreparingRebalance.
-- The broker's log has this line, but the line contradicts the record. Then the log is about another group of the same
-  name, and its lines don't count.
+When a rebalance is over, the group has a record of it. From then on, the table ``rebalances`` has the rebalance.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -106,8 +100,8 @@ class JoinPhase:
         since: the time at which the group came into this state.
         began_at: the time at which the rebalance began.
         reasons: the reasons that the coordinator had logged, in order.
-        not_joined: members that had not joined when the coordinator stopped waiting for them, as its log says; empty if
-            no line names such members.
+        not_joined: the members that the coordinator removed because they had not joined in time, as its log says; empty
+            if the log names no such members.
     """
 
     state: str
@@ -169,19 +163,18 @@ def join_phases(
 def awaited_members(
     warehouse: Tables, group: str, phase: JoinPhase, members: Iterable[str], at: datetime | None
 ) -> list[str]:
-    """Return members that a coordinator in PreparingRebalance may be waiting for.
+    """Return the members that the coordinator may be waiting for at a point in time, in a join phase.
 
-    The coordinator waits for no other members than these, but some of these may have joined already: a broker logs a
-    member's rejoin only if the rejoin begins a rebalance. A new member is included from the time when it got its member
-    id.
+    Some of these members may have joined already, because brokers don't log every join.
 
     Args:
         warehouse: the tables to read.
         group: id of the group.
         phase: the rebalance that was in progress.
-        members: members of the generation on record.
+        members: ids of the members in the group's last record.
         at: the point in time; None for the end of the brokers' logs.
     """
+    # A broker logs a member's rejoin only if the rejoin begins a rebalance.
     if phase.state != GroupState.PREPARING_REBALANCE:
         return []
     present, joined = dict.fromkeys(members), set[str]()
