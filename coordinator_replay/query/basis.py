@@ -25,7 +25,7 @@ class Basis:
     """The basis of an answer: the log that the answer comes from, and how complete this log is.
 
     Attributes:
-        cluster: the cluster of the question.
+        cluster: the cluster that the user asks about.
         log_end: the latest timestamp in the cluster's log; None if no record has a timestamp.
         complete_since: the time from which on no record is missing in the log partitions of the answer. None if no
             record is missing at all, or if records are missing up to the end of the log.

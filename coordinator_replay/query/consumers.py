@@ -166,7 +166,7 @@ def topic_names(warehouse: Tables) -> list[str]:
 def consumers_of(
     warehouse: Tables, topic: str, start: datetime | None = None, end: datetime | None = None
 ) -> list[TopicConsumer]:
-    """Return the clients and groups that read a topic in a time range, sorted by group, then by the time of the start.
+    """Return the clients and groups that read a topic in a time range, sorted by group and then by ``first_at``.
 
     Args:
         warehouse: the tables to read.

@@ -118,9 +118,9 @@ def group_coordinator_changes(
 
 
 def nearby_note(warehouse: Tables, rebalances: Sequence[Rebalance]) -> str | None:
-    """Return a note on rebalances during which or shortly before which the group's coordinator changed.
+    """Return a note on changes of the coordinator during a rebalance or shortly before it.
 
-    Return None if there are no such rebalances.
+    Return None if there are no such changes.
     """
     spans = [(rebalance, span) for rebalance in rebalances if (span := _span(rebalance)) is not None]
     if not spans:

@@ -35,8 +35,7 @@ class Change:
               ``changed`` (the topic may have been created again),
             - rebalances: ``between``,
             - findings: ``new`` (it began between the times), ``found`` (it was first seen between the times, but may
-              have begun earlier), ``over`` (it ended between the times). Between two audits, ``new`` and ``found`` are
-              findings that the first audit had not stored.
+              have begun earlier), ``over`` (it ended between the times).
         name: name of the client, partition, cause or rule; None for a change of the group itself.
         before: the value at the first time; None if the thing did not exist.
         after: the value at the second time; None if the thing did not exist.
@@ -93,7 +92,7 @@ class Side:
 
     @property
     def exact_partitions(self) -> list[int]:
-        """Return the log partitions in which no record is missing that matters at the point in time."""
+        """Return the log partitions whose groups are proven at the point in time: no missing record can matter."""
         partitions = self.warehouse.completeness.partitions
         return [number for number, partition in partitions.items() if partition.is_complete_at(self.moment)]
 
@@ -307,13 +306,13 @@ def _groups(before: Side, after: Side, old: Iterable[Group], new: Iterable[Group
 
 
 def _proves_absence(side: Side, *, is_same: bool) -> Callable[[Group], bool]:
-    """Return a function that takes a group and returns whether the log proves that the group did not exist on a side.
+    """Return a function that tells whether a group certainly did not exist on one side of the comparison.
 
-    Call the returned function only with groups that are not in the list of groups of ``side``.
+    Call the returned function only with groups that the list of the groups of ``side`` lacks.
 
     Args:
         side: one of the two clusters or points in time that are compared.
-        is_same: whether the two sides are two points in time of one cluster.
+        is_same: whether two points in time of one cluster are compared.
     """
     # The list of groups includes all that may have existed. So if the cluster shows the group at another time, a list
     # without the group proves that it did not exist, unless the log may lack the group's only pending commit. Another

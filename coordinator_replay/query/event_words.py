@@ -350,7 +350,7 @@ _WORDS: Mapping[str, Callable[[Detail], list[str]]] = {
 
 
 def _plain(detail: Detail) -> list[str]:
-    """Return a text such as ``member id: a`` for each field of an event's detail that has a value."""
+    """Return texts such as ``member id: a``, one for each field of an event's detail that has a value."""
     return [f"{name.replace('_', ' ')}: {value}" for name, value in detail.items() if value not in (None, [], {})]
 
 

@@ -1,4 +1,4 @@
-"""Running of statements in the embedded engine. Ctrl-C and a time limit end a statement at once."""
+"""Running of SQL statements in DuckDB. Ctrl-C and a time limit end a statement at once."""
 
 import signal
 import threading
@@ -59,7 +59,7 @@ def ended_by_ctrl_c(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 @contextmanager
 def ended_after(connection: duckdb.DuckDBPyConnection, most: timedelta | None) -> Iterator[None]:
-    """Make a context in which the engine ends a statement that runs too long.
+    """Make a context in which DuckDB ends a statement that runs too long.
 
     Args:
         connection: the connection that runs the statements.
@@ -105,7 +105,7 @@ def fetch(
     """Return the columns and rows that answer a statement.
 
     Args:
-        connection: the engine, which knows the tables that the statement names.
+        connection: connection to a DuckDB that has the tables of the statement.
         statement: SQL.
         parameters: a value for each ``$name`` of the statement.
 

@@ -151,7 +151,7 @@ _RUNS = """
 
 
 def runs_since(warehouse: Tables, *, is_new: bool, since: datetime | None = None) -> set[str] | None:
-    """Return the ids of the finished runs that meet the arguments. Return None if no argument is given.
+    """Return the ids of the finished runs that ``is_new`` or ``since`` selects; None if neither is given.
 
     Args:
         warehouse: the tables to read.

@@ -156,7 +156,7 @@ class ClusterGroups:
         expiring: offsets that expired or will expire soon, by group, topic and status.
         findings: all findings.
         runs: all audits, the latest first.
-        gaps: log offsets that the inputs of an audit lacked.
+        gaps: ranges of log offsets that are missing from the files that audits read.
         undecoded: records in quarantine, by reason.
     """
 

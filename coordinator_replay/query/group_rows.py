@@ -1,4 +1,4 @@
-"""SQL for all rows that show a group: its own records, its offsets, and its pending offsets."""
+"""SQL that finds all rows of a group: of its records, of its committed offsets, and of its pending commits."""
 
 GROUP_ROWS = """(
         SELECT group_id, log_partition, log_timestamp AS first, log_timestamp AS last, log_offset AS place,

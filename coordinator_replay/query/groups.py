@@ -195,7 +195,8 @@ class Group:
         group_type: ``Unknown`` if the group is not on record at that time.
         protocol_type: ``consumer``, ``share``, ``streams``, or any name that the clients of a classic group chose.
             Empty for a group that only stores offsets. None if the group is not on record at that time.
-        protocol: the assignor that a classic group chose. None if the group has chosen none, and for all other types.
+        protocol: the assignor of a classic group; None if the group has chosen none. Also None for groups of all other
+            types.
         state: the state in Kafka's spelling. ``Unknown`` if the records that decide the state are no longer in the log:
             the group may not even have existed.
         member_count: None if the state is not known.
@@ -377,7 +378,8 @@ def _recorded_groups(
         warehouse: the tables to read.
         at: the point in time; the end of the log if None.
         group: only this group; None for all groups.
-        only_own: leave out groups that only offset commits, or only records from after this time, show.
+        only_own: leave out groups whose only records before this time are offset commits, and groups without any record
+            before this time.
     """
     history = warehouse.completeness
     proven, proven_from, proven_to = history.proofs(at or END)

@@ -1,7 +1,6 @@
-"""Rebalances of all groups in a time range, with their costs: partitions without an owner, and pauses of commits.
+"""Rebalances of all groups in a time range, with their costs: partitions without an owner, and commit pauses.
 
-A group is concerned if it rebalanced in the range, or had partitions without an owner. The answer also names what the
-groups concerned have in common, such as a host.
+The answer also names what the groups that rebalanced have in common, such as a host.
 """
 
 from collections import Counter

@@ -33,7 +33,7 @@ class OffsetChange:
             owner is not known.
         commits_merged: number of commits before this one that ``audit --history-every`` left out.
         is_proven: False if the commit may have been aborted, because the input has no transaction markers.
-        is_exact: whether the log proves that the offset was in force in the whole interval.
+        is_exact: whether the log proves that the offset was in force from ``valid_from`` to ``valid_to``.
         is_begin_open: whether the partition may have had earlier commits that are not on record.
     """
 

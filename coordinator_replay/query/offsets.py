@@ -499,7 +499,7 @@ def offsets_at(
         pending: the group's pending commits at that time, if the caller has read them already.
 
     Raises:
-        UsageError: the tables don't know the group, or the group never committed an offset of a topic asked for.
+        UsageError: the tables have no record of the group, or no committed offset of one of ``topics``.
     """
     moment = at or END
     rows = warehouse.rows(_OFFSETS, group=group, at=moment)
@@ -550,7 +550,7 @@ def offsets_before_removal(
         require_stable: show partitions with a pending transactional commit as unstable, without an offset.
 
     Raises:
-        UsageError: the tables don't know the group, or the group never committed an offset of a topic asked for.
+        UsageError: the tables have no record of the group, or no committed offset of one of ``topics``.
     """
     check_group(warehouse, group)
     asked = topics_asked(warehouse, group, topics)
@@ -576,7 +576,7 @@ def offsets_before_removal(
 
 
 def _shown_at_removal(warehouse: Tables, offsets: Iterable[CommittedOffset]) -> set[TopicPartition]:
-    """Return the partitions of which no commit is missing that was pending when the partition's offset was removed.
+    """Return the partitions for which the log shows all commits that were pending when the offset was removed.
 
     Args:
         warehouse: the tables to read.
@@ -752,7 +752,7 @@ def negative_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
 
 
 def _shows_pending(warehouse: Tables, log_partitions: Iterable[int], at: datetime) -> set[int]:
-    """Return the log partitions of which no commit is missing that was pending at a point in time.
+    """Return the log partitions whose records show all commits that were pending at a point in time.
 
     Args:
         warehouse: the tables to read.

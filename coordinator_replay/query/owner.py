@@ -216,9 +216,9 @@ def owned_topics(warehouse: Tables, group: str) -> dict[str, tuple[int, int]]:
 
 
 def _check_partition(warehouse: Tables, group: str, topic: str, partition: int) -> None:
-    """Raise an error, because the tables have no owner of a partition at any time.
+    """Raise an error that says that the group never owned a partition, or that no owner of it is on record.
 
-    The message says which partitions the group owned.
+    The message also says which partitions the group owned.
     """
     check_group(warehouse, group)
     owned = owned_topics(warehouse, group)

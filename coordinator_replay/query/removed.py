@@ -204,7 +204,9 @@ def last_removals(warehouse: Tables, group: str, at: datetime | None = None) -> 
 def deleted_groups(
     warehouse: Tables, at: datetime | None = None, *, group: str | None = None, types: Sequence[str] = ()
 ) -> list[DeletedGroup]:
-    """Return groups that were deleted before a point in time and did not exist at this time, by time of the deletion.
+    """Return groups that were deleted before a point in time, and did not exist at this time.
+
+    The groups are in the order of their deletion.
 
     A group that only stored offsets counts as deleted when its last offset is removed.
 
@@ -241,7 +243,7 @@ def removal_notes(removed: Sequence[RemovedOffsets], but: Collection[tuple[str, 
 def before_removal_note(removed: Sequence[RemovedOffsets]) -> str | None:
     """Return a note that tells the user how to ask for the offsets just before they were removed.
 
-    Return None if no record removed one of the offsets.
+    Return None if none of the offsets was removed by a record.
 
     Args:
         removed: the removed offsets.

@@ -9,10 +9,10 @@ A file begins with comments: what the query answers, then a line for each parame
     -- then why GROUP explains each rebalance
     SELECT ...
 
-``$group`` in the statement is the value of the parameter ``group``. If the user gives no value and the file names no
-default, it is null. ``$cluster`` is the cluster of the question and needs no line. Types are text, number and time. The
-line ``note`` says how to read the rows, and what they lack. It is shown with every answer. The line ``then`` names the
-command to type next. These lines are optional, too::
+``$group`` in the statement is the value of the parameter ``group``. It is null if the user gives no value and the line
+has no default. ``$cluster`` is the cluster that the user asks about, and needs no line. Types are text, number and
+time. The line ``note`` says how to read the rows, and what they lack. It is shown with every answer. The line ``then``
+names the command to type next. These lines are optional, too::
 
     -- none No group has missing records.
     -- total unowned_ms by group_id; topic:partition
@@ -377,12 +377,12 @@ def _sums_by(
 ) -> str:
     """Return a sentence with the largest sums of a column of a saved query, such as the sum for each topic.
 
-    ``query.total`` names the column. Return an empty text if the rows have only one group of values.
+    ``query.total`` names the column. Return an empty text if there is only one sum.
 
     Args:
         warehouse: the tables to read.
         query: the saved query.
-        by: the columns for GROUP BY, joined as in the sentence, such as ``topic:partition``.
+        by: the columns by which the sums are grouped, such as ``topic:partition``.
         values: values of the query's parameters, as a user types them.
         timeout: the longest time that each statement may take; None for no limit.
     """

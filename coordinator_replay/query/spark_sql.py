@@ -1,4 +1,4 @@
-"""Translation of statements from DuckDB's SQL, the SQL of the embedded engine, to Spark's SQL.
+"""Translation of SQL statements from DuckDB's SQL to Spark's SQL.
 
 Saved queries and views are written only in DuckDB's SQL. The library sqlglot translates them to Spark's SQL. This
 module replaces the few functions that sqlglot can't translate, or translates wrongly.
@@ -87,7 +87,7 @@ def _listed(node: exp.Expr) -> exp.Expr:
 
 
 def _counted(values: exp.Expr) -> exp.Expr:
-    """Replace ``histogram`` by a map from each value to the number of rows with this value, sorted by value."""
+    """Replace DuckDB's function ``histogram``, which returns a map from each value to the number of its rows."""
     text = values.sql(dialect="spark")
     every, distinct = f"COLLECT_LIST({text})", f"ARRAY_SORT(COLLECT_SET({text}))"
     counts = f"TRANSFORM({distinct}, v -> CAST(SIZE(FILTER({every}, w -> w = v)) AS BIGINT))"

@@ -319,7 +319,7 @@ def member_intervals_of(
 ) -> list[MemberInterval]:
     """Return the states of a group's members in a time range, in log order.
 
-    Each state is a row of ``member_timeline``. The rows are returned whose interval lies at least partly in the range.
+    Each state is a row of the table ``member_timeline``: an interval of time in which the member did not change.
 
     Args:
         warehouse: the tables to read.

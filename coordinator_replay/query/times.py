@@ -6,8 +6,8 @@ All commands accept three kinds of times:
 - a time before the end of the log (``-6h``),
 - a day or time of day relative to the last day of the log (``yesterday``, ``08:34``).
 
-A date means the start of the day. As the end of a time range, it means the end of the day. A time without a zone is in
-the zone of the question, which is UTC by default.
+A date means the start of the day. As the end of a time range, a date means the end of the day. A time without a time
+zone is in UTC, unless the user chose another zone.
 
 Relative times are read in two steps, because only the tables know the end of the log. ``parse_time`` makes a
 ``LogTime`` from the text, and ``LogTime.resolve`` makes an absolute time from it.
@@ -186,7 +186,7 @@ def _clock(text: str | None) -> time:
 
 
 def _absolute(text: str, zone: tzinfo) -> datetime:
-    """Return an absolute time in UTC. A text without an offset from UTC is in ``zone``."""
+    """Read an absolute time, and return it in UTC. A time without an offset from UTC is in the time zone ``zone``."""
     dotted = _DOTTED.fullmatch(text)
     if dotted is not None:
         day, month, year, clock = dotted.groups()

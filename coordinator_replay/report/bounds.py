@@ -49,7 +49,7 @@ def moved(rebalance: Rebalance) -> str:
     """Return a text with the number of partitions that changed their owner in a rebalance.
 
     The text also has the number of all partitions, and the number of partitions that had no owner before the rebalance.
-    It is "not yet" if the rebalance has no generation or epoch yet.
+    The text is "not yet" if the rebalance has no generation or epoch yet.
     """
     if rebalance.epoch is None:
         return "not yet"

@@ -18,7 +18,7 @@ EXACT = 2**53
 
 
 class Clock:
-    """Conversion of times into milliseconds since the page's start, or into text in the page's zone.
+    """The time range and time zone of a page. Methods convert times to positions on the time axis, and to text.
 
     Args:
         start: start of the page's time range.

@@ -136,9 +136,9 @@ def rows_figure(name: str, axis: Axis, **options: Any) -> figure:
 
 
 def bars(drawn: figure, name: str, names: Sequence[str], *, height: float | str = 0.8, **look: Any) -> Any:
-    """Add horizontal bars to a figure, and return their renderer. Column ``left`` has where each bar begins.
+    """Add horizontal bars to a figure, and return their renderer.
 
-    Column ``right`` has where the bar ends, and column ``row`` has its row.
+    The columns ``left``, ``right`` and ``row`` of the data source have the two ends of each bar and its row.
 
     Args:
         drawn: the figure.

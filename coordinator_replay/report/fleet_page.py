@@ -186,14 +186,15 @@ class Lane:
 def lane_of(
     life: GroupLife, clock: Clock, findings: Sequence[Finding], page: str | None = None, *, is_complete: bool = True
 ) -> Lane:
-    """Return the row of a group.
+    """Return the row of a group on the page of all groups.
 
     Args:
         life: the group's states and rebalances.
-        clock: clock of the page's range.
+        clock: time range and time zone of the page.
         findings: findings about the group.
-        page: link to the group's own page; None if it has no page.
-        is_complete: whether no record of the range is missing; if not, there may have been other rebalances.
+        page: link to the group's own page; None if the group has no page.
+        is_complete: whether no record of the time range is missing. If records are missing, the row shows the number of
+            rebalances as a lower bound.
     """
     scale = UNITS / max(clock.length, 1)
     times = sorted(clock.left(moment) for rebalance in life.rebalances if (moment := began(rebalance)) is not None)

@@ -96,7 +96,7 @@ class OffsetLine(NamedTuple):
     Times are milliseconds since the start of the picture's time range.
 
     Attributes:
-        at: for each offset, the time of its commit.
+        at: for each offset, the time from which it was in force.
         offsets: the committed offsets.
         until: for each offset, the time at which the line ends after this offset; None if the line goes on to the next
             offset.
@@ -136,7 +136,7 @@ class RecordAfterHole(NamedTuple):
     """The first record of a group after a hole: a time range in which records of the log partition are missing.
 
     Attributes:
-        since: the time from which the group is Dead by the records that are not missing.
+        since: the time from which the group is Dead, as far as the records show.
         at: time of the first record after the hole; None if there is no such record.
         offset: log offset of this record; None if there is no such record.
         begin_open_offset: log offset of the group's next record that is not a commit, if the log does not prove the

@@ -62,7 +62,7 @@ def _states(axis: Axis) -> figure:
 def _rebalances(axis: Axis) -> figure:
     """Return the figure of rebalances, with a row for each cause.
 
-    Each rebalance has a mark, and a bar as long as the rebalance took at least.
+    Each rebalance has a mark and a bar. The length of the bar is the shortest time that the rebalance can have taken.
     """
     drawn = rows_figure("rebalances", axis)
     data = source("rebalances", life_marks.REBALANCES)

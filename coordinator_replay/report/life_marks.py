@@ -150,7 +150,7 @@ def began(rebalance: Rebalance) -> datetime | None:
 def rebalance_columns(life: GroupLife, clock: Clock, members: MemberIdentities) -> Columns:
     """Return the marks of rebalances, as columns that the page's script reads.
 
-    Each mark has a bar. The bar is as long as the rebalance took at least.
+    Each mark has a bar. The length of the bar is the shortest time that the rebalance can have taken.
     """
     place = {cause: row for row, cause in enumerate(causes_of(life))}
     moves = moves_of(life)

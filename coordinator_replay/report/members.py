@@ -80,7 +80,7 @@ class MemberIdentities:
         return labels
 
     def colour(self, member_id: str) -> str:
-        """Return the colour of everything that the member owned."""
+        """Return the colour of the bars that show what a member owned."""
         return self._colours.get(self._identities.get(member_id, ""), UNKNOWN_COLOUR)
 
     def identity(self, member_id: str) -> str:

@@ -197,7 +197,7 @@ def figures_file(make: Figures) -> str:
 
 
 def write_assets(folder: Path, kinds: Sequence[Figures]) -> None:
-    """Write the files that pages share.
+    """Write the files that all pages of a folder share, such as their scripts.
 
     Raises:
         UsageError: a file can't be written.

@@ -164,8 +164,8 @@ def _states(life: GroupLife, clock: Clock) -> Iterator[Event]:
 def _rebalances(life: GroupLife, clock: Clock) -> dict[str, list[Span]]:
     """Return the slices that show rebalances in a trace, by name of the track.
 
-    There are two tracks. A slice of the first shows when a rebalance was certainly in progress. A slice of the second
-    shows when a rebalance may have begun: the join phase of a classic group leaves no record.
+    There are two tracks. A slice of the first track shows when a rebalance was certainly in progress. A slice of the
+    second track shows when a classic rebalance may have been in its join phase.
     """
     certain: list[Span] = []
     possible: list[Span] = []

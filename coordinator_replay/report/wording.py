@@ -82,5 +82,10 @@ def shade(colour: str, incarnation: int) -> str:
 
 
 def shortened(text: str, most: int = 34) -> str:
-    """Return a long name with its middle left out: the ends distinguish generated ids."""
+    """Shorten a long name: leave out its middle. Both ends remain, because generated ids differ at their ends.
+
+    Args:
+        text: the name.
+        most: largest number of characters.
+    """
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 2 - 1) :]}"

@@ -100,9 +100,9 @@ def _none_expires_note(
 
     Args:
         warehouse: the tables to read.
-        group: the group of the question; None for all groups.
-        limit: the time up to which offsets were looked for.
-        who: the conditions of the question.
+        group: the group that the user asks about; None for all groups.
+        limit: a time after the end of the log; None if unknown.
+        who: conditions on groups that the user gave.
         names: the groups that meet these conditions; None if there are no conditions.
     """
     if limit is None:
@@ -153,7 +153,7 @@ def _up_to(warehouse: Tables, until: datetime, within: timedelta | None) -> time
     """Return the duration from the end of the log to a time.
 
     Raises:
-        UsageError: ``within`` is given as well, or the time lies before the end of the log.
+        UsageError: the user also gave ``within``, or the time lies before the end of the log.
     """
     if within is not None:
         raise UsageError("give either within or until")

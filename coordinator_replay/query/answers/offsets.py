@@ -122,11 +122,11 @@ def _before_removal(
 
 
 def _about(removals: Sequence[RemovedOffsets], asked: Collection[tuple[str, tuple[int, ...]]]) -> list[RemovedOffsets]:
-    """Return the removals of the partitions that a question is about.
+    """Return those removals that are of the topics and partitions that a user asks about.
 
     Args:
         removals: removals of committed offsets.
-        asked: topics and partitions, see ``is_asked``.
+        asked: topics and partitions that the user asks about; empty for all topics.
     """
     return [
         replace(removal, partitions=partitions)
@@ -172,9 +172,9 @@ def _of_group(
     require_stable: bool,
     end_offsets: str | Path | None,
 ) -> tuple[list[CommittedOffset], Sequence[str | None], str | None]:
-    """Return three values: committed offsets of a group, notes on the group, and a note on the time.
+    """Return the committed offsets of a group, notes on them, and a note if ``at`` is after the end of the log.
 
-    A note is None if it does not apply.
+    A note that does not apply is None.
     """
     late = warehouse.check_moment(at)
     pending = pending_commits(warehouse, group, at)

@@ -19,7 +19,7 @@ from coordinator_replay.tables.views import views, words_of
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of a statement, with the names of their columns.
+    """The result of an SQL statement: rows, and names of the columns.
 
     There are no columns if the statement returns nothing.
     """

@@ -23,7 +23,10 @@ def timeline(warehouse: Tables, group: str, start: datetime | None, end: datetim
 
 
 def members(warehouse: Tables, group: str, start: datetime | None, end: datetime | None) -> Rows[MemberInterval]:
-    """Return the states of each member of a group in a time range, in log order. Each row is an interval."""
+    """Return the states of each member of a group in a time range, in log order.
+
+    Each row is an interval of time in which a member did not change.
+    """
     intervals = member_intervals_of(warehouse, group, start, end)
     inherited = inherited_note((interval.member_id, interval.is_client_inherited) for interval in intervals)
     return Rows(

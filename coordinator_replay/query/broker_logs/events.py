@@ -101,10 +101,7 @@ class LoggedDeparture(NamedTuple):
 
 
 def group_lines(warehouse: Tables, group: str) -> list[GroupLine]:
-    """Return the lines of brokers' logs about departures and refused requests of a group's members, by time.
-
-    If an admin removed a member, the event MEMBER_LEFT becomes REMOVED_BY_ADMIN.
-    """
+    """Return the lines of brokers' logs about members that left a group, or whose requests were refused, by time."""
     if not warehouse.has_rows(_LOG):
         return []
     lines = [GroupLine(*row) for row in warehouse.rows(_LINES, group=group)]
@@ -161,9 +158,9 @@ def departures(warehouse: Tables, group: str) -> list[LoggedDeparture]:
 
 
 def last_departures_note(warehouse: Tables, group: str, at: datetime | None) -> str | None:
-    """Return a note that says how the members left that were removed last, as brokers' logs show it.
+    """Return a note on the last members that were removed from a group: how each of them left.
 
-    Return None if brokers' logs show it for no member.
+    Return None if brokers' logs don't show this for any member.
 
     Args:
         warehouse: the tables to read.

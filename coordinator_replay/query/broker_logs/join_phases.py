@@ -115,7 +115,7 @@ class JoinPhase:
 
         Args:
             group: name of the group.
-            awaited: the members that no record or log line shows to have joined, see ``awaited_members``.
+            awaited: the members that the coordinator may be waiting for.
         """
         waited = f"; not shown to have joined: {listed(awaited, _MOST_NAMED)}" if awaited else ""
         waited += f"; removed later, for they had not joined: {self.not_joined}" if self.not_joined else ""
