@@ -171,7 +171,10 @@ def _reading(runs: Sequence[tuple[Any, ...]]) -> list[str]:
 
 
 def new_note(warehouse: Tables) -> str | None:
-    """Return a note that says since which audit findings are new; None if no finished audit has read a record."""
+    """Return a note that names the audit since which findings count as new.
+
+    Return None if no finished audit has read a record.
+    """
     reading = _reading(warehouse.rows(_RUNS))
     if not reading:
         return None

@@ -93,7 +93,7 @@ def by_group(moves: Iterable[GroupMove]) -> Moves:
 def moves_of(moves: Moves, group: str | None = None) -> Sequence[GroupMove]:
     """Return the moves of a group, oldest first.
 
-    For None, return the moves of all groups.
+    If ``group`` is None, return the moves of all groups.
     """
     if group is not None:
         return moves.get(group, [])

@@ -279,7 +279,7 @@ def unknown_states_note(groups: Sequence[Group], states: Sequence[str]) -> str |
     user asked for state Unknown or for no state.
 
     Args:
-        groups: all groups.
+        groups: all groups at the point in time, with their states.
         states: the states that the user asked for, in upper or lower case.
     """
     asked = {state.lower() for state in states}

@@ -355,10 +355,10 @@ def _count(warehouse: Tables, names: Sequence[str], asked: dict[str, datetime]) 
 def traits_of(
     warehouse: Tables, names: Sequence[str], start: datetime | None, end: datetime | None
 ) -> tuple[CommonTrait, ...]:
-    """Return what some groups have in common in a time range that is less frequent among all other groups.
+    """Return what is more frequent among some groups than among all other groups, such as the host of a member.
 
-    An example is the host of a member. The largest difference comes first. Return no rows for fewer than two groups, or
-    if no other group had members.
+    The largest difference comes first. Return no rows for fewer than two groups, or if no other group had members in
+    the time range.
 
     Args:
         warehouse: the tables to read.

@@ -367,9 +367,9 @@ def check_topics(warehouse: Tables, topics: Sequence[str], group: str) -> None:
 
 
 def _is_open(partition: LogPartition | None, at: datetime, row: Sequence[Any]) -> bool:
-    """Return whether a partition may have had an offset at a point in time that the log no longer has.
+    """Return whether a partition may have had a committed offset at a point in time, although the tables have none.
 
-    Call this function for partitions without an offset in the tables at that time.
+    Call this function only for partitions of which the tables have no offset at this time.
 
     Args:
         partition: the log partition of the group.
@@ -733,7 +733,7 @@ class _TopicLives(NamedTuple):
     is_there: bool | None
 
     def is_current(self, offset: CommittedOffset) -> bool:
-        """Return whether the topic of an offset was not deleted after the commit, as far as is known."""
+        """Return False if the topic was deleted after an offset was committed, as far as is known. Else return True."""
         is_other = (self.ids or 0) > 1 if offset.topic_id is None else self.last_id not in (None, offset.topic_id)
         committed_at = offset.commit_timestamp
         is_older = self.created_at is not None and committed_at is not None and committed_at < self.created_at

@@ -275,7 +275,7 @@ def owners_at(warehouse: Tables, group: str, topic: str, partition: int, at: dat
 def _by_time(
     intervals: Iterable[Ownership], moment: datetime
 ) -> tuple[list[Ownership], list[Ownership], list[Ownership]]:
-    """Return three lists of ownerships: ended by a point in time, current at that time, and later."""
+    """Divide ownerships into three lists: ended before a point in time, current at this time, and begun later."""
     ended: list[Ownership] = []
     current: list[Ownership] = []
     later: list[Ownership] = []

@@ -11,7 +11,7 @@ from coordinator_replay.listing import partition_ranges
 class TopicPartitions:
     """Partitions of one topic.
 
-    ``topic`` is None if no source has a name for the topic id.
+    ``topic`` is None if the name of the topic is unknown.
     """
 
     topic_id: str | None

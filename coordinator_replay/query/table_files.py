@@ -64,12 +64,11 @@ def _duckdb_type(delta: Any) -> str:
 def _may_match(file: TableFile, bounds: Mapping[str, str]) -> bool:
     """Return whether a file may have rows with the given values, as far as its statistics show.
 
-    Texts in statistics may have been shortened, but they are still bounds of the file's values.
-
     Args:
         file: the file.
         bounds: the given values, by column.
     """
+    # Texts in statistics may have been shortened, but they are still bounds of the file's values.
     lowest, highest = {"cluster": file.cluster, **file.lowest}, {"cluster": file.cluster, **file.highest}
     return all(lowest.get(column, value) <= value <= highest.get(column, value) for column, value in bounds.items())
 

@@ -1,8 +1,8 @@
 """Reading of a warehouse's tables: ``Tables`` runs SQL statements on the tables.
 
 Statements read the version of each table that the last finished run made. So they don't see rows of an audit that is
-still running or was killed. To find the rows of a point in time, they compare it with the columns ``valid_from`` and
-``valid_to`` (``AS_OF``).
+still running or was killed. The columns ``valid_from`` and ``valid_to`` show which rows belong to a point in time
+(``AS_OF``).
 """
 
 import re

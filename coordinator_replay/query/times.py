@@ -213,8 +213,8 @@ def _in_own_zone(text: str, zone: tzinfo) -> tuple[str, tzinfo]:
 def _form_that_works(text: str) -> str | None:
     """Suggest another form for a time that a user typed: ``2026-11-20`` for ``11/20/2026``, or ``8:34`` for ``8.34``.
 
-    If the text may mean two dates, suggest both. If it looks like a date, but can't be one, return an empty text. If it
-    is neither a date with slashes nor a time of day with a dot, return None.
+    If the text may mean two dates, suggest both dates. If the text looks like a date, but is no date, return an empty
+    text. Return None for all texts except dates with slashes and times of day with a dot.
     """
     if (slashed := _SLASHED.fullmatch(text)) is not None:
         first, second, year, rest = slashed.groups()

@@ -45,7 +45,7 @@ def unread_at_end(warehouse: Tables, group: str | None = None) -> list[Unread]:
 
 
 def unread_between(warehouse: Tables, start: datetime | None, end: datetime | None) -> list[Unread]:
-    """Return the members in a time range, of all groups, whose subscription can't be read."""
+    """Return the members of all groups in a time range whose subscription can't be read."""
     return _unread(warehouse, None, start, end, is_at_end=False)
 
 

@@ -87,8 +87,8 @@ def blocked_by(rebalance: Rebalance, members: MemberIdentities) -> str:
 def worst(rebalances: Iterable[Rebalance]) -> tuple[str, str, str]:
     """Return the worst cost of some rebalances: its value, its name, and a remark.
 
-    The worst cost is the longest commit pause around a rebalance. If no pause is on record, it is the longest time that
-    a partition had no owner.
+    The worst cost is the longest commit pause around a rebalance. If no pause is on record, the worst cost is the
+    longest time that a partition had no owner.
     """
     listed = list(rebalances)
     pauses = [rebalance.commit_pause_ms for rebalance in listed if rebalance.commit_pause_ms is not None]

@@ -58,7 +58,7 @@ class Clock:
     def left(self, moment: datetime | int | None) -> int:
         """Return the position of a bar's left end, in milliseconds since the start of the page's time range.
 
-        Return 0 if the bar's time is before the page's time range, or unknown.
+        Return 0 if ``moment`` is None, or before the page's time range.
 
         Args:
             moment: time at which the bar begins: a datetime, or milliseconds since 1970. None if unknown.
@@ -68,7 +68,7 @@ class Clock:
     def right(self, moment: datetime | int | None) -> int:
         """Return the position of a bar's right end, in milliseconds since the start of the page's time range.
 
-        If the bar's time is after the page's time range, or None, return the end of the page's time range.
+        If ``moment`` is None, or after the page's time range, return the end of the page's time range.
 
         Args:
             moment: time at which the bar ends: a datetime, or milliseconds since 1970. None if unknown or still to

@@ -117,7 +117,7 @@ def _left(rebalance: Rebalance, *, members: MemberIdentities, departed: Mapping[
     Args:
         rebalance: the rebalance.
         members: labels of the group's members.
-        departed: texts that say how members left, by member id and time of the removal. They are put behind the labels.
+        departed: texts to put behind the labels: how members left, by member id and time of the removal.
     """
     at = rebalance.completed_at if rebalance.group_type == "classic" else rebalance.started_at
     left = rebalance.members_left or ()

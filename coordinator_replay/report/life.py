@@ -69,7 +69,7 @@ class OwnedInterval(NamedTuple):
     """An interval in which a member owned a partition.
 
     Attributes:
-        topic: the topic's name; its id if no source has the name.
+        topic: the topic's name, or the topic's id if the name is unknown.
         from_ms: start of the interval; None if unknown.
         to_ms: end of the interval; None if it has not ended.
         unowned_ms: how long nobody owned the partition before its next owner; None if that is not on record.

@@ -140,9 +140,9 @@ def causes_of(life: GroupLife) -> list[str]:
 
 
 def began(rebalance: Rebalance) -> datetime | None:
-    """Return the latest time at which a rebalance can have begun. If it is unknown, return the end of the rebalance.
+    """Return the latest time at which a rebalance can have begun.
 
-    Return None if the end of the rebalance is not on record either.
+    If this time is unknown, return the end of the rebalance. If the end is also unknown, return None.
     """
     return rebalance.began_by or rebalance.completed_at
 

@@ -36,8 +36,8 @@ def rebalances(
         start: leave out rebalances that were over before this time; None for no lower bound.
         end: leave out rebalances that began at this time or later; None for no upper bound.
         causes: only rebalances whose cause or alternatives include one of these causes; empty for all rebalances.
-        last: number of rebalances to return, the latest ones; None to return all.
-        who: conditions on groups.
+        last: return only this number of rebalances, the latest; None to return all.
+        who: conditions that groups must meet.
     """
     found = _in_range(warehouse, group, start, end, causes, last, who)
     basis = basis_from(warehouse, start, group=group)
