@@ -115,9 +115,9 @@ def _chosen(warehouse: Tables, group: str | None) -> list[int] | None:
 
 
 def _has_all_from(warehouse: Tables, since: CompleteSince, group: str | None, start: datetime | None) -> bool:
-    """Return whether the log has every record of the group from ``start`` on.
+    """Return whether the log has every record from ``start`` on: of a group, or of all groups if ``group`` is None.
 
-    Return False if the group was still moving from one log partition to another at ``start``.
+    Return False if a group was still moving from one log partition to another at ``start``.
     """
     last = _open_until(warehouse, group)
     return since.has_all_from(start) and (last is None or (start is not None and start > last))

@@ -33,6 +33,6 @@ def undecoded_note(warehouse: Tables, group: str | None = None) -> str | None:
 
 
 def log_partitions_of(warehouse: Tables, group: str) -> list[int]:
-    """Return the log partitions in which a group has records; none if the tables don't know the group."""
+    """Return the log partitions in which a group has records; none if the tables have no record of the group."""
     sql = f"SELECT DISTINCT log_partition FROM {GROUP_ROWS}"  # noqa: S608 - put together from constants
     return [number for (number,) in warehouse.rows(sql, group=group)]

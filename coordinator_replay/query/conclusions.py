@@ -23,9 +23,9 @@ _LOADINGS = """
 
 
 def _loading(warehouse: Tables) -> list[str | None]:
-    """Return sentences on how long coordinators took to load log partitions, as brokers' logs show it.
+    """Return a sentence that says how long coordinators took to load log partitions. Only brokers' logs show this.
 
-    If there are log partitions that no audit has read, a sentence names them.
+    A second sentence names the log partitions that no audit has read.
     """
     if not warehouse.has_rows("broker_log"):
         return [

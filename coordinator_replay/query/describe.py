@@ -275,7 +275,7 @@ def describe_at(warehouse: Tables, group: str, at: datetime | None = None) -> De
         at: the point in time; the end of the log if None.
 
     Raises:
-        UsageError: the tables don't know the group, or the group did not exist at that time.
+        UsageError: the tables have no record of the group, or the group did not exist at that time.
     """
     described = group_at(warehouse, group, at)
     members = () if described.state == UNKNOWN else members_at(warehouse, described, at)

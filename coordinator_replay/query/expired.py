@@ -189,7 +189,7 @@ def expired_offsets(
             for all rows of the table ``expired_offsets``.
 
     Raises:
-        UsageError: the tables don't know the group.
+        UsageError: the tables have no record of the group.
     """
     if within is None:
         rows = warehouse.rows(_EXPIRED, group=group)

@@ -192,7 +192,7 @@ def fleet_of(warehouse: Tables, start: datetime | None = None, end: datetime | N
         end: end of the time range, excluded; None to end after the last record of the log.
 
     Raises:
-        UsageError: the tables don't know the cluster, or have no record of that time range.
+        UsageError: the tables have no record of the cluster, or of the time range.
     """
     warehouse.check_range(start, end)
     covered = warehouse.coverage

@@ -511,7 +511,7 @@ def group_at(warehouse: Tables, group: str, at: datetime | None = None) -> Group
     """Return a group in its state at a point in time.
 
     Raises:
-        UsageError: the tables don't know the group, or the group did not exist at that time.
+        UsageError: the tables have no record of the group, or the group did not exist at that time.
     """
     # The timeline is small. All offsets are searched only for a group that is not in the timeline.
     groups = _read_groups(warehouse, at, group, only_own=True) or groups_at(warehouse, at, group=group)

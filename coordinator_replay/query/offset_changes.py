@@ -84,7 +84,7 @@ def offset_changes(
 ) -> list[OffsetChange]:
     """Return the committed offsets of a topic that were in force during a time range, in log order.
 
-    If there are more than ``MOST_CHANGES``, only the latest are returned, and a note of the warehouse says so.
+    If there are more than ``MOST_CHANGES``, return only the latest, and add a note that says so to ``warehouse.notes``.
 
     Args:
         warehouse: the tables to read.

@@ -457,7 +457,9 @@ def _named(offsets: Sequence[CommittedOffset]) -> str:
 
 
 def maybe_pending_note(warehouse: Tables, offsets: Iterable[CommittedOffset], at: datetime | None) -> str | None:
-    """Return a note on partitions that may have had a pending transactional commit, which the cleaner removed.
+    """Return a note on partitions that may have had a pending transactional commit that the log lacks.
+
+    The cleaner may have removed such a commit.
 
     Return None if there are no such partitions.
     """

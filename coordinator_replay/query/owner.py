@@ -249,7 +249,7 @@ def owners_at(warehouse: Tables, group: str, topic: str, partition: int, at: dat
         at: the point in time; the end of the log if None.
 
     Raises:
-        UsageError: the tables don't know the group, or the group never owned that partition.
+        UsageError: the tables have no record of the group, or the group never owned the partition.
     """
     moment = at or END
     asked = {"group": group, "topic": topic, "partition": partition, "at": moment}

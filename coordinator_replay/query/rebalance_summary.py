@@ -222,7 +222,7 @@ def _longest(rebalances: Sequence[Rebalance]) -> str:
 def _bounds(rebalances: Sequence[Rebalance], exact_ms: int) -> Iterable[str]:
     """Yield at most one text, about rebalances whose exact duration is not on record.
 
-    The text has the longest upper bound of these durations. It is left out if all upper bounds are below ``exact_ms``.
+    The text has the longest upper bound of these durations. Yield no text if all upper bounds are below ``exact_ms``.
 
     Args:
         rebalances: the rebalances.

@@ -24,8 +24,9 @@ names the command to type next. These lines are optional, too::
 ``none`` is the conclusion from an answer without rows. ``total`` names a column: a note has the sum of its values, and
 the largest sums by other columns. ``also`` names another saved query: a note says how many rows the other query has for
 the same values of its parameters. ``instead`` also names another query, but the note appears only if this query has no
-rows and the other query has some. This note also shows the first row of the other query, in the form of the other
-query's line ``row``. ``old`` names columns that have a new name: JSON, CSV and ``--wide`` keep them for one release.
+rows and the other query has rows. The note also shows the first row of the other query. The line ``row`` in the file of
+the other query has the form of this text. ``old`` names columns that have a new name: JSON, CSV and ``--wide`` keep
+them for one release.
 
 ``{never-owned-partitions}`` in the statement stands for all rows of the saved query of this name. It becomes a
 subquery: the statement of that query without the ``ORDER BY`` and ``LIMIT`` at its end, which a file must have on lines

@@ -403,7 +403,7 @@ class Tables:
         """Return the time range that the tables cover.
 
         Raises:
-            UsageError: the tables don't have the cluster.
+            UsageError: the tables have no record of the cluster.
         """
         self._check_cluster()
         rows = self.rows(

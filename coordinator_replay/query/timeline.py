@@ -147,7 +147,7 @@ def timeline_of(
         end: end of the time range, excluded; None to end after the last record.
 
     Raises:
-        UsageError: the tables don't know the group, or have no record of that time range.
+        UsageError: the tables have no record of the group, or of the time range.
     """
     warehouse.check_range(start, end)
     lines = group_lines(warehouse, group)
@@ -328,7 +328,7 @@ def member_intervals_of(
         end: end of the time range, excluded; None to end after the last record.
 
     Raises:
-        UsageError: the tables don't know the group, or have no record of that time range.
+        UsageError: the tables have no record of the group, or of the time range.
     """
     warehouse.check_range(start, end)
     intervals = warehouse.answers(MemberInterval, _INTERVALS, group=group, start=start, end=end)

@@ -11,7 +11,7 @@ from coordinator_replay.report.columns import Clock, Columns, columns
 from coordinator_replay.report.wording import neutral
 
 Figures = Callable[[], list[figure]]
-"""A function that makes the figures of a kind of page, without data."""
+"""A function that makes all figures of a page, without data."""
 
 Key = tuple[str, str]
 """An entry of a legend: text and colour."""

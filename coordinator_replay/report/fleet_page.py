@@ -293,7 +293,7 @@ class FleetPage:
         marks: times to mark.
 
     Raises:
-        UsageError: the tables don't know the cluster, or have no record of that range.
+        UsageError: the tables have no record of the cluster, or of the time range.
 
     Attributes:
         lanes: the rows of the page.

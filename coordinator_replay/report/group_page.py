@@ -253,7 +253,7 @@ def group_page(
         marks: times to mark.
 
     Raises:
-        UsageError: the tables don't know the group, or have no record of that range.
+        UsageError: the tables have no record of the group, or of the time range.
     """
     life = life_of(warehouse, group, start, end)
     return life_page(warehouse, life, start, marks=marks), life

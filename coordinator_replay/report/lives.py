@@ -124,7 +124,7 @@ def spans_of(
         end: end of the time range, excluded; None to end after the last record of the log.
 
     Raises:
-        UsageError: the tables don't know the group, or have no record of that range.
+        UsageError: the tables have no record of the group, or of the time range.
     """
     warehouse.check_range(start, end)
     rows = warehouse.rows(life_statements.SPANS, group=group)
@@ -162,7 +162,7 @@ def life_of(
         limits: how many intervals and points to keep at most.
 
     Raises:
-        UsageError: the tables don't know the group, or have no record of that range.
+        UsageError: the tables have no record of the group, or of the time range.
     """
     (life,) = lives_of(warehouse, spans_of(warehouse, group, start, end), start, end, detail=detail, limits=limits)
     return life

@@ -129,7 +129,7 @@ def metrics_of(
         names: leave out all other groups, and findings about them; None for all groups.
 
     Raises:
-        UsageError: the regular expression is invalid, or the tables don't know the cluster.
+        UsageError: the regular expression is invalid, or the tables have no record of the cluster.
     """
     covered = warehouse.coverage
     gauges = _Gauges(warehouse.cluster)

@@ -108,7 +108,7 @@ def _script() -> str:
 def _figures_script(make: Figures) -> str:
     """Return the script that holds the figures, without their data.
 
-    The script is the same for all pages of a kind and has no text from a dump.
+    All pages with these figures use the same script. So the script has no text from a dump.
     """
     drawn = make()
     document = Document()
@@ -188,7 +188,7 @@ def undrawn_page(group: str, cluster: str, note: str, *, index: str, assets: str
 
 
 def figures_file(make: Figures) -> str:
-    """Return the name of the file with the figures of a kind of page. All pages of this kind share the file.
+    """Return the name of the JavaScript file with the figures of a page. Pages with the same figures share this file.
 
     Args:
         make: function that makes the figures.

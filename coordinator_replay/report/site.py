@@ -109,7 +109,7 @@ def write_site(
         The page of all groups. Its notes say which groups have no page of their own.
 
     Raises:
-        UsageError: the tables don't know the cluster, or have no record of that range; or a file can't be written.
+        UsageError: the tables have no record of the cluster, or of the time range; or a file can't be written.
     """
     page = FleetPage(warehouse, start, end, marks)
     with writing(folder):
