@@ -81,8 +81,8 @@ class LogTime:
 
     Attributes:
         text: the text that the user typed.
-        back: duration before the end of the log; None if the user typed a day or a time of day. If it is given, the
-            other fields are not used.
+        back: duration before the end of the log; None if the user typed a day or a time of day. If ``back`` is not
+            None, the fields below are not used.
         days_back: number of days before the last day of the log: 0 for the last day, 1 for the day before, -1 for the
             day after.
         clock: the time of day.
@@ -324,7 +324,7 @@ def parse_time_or_run(text: str, zone: tzinfo = UTC) -> datetime | LogTime | str
 
 
 def parse_absolute_time(text: str, rule: str = ABSOLUTE_RULE, zone: tzinfo = UTC) -> datetime:
-    """Read an absolute time, for example from a file that has no end of the log.
+    """Read an absolute time. A time relative to the end of the log is an error.
 
     Args:
         text: the text that the user typed.
@@ -332,7 +332,7 @@ def parse_absolute_time(text: str, rule: str = ABSOLUTE_RULE, zone: tzinfo = UTC
         zone: the zone of a time without a zone.
 
     Raises:
-        UsageError: the text is no time, or is counted from the end of the log.
+        UsageError: the text is no time, or a time relative to the end of the log.
     """
     parsed = parse_time(text, rule, zone)
     if isinstance(parsed, LogTime):

@@ -38,7 +38,9 @@ class Rows(Answered[Sequence[T]], Generic[T]):
 
 
 def nothing_note(warehouse: Tables, what: str, rows: Sequence[object], group: str | None = None) -> str | None:
-    """Return a note that an answer has no rows, and which time range the tables cover; None if there are rows.
+    """Return a note that says that an answer has no rows, and which time range the tables cover.
+
+    Return None if the answer has rows.
 
     Args:
         warehouse: the tables to read.

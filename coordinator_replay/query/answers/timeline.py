@@ -38,7 +38,10 @@ def members(warehouse: Tables, group: str, start: datetime | None, end: datetime
 
 
 def _no_event_note(warehouse: Tables, group: str, rows: Sequence[object]) -> str | None:
-    """Return a note that an answer has no events, and which time range the tables cover; None if there are events."""
+    """Return a note that says that an answer has no events, and which time range the tables cover.
+
+    Return None if the answer has events.
+    """
     if rows:
         return None
     on_record = "" if warehouse.completeness.is_whole else " on record"
