@@ -49,8 +49,8 @@ _to_option = click.option(
     "--until",
     "end",
     type=END_TIME,
-    help="End of the range, not included; a date means the end of that day. Default, and now: the end of the log, "
-    "included.",
+    help="End of the range, not included; a date means the end of that day. Default: now, which is the "
+    "end of the log, included.",
 )
 
 
@@ -68,7 +68,11 @@ def range_options_beside_since(function: Function) -> Function:
 
 
 _group_option = click.option(
-    "--group", "named_group", type=GROUP_NAME, help="GROUP, in the form of Kafka's own tools.", metavar="GROUP"
+    "--group",
+    "named_group",
+    type=GROUP_NAME,
+    help="The same as GROUP; Kafka's own tools have this option.",
+    metavar="GROUP",
 )
 _all_groups_option = click.option("--all-groups", is_flag=True, help="All groups, as without GROUP.")
 
@@ -119,7 +123,11 @@ def several_groups_argument(function: Function) -> Function:
     for option in (
         click.option("--all-groups", is_flag=True, help="All groups at that time."),
         click.option(
-            "--group", "named_groups", multiple=True, type=GROUP_NAME, help="GROUP, in the form of Kafka's own tools."
+            "--group",
+            "named_groups",
+            multiple=True,
+            type=GROUP_NAME,
+            help="The same as GROUP; Kafka's own tools have this option.",
         ),
         click.argument("groups", type=GROUP_NAME, nargs=-1, metavar="GROUP..."),
     ):

@@ -83,16 +83,16 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="STATE",
     type=STATES,
-    help=f"Only groups in this state, or in one of several, with commas between: {', '.join(GROUP_STATES)}. "
-    "A rebalance of a classic group leaves no record until it is over: until then, the answer has the state "
-    "from before it, unless brokers' logs were audited. Unknown: the state depends on records that are no longer in "
-    "the log.",
+    help=f"Only groups in this state, or in one of several states, separated by commas: {', '.join(GROUP_STATES)}. "
+    "A rebalance of a classic group leaves no record until it is over. Until then, the answer has the state "
+    "from before the rebalance, unless brokers' logs were audited. Unknown: the state depends on records that are "
+    "no longer in the log.",
 )
 @click.option(
     "--deleted", is_flag=True, help="Show groups that no longer exist, with the time and the cause of their deletion."
 )
 @click.option(
-    "--group", "group", type=GROUP_NAME, help="Only this group, in the form of Kafka's own tools.", metavar="GROUP"
+    "--group", "group", type=GROUP_NAME, help="Only this group; Kafka's own tools have this option.", metavar="GROUP"
 )
 @click.option("--all-groups", is_flag=True, expose_value=False, hidden=True, help="All groups, as without it.")
 @who_options()
@@ -309,8 +309,8 @@ def _with_duration_text(shown: Sequence[AnswerColumn]) -> list[AnswerColumn]:
 def owner(common: Common, group: str, topic: str, partition: int | None, **asked: Any) -> None:
     """Show which member of GROUP owned PARTITION of TOPIC (a name or an id).
 
-    With --from or --to, it shows all owners in that time range, in order. TOPIC-PARTITION and TOPIC:PARTITION,PARTITION
-    work, too. Without a partition, all partitions of the topic are shown.
+    With --from or --to, it shows all owners in that time range, in order. You can also write TOPIC-PARTITION, or
+    TOPIC:PARTITION,PARTITION for several partitions. Without a partition, all partitions of the topic are shown.
     """
     warehouse = open_warehouse(common)
     topic, partitions = warehouse.owned_partitions(group, topic, partition)
@@ -344,8 +344,8 @@ def owner(common: Common, group: str, topic: str, partition: int | None, **asked
     "--new",
     "is_new",
     is_flag=True,
-    help="Only findings first stored by the last audit that read new records, or since then. If missing records "
-    "may hide an earlier beginning of a finding, the finding says so.",
+    help="Only findings first stored by the last audit that read new records, or by an audit after it. If records "
+    "are missing, so that a finding may have begun earlier, the finding says so.",
 )
 @click.option("--since", type=TIME, help="Only findings first stored by an audit that began at this time or later.")
 @click.option("--exit-code", is_flag=True, help="End with code 4 if no finding is shown.")
@@ -353,7 +353,7 @@ def owner(common: Common, group: str, topic: str, partition: int | None, **asked
 def findings(common: Common, exit_code: bool, **asked: Any) -> None:
     """Show the problems that audits found, the most severe first.
 
-    --from and --to choose findings that were true at some time in that range.
+    With --from or --to, the answer has the problems that were there at some time in that range.
     """
     answer = open_warehouse(common).findings(**asked)
     if common.output == "table" and not common.wide and terminal_width() is not None:
@@ -433,10 +433,10 @@ def sql(
 ) -> None:
     """Run STATEMENT over the tables, in DuckDB's SQL; "-" reads it from standard input.
 
-    SHOW TABLES and DESCRIBE TABLE show names, types and comments. The tables hold all clusters of the warehouse:
-    $cluster in a statement stands for the cluster that --cluster names. Put such a statement in single quotes, and
-    write texts in it as $$text$$: date_trunc($$day$$, completed_at). A statement reaches other files and the
-    network only with --allow-files.
+    SHOW TABLES and DESCRIBE TABLE show names, types and comments. The tables hold all clusters of the warehouse. In
+    a statement, $cluster stands for the cluster that --cluster names. Put a statement with $cluster in single quotes,
+    so that the shell leaves it as it is. In this statement, write a text as $$text$$, such as
+    date_trunc($$day$$, completed_at). A statement reaches other files and the network only with --allow-files.
     """
     if is_list:
         if statement is not None or name is not None:

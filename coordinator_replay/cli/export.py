@@ -99,7 +99,7 @@ def _print_exported(exported: "Exported", out: str, output: str) -> None:
     help="Properties file with settings of Kafka's clients, as for Kafka's own tools.",
 )
 @click.option(
-    "--partitions", type=click.IntRange(min=1), help="Number of partitions of the topic; default: the cluster's answer."
+    "--partitions", type=click.IntRange(min=1), help="Number of partitions of the topic; default: ask the cluster."
 )
 @click.option(
     "--again", is_flag=True, help="Read the topic from its start again: all records that compaction has left."
@@ -124,14 +124,14 @@ def export(
     verbose: bool,
     **asked: Any,
 ) -> None:
-    """Take a dump of __consumer_offsets from a running cluster, starting where the last export into DIR ended.
+    """Take a dump of __consumer_offsets from a running cluster, or add new records to a dump.
 
-    Each export is a new folder of Parquet files in DIR, in the columns of Spark's Kafka source; its name begins with
-    the hour (UTC). DIR also keeps the offsets at which the last export ended: no record is left out or taken twice,
-    even if an export is killed.
+    Each export writes a new folder of Parquet files into DIR, in the columns of Spark's Kafka source. The folder's name
+    begins with the hour (UTC). DIR also keeps the log offsets at which the last export ended, and the next export
+    begins there. So no record is left out or taken twice, even if an export is killed.
 
-    With --follow, the command goes on, and writes a folder each time that there are new records. So it reads records
-    before the topic's cleaner removes them. Folders of a past hour are merged. Only one export works on DIR at a
+    With --follow, the command goes on, and writes a folder whenever there are new records. So it reads records before
+    the topic's cleaner removes them. When an hour is over, its folders are merged. Only one export works on DIR at a
     time. While --follow works on DIR, an export without --follow has nothing to do.
     """
     if follow and again:

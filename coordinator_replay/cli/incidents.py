@@ -46,12 +46,14 @@ _MOST_TRAITS = 3
 def consumers(common: Common, **asked: Any) -> None:
     """List the groups, clients and hosts that read TOPIC (a name or an id): how, when, and which partitions.
 
-    A client that left and came back, as in a restart, has a line for each stay.
-    HOW is subscribed (by name), regex, share, streams, assigned, or commits. Assigned: the client had partitions, but
-    no subscription is on record. Commits: a consumer that uses assign(), a tool, or members that are not on record.
+    A client that left and came back, as in a restart, has a line for each stay. HOW says what shows that the client
+    read the topic: a subscription by name (subscribed) or by regex (regex), membership in such a group (share,
+    streams), partitions that the client had although no subscription is on record (assigned), or only commits
+    (commits). Commits alone come from a consumer that uses assign(), from a tool, or from members that are not on
+    record.
 
-    TO is empty for members still there at the end of the log. For commits, FROM and TO are the first and the last
-    commit.
+    TO is empty for members still there at the end of the log. For commits, FROM and TO are the times of the first and
+    the last commit.
     """
     show(common, open_warehouse(common).consumers(**asked), "reader")
 
@@ -62,20 +64,21 @@ def consumers(common: Common, **asked: Any) -> None:
     "coordinator-replay impact --by rollout --from -7d",
 )
 @range_options
-@click.option("--by", type=click.Choice(["group", "rollout"]), default="group", help="What each line sums up.")
+@click.option("--by", type=click.Choice(["group", "rollout"]), default="group", help="What each line is about.")
 def impact(common: Common, by: str, **asked: Any) -> None:
-    """Show the costs of a time range over all groups, and the traits that the affected groups have in common.
+    """Show what a time range cost over all groups, and what the affected groups have in common.
 
-    The affected groups rebalanced in that time, or had partitions without an owner. A trait is a host, client, topic or
-    partition of __consumer_offsets. With brokers' logs, it may also be a coordinator that changed or may have changed,
-    or the kind of its change. A trait is listed only if it is significantly more common among the affected groups than
-    among the other groups with members in that time.
+    A group is affected if it rebalanced in that time or had partitions without an owner. The groups may have a trait in
+    common: a host, client, topic or partition of __consumer_offsets. With brokers' logs or the cluster metadata, a
+    coordinator or its election can be a trait, too. A partition of __consumer_offsets and its coordinator are left out
+    if the coordinator is known to be the same as before. A trait is listed only if it is significantly more common
+    among the affected groups than among the other groups with members in that time.
 
-    With --by rollout each line is a rollout: restarts of a group's members that follow each other within ten minutes.
-    In a restart, a member leaves, and a member with the same group.instance.id or client id joins. If members come back
-    with new client ids, restarts count only if all members were replaced. The costs are those of rebalances in which
-    one of the restarted members left or joined, and of their cooperative follow-ups. The most expensive rollout comes
-    first.
+    With --by rollout, each line is a rollout, the most expensive first. A rollout is a series of restarts in a group,
+    with at most ten minutes between two restarts. In a restart, a member leaves, and a member with the same
+    group.instance.id or client id joins. If members come back with new client ids, restarts count only if all members
+    were replaced. The costs are those of the rebalances in which a restarted member left or joined. If such a
+    rebalance is cooperative, its second step counts, too.
     """
     if by == "rollout":
         _show_rollouts(common, **asked)
@@ -170,10 +173,13 @@ def diff(
     """Show what changed between two points in time, or what differs between two clusters at one time.
 
     The answer compares groups, their states and protocols, members by client and host, subscriptions, assignors, owners
-    and offsets. Between two times it also counts rebalances by cause, and findings that are new or over. A table counts
-    the changes of each group; --wide, --output json and csv have each change. Two clusters of one warehouse are given
-    as --cluster A,B. The run id of an audit may stand for a time: the time of the latest record that this audit had
-    read. sql --query audit-runs lists the run ids. With run ids, a finding is new if the first audit had not stored it.
+    and offsets. Between two times, it also has rebalances by cause, and findings that were first seen or ended in
+    between. A table counts the changes of each group; --wide, --output json and csv have each change. --cluster A,B
+    compares two clusters of one warehouse.
+
+    The run id of an audit can stand for a time: the time of the latest record that this audit had read. Between two
+    audits, all findings that the first one had not stored count as first seen. sql --query audit-runs lists the run
+    ids.
     """
     if common.other_cluster is not None:
         if start is not None or end is not None:

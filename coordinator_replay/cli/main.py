@@ -26,7 +26,7 @@ class Program(GuardedGroup):
             with formatter.section(title):
                 formatter.write_dl([(f"{command.name:{width}}", text) for command, text in commands.items()])
         with formatter.section("Exit codes"):
-            codes = [*EXIT_CODES.items(), ("3, 4", "As audit --help and findings --help say.")]
+            codes = [*EXIT_CODES.items(), ("3, 4", "See audit --help and findings --help.")]
             formatter.write_dl(sorted(codes, key=lambda pair: int(pair[0].partition(",")[0])))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

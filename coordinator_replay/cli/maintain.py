@@ -53,7 +53,7 @@ def _row(kept: "Kept") -> list[object]:
     type=DURATION,
     default="30d",
     show_default=True,
-    help="Remove files that their table has not referenced for this long; at least 7d, unless forced.",
+    help="Remove files that their table has not referenced for this long; at least 7d, except with --force.",
 )
 @click.option(
     "--keep",
@@ -79,9 +79,9 @@ def maintain(
     Columns that are new in this release are added. Changes of a killed audit are undone, and its intermediate files
     are removed after a day. All clusters of the warehouse are maintained. No JVM is needed.
 
-    With --keep, old rows of rebalances, member_timeline and group_metrics are deleted for good: no later audit brings
-    them back, and questions about their time are refused. All other tables keep their rows, because later
-    audits need them: to drop records as well, start a new warehouse from a current dump.
+    With --keep, old rows of rebalances, member_timeline and group_metrics are deleted for good. No later audit brings
+    them back, and questions about their time are refused. All other tables keep their rows, because later audits need
+    them. If you want to drop old records as well, start a new warehouse from a current dump.
     """
 
     def say(text: str) -> None:

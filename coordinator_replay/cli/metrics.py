@@ -86,13 +86,13 @@ def _push(written: "Metrics", cluster: str, gateway: str) -> None:
 )
 @who_options()
 def metrics(common: Common, path: Path | None, gateway: str | None, **asked: Any) -> None:
-    """Write the groups at the end of the log as metrics for Prometheus.
+    """Write metrics for Prometheus about the groups, as they are at the end of the log.
 
-    Metrics are states, epochs, members, rebalances by cause, removed members, time without owner, expiring offsets,
-    findings by rule, completeness, and the age of the log. Run the command after each audit. It can write a file
-    for node_exporter's textfile collector (--out), or push to a Pushgateway (--pushgateway). Alert rules for these
-    metrics are in conf/monitoring/alerts.yml of the sources, a dashboard for Grafana is beside them; docs/nights.md
-    explains both. Without --wide, a terminal shows only the first lines; a file and a pipe get all.
+    The metrics are states, epochs, members, rebalances by cause, removed members, time without owner, expiring offsets,
+    findings by rule, completeness, and the age of the log. Run the command after each audit. It can write a file for
+    node_exporter's textfile collector (--out), or push to a Pushgateway (--pushgateway). The sources have alert rules
+    for these metrics (conf/monitoring/alerts.yml) and a dashboard for Grafana (conf/monitoring/grafana.json);
+    docs/nights.md explains both. Without --wide, a terminal shows only the first lines; a file and a pipe get all.
     """
     warehouse = open_warehouse(common)
     written = warehouse.metrics(now=now(), **asked)

@@ -68,14 +68,14 @@ TOPIC_OR_PARTITION = Parsed("topic[:partition]", topic_or_partition)
 @click.option(
     "--before-removal",
     is_flag=True,
-    help="Only offsets that were removed (up to --at), as they were just before they expired or the group was deleted.",
+    help="Only offsets that were removed (up to --at), as they were just before their removal.",
 )
 @click.option(
     "--topic",
     "topics",
     multiple=True,
     type=COMMITTED_TOPIC_NAME,
-    help="Only offsets of this topic, or of partitions of it, as orders:0,1 or orders-4; can be given again.",
+    help="Only offsets of this topic, or of partitions of it, such as orders:0,1 or orders-4; can be given again.",
 )
 @click.option(
     "--require-stable",
@@ -121,12 +121,12 @@ def offsets(
 ) -> None:
     """Show the committed offsets of GROUP at a point in time.
 
-    Several groups can be given, and patterns in which * stands for anything. Then the file of --reset-file also names
-    the groups.
-    CONSUMER-ID, HOST and CLIENT-ID name the member that owned the partition when the offset was committed; the
-    command owner shows who owned it at another time.
-    Standard error lists offsets that had expired or been deleted by then: time, cause, and how sure the cause is.
-    With --history, every committed offset of a topic or partition is listed, one after the other.
+    Standard error lists offsets that had expired or been deleted by that time: when, why, and how sure the cause is.
+
+    Several groups can be given, and patterns in which * stands for anything. For several groups or a pattern, each line
+    of the --reset-file begins with the group. CONSUMER-ID, HOST and CLIENT-ID name the member that owned the partition
+    when the offset was committed; the command owner shows who owned it at another time. With --history, the answer has
+    every committed offset of a topic or partition.
     """
     warehouse = open_warehouse(common)
     if history is not None:
@@ -196,8 +196,8 @@ def offsets(
 def expired(common: Common, **asked: Any) -> None:
     """Show offsets of GROUP, or of all groups, that expired, are past retention, or will expire soon.
 
-    Commits after the end of the log are not known. A note says so if the command looks ahead only to a time that is now
-    in the past.
+    The command looks ahead from the end of the log, as far as --until, --within or the audit's --horizon says. If that
+    time is already over, a note says so, because commits after the end of the log are not known.
     """
     answer = open_warehouse(common).expired(**asked)
     caveats = []

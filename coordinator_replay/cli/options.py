@@ -341,14 +341,14 @@ cluster_option = click.option(
     show_envvar=True,
     type=Parsed("name", check_cluster),
     help="Name of the Kafka cluster. Not needed if the warehouse has one cluster. A first audit without this option "
-    "calls the cluster default.",
+    'calls the cluster "default".',
 )
 wait_option = click.option(
     "--wait",
     type=DURATION,
     default="0s",
     show_default=True,
-    help="How long to wait for another run that works in the same place, for example 30m.",
+    help="How long to wait for another run on the same warehouse or dump, for example 30m.",
 )
 config_option = click.option(
     "--config",
@@ -390,7 +390,7 @@ zone_option = click.option(
     is_eager=True,
     expose_value=False,
     callback=_set_zone,
-    help="Time zone in which times are read and shown, as Europe/Berlin or +02:00; json and csv have UTC.",
+    help="Time zone in which times are read and shown, such as Europe/Berlin or +02:00; json and csv have UTC.",
 )
 wide_option = click.option(
     "--wide", is_flag=True, help="Show all columns of a table in full, whatever the terminal's width."

@@ -79,13 +79,16 @@ def _is_folder(out: str, path: Path, *, is_fleet: bool) -> bool:
 def why(common: Common, **asked: Any) -> None:
     """Explain each rebalance of GROUP, or of all groups: its cause, how sure the cause is, and the evidence for it.
 
-    With --at, it explains only the rebalance of GROUP in progress at that time, or else the last one before. No record
-    shows when a classic rebalance begins. So if the next rebalance may have begun by that time, the command explains
-    that rebalance, too. With --at and no GROUP, it explains all rebalances in progress. If there are more than five
-    rebalances, a summary comes first. If not all explanations fit on a terminal, the command explains
-    the latest rebalance and as many before it as fit, and names the others. It begins with an earlier rebalance if the
-    evidence for it names a known fault of Kafka, and with the first one if --at is given. --wide explains all.
-    With --output json and csv, the output is the same as from the command rebalances.
+    With --at, it explains only the rebalance of GROUP in progress at that time. If none was in progress, it explains
+    the last rebalance before that time. No record shows when a classic rebalance begins. So if the next rebalance may
+    have begun by that time, the command explains that rebalance, too. With --at and no GROUP, it explains all
+    rebalances in progress.
+
+    If there are more than five rebalances, a summary comes first. If a terminal has no room for all
+    explanations, it gets the latest ones that fit, and a list of the other rebalances. The last rebalance whose
+    evidence names a known fault of Kafka takes the place of the latest. With --at, the first rebalance is explained
+    instead, except for a consumer, share or streams GROUP. --wide explains all. With --output json and csv, the output
+    is the same as from the command rebalances.
     """
     reasons = open_warehouse(common).why(**asked)
     if common.output != "table":
@@ -109,8 +112,8 @@ def why(common: Common, **asked: Any) -> None:
     "out",
     required=True,
     type=click.Path(),
-    help="File to write: HTML, or a picture if its name ends in .svg or .png. Without GROUP, a name with another "
-    "ending is a folder, made if needed, for linked pages of all groups.",
+    help="File to write: HTML, or a picture if its name ends in .svg or .png. Without GROUP, a path with another "
+    "ending is a folder for linked pages of all groups; it is made if needed.",
 )
 @click.option(
     "--mark",
@@ -135,8 +138,8 @@ def report(
 
     Without GROUP, a file gets an overview of all groups. A folder gets the overview, and a linked page for each group
     that has a rebalance or a finding on record in the time range.
-    With --what-if, the page shows GROUP as recorded and as simulated with each alternative, on one time axis. what-if
-    --list-settings shows the names of settings. PNG needs a Chromium on the machine, SVG does not.
+    With --what-if, the page shows GROUP as recorded and as simulated with each alternative, on one time axis. The
+    command what-if --list-settings shows the names of settings. PNG needs a Chromium on the machine, SVG does not.
     """
     path = Path(out)
     is_folder = _is_folder(out, path, is_fleet=group is None)
@@ -172,8 +175,8 @@ def report(
 def trace(common: Common, path: Path, **asked: Any) -> None:
     """Write what happened to GROUP, or to all groups, as a trace that Perfetto and chrome://tracing open.
 
-    The trace has a track for each member and each partition, with states, rebalances and ownership as slices. It also
-    counts members and partitions without owner.
+    The trace has a track for each member and each partition, with states, rebalances and ownership as slices. Two
+    counters show how many members there are, and how many partitions have no owner.
     """
     traced = open_warehouse(common).trace(**asked)
     count = traced.save(path)

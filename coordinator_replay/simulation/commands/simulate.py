@@ -34,8 +34,8 @@ def simulate(script: str, out: Path | None, truth: Path | None, verbose: bool) -
 
     SCRIPT is a file, or - for standard input. Each line is a JSON object with one of these keys: config, topics,
     groupConfig, request, endTxn, advance_ms, async, reload, timers, dump, assign, note. For each line, the command
-    prints one line with the records written, the responses and the errors. A line that can't be run ends the run,
-    and neither --out nor --truth writes anything.
+    prints one line with the records written, the responses and the errors. If a line can't be run, the
+    command ends there, and neither --out nor --truth writes anything.
     """
     events: list[door.Event] = []
     run = door.simulate(_lines(script), click.echo, observer=events.append, name=script)

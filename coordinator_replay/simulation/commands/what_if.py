@@ -80,7 +80,7 @@ def what_if(
 
     The answer first names the settings that each alternative changes. Then it shows the recorded group and each
     alternative in columns side by side. In a simulation, consumers join, leave and see new partitions as the recorded
-    consumers did, and a simulated coordinator answers them. The first simulation has the recorded settings: it shows
+    consumers did, and a simulated coordinator answers them. The first simulation has the recorded settings. It shows
     how much of the recorded group a simulation reproduces. If this is too little, there is no prediction.
     """
     if list_settings:
