@@ -323,7 +323,7 @@ def _unassigned_note(
     """
     if group.state == GroupState.ASSIGNING:
         newest = group.assignment_epoch
-        which = "" if newest is None or newest < 0 else f"; the newest is that of epoch {newest}"
+        which = "" if newest is None or newest < 0 else f"; the newest target assignment is of epoch {newest}"
         what = f"epoch {group.epoch} has no target assignment {'yet' if group.is_exact else 'on record'}{which}"
     elif group.state == GroupState.RECONCILING:
         what = _unreconciled(group, tuple(members))

@@ -60,8 +60,8 @@ def _source_note(retention_ms: int, is_known: bool) -> str:
     """
     if not is_known:
         return (
-            f"Offset retention: {retention_ms // _DAY_MS} days, Kafka's default; the audits were given no other, and "
-            "the log shows none."
+            f"Offset retention: {retention_ms // _DAY_MS} days, Kafka's default; no audit had --retention, and the "
+            "log does not show the retention."
         )
     minutes = counted(retention_ms // _MINUTE_MS, "minute")
     return f"Offset retention: {minutes}, inferred from offsets that expired; the audits were given none."

@@ -183,4 +183,7 @@ def new_note(warehouse: Tables) -> str | None:
             f"Run {reading[0]} is the only audit of cluster {warehouse.cluster} that read records: all its findings "
             "are new."
         )
-    return f"New in run {reading[-1]}, or later. The audit before it that read records is run {reading[-2]}."
+    return (
+        f"New findings are those of run {reading[-1]} and later runs. The last audit before that read records is run "
+        f"{reading[-2]}."
+    )

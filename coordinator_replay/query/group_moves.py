@@ -67,7 +67,7 @@ class GroupMove:
         when = "" if self.moved_at is None else f" at {shown_second(self.moved_at)}"
         until = ""
         if self.overlaps_until is not None:
-            until = f", its state is open until {shown_second(self.overlaps_until, is_rounded_up=True)}"
+            until = f"; its state is unproven until {shown_second(self.overlaps_until, is_rounded_up=True)}"
         return f"moved from log partition {self.log_partition} to {self.to_log_partition}{when}{until}"
 
     def is_open_at(self, at: datetime) -> bool:

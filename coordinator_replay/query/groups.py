@@ -248,10 +248,14 @@ def unrecorded_states_note(groups: Sequence[Group], states: Sequence[str], *, ha
     unrecorded = [state for state in UNRECORDED_STATES if state.lower() in asked]
     if not unrecorded:
         return None
-    logs = "the brokers' logs that were audited show none" if has_logs else "brokers' logs (audit --broker-log) show it"
+    logs = (
+        "the brokers' logs that were audited show none"
+        if has_logs
+        else "brokers' logs (audit --broker-log) show such groups"
+    )
     return (
         f"No group is recorded as {' or '.join(unrecorded)}: a classic group writes no record until its rebalance is "
-        f"over. Until that record it has the state before; {logs}. "
+        f"over. Until then, answers show the group in its last recorded state; {logs}. "
         "findings --rule silent_group and sql --query last-commits show "
         "which groups have been silent, and since when."
     )

@@ -185,7 +185,7 @@ def unseen_downtime_note(groups: Sequence[GroupImpact]) -> str | None:
         return None
     return (
         f"For {counted(len(unseen), 'group')} ({listed(unseen, 3)}) the log does not show whether partitions had no "
-        "owner: that is no cost of 0. The join phase of a classic group leaves no record."
+        "owner: the cost is unknown, not 0. The join phase of a classic group leaves no record."
     )
 
 

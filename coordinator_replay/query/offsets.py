@@ -748,7 +748,7 @@ def negative_offsets_note(offsets: Iterable[CommittedOffset]) -> str | None:
     if not negative:
         return None
     return (
-        f"The committed offset of {_named(negative)} is negative, which means none: a consumer begins there "
+        f"The committed offset of {_named(negative)} is negative. A consumer treats it as none, and begins "
         f"where auto.offset.reset says."
     )
 
@@ -842,7 +842,7 @@ def _why_not_written(offset: CommittedOffset, *, include_unproven: bool, include
     if offset.committed_offset is None:
         return "a transactional commit was pending" if offset.is_unstable else "not on record"
     if offset.committed_offset < 0:
-        return "a negative offset, which means none"
+        return "a negative offset, which a consumer treats as none"
     doubts = {
         "a transactional commit was pending, or may have been": offset.is_stable,
         "may be of an aborted transaction: the input has no transaction markers": offset.is_proven is not False,

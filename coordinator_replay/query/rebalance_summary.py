@@ -234,7 +234,7 @@ def _bounds(rebalances: Sequence[Rebalance], exact_ms: int) -> Iterable[str]:
     if longest is None or most_ms <= exact_ms:
         return
     unbounded = len(inexact) - len(limits)
-    rest = f", {unbounded:,} without a bound below 5 minutes" if unbounded else ""
+    rest = f", {unbounded:,} without an upper bound below 5 minutes" if unbounded else ""
     yield f"duration not exact, {duration_within(None, most_ms)} ({_named(longest)}){rest}"
 
 

@@ -126,8 +126,8 @@ class RemovedOffsets:
     def __str__(self) -> str:
         """Return a sentence that says when and why the offsets were removed."""
         if self.ended_by == RECORDS_MISSING:
-            until = "" if self.ended_at is None else f" was in force until {moment_text(self.ended_at)} at least:"
-            return f"{self.topic}:{partition_ranges(self.partitions)}{until} what ended it is not on record"
+            until = "" if self.ended_at is None else f" was in force at least until {moment_text(self.ended_at)};"
+            return f"{self.topic}:{partition_ranges(self.partitions)}{until} what removed it is not on record"
         when = "" if self.ended_at is None else f" at {moment_text(self.ended_at)}"
         sure = f", {self.confidence}" if self.confidence else ""
         is_topic_deleted = any(fact.startswith(TOPIC_DELETED) for fact in self.evidence or ())

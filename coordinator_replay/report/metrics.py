@@ -144,7 +144,7 @@ def metrics_of(
     whole = Counter(partition.is_whole for partition in warehouse.completeness.partitions.values())
     gauges.add(
         "log_partitions",
-        "Partitions of __consumer_offsets, by whether the log has all that decides an answer about the past.",
+        "Partitions of __consumer_offsets. If complete is true, no record is missing that answers about the past need.",
         [((is_complete,), whole[is_complete == "true"]) for is_complete in ("true", "false")],
         ("complete",),
     )
@@ -161,8 +161,8 @@ def metrics_of(
     )
     gauges.add(
         "findings",
-        "Findings by rule: new ones of the last audit that read new records, those it found whose beginning may be "
-        "missing from the log, open ones, and ended ones of before.",
+        "Findings by rule and state. new and found are of the last audit that read new records; the records of the "
+        "beginning of found may be missing. open and ended are of earlier audits.",
         [(labels, count) for *labels, count in findings],
         ("rule", "severity", "state"),
     )

@@ -102,8 +102,8 @@ def test_a_streams_group_that_is_not_ready_names_the_topics_that_did_not_exist(w
 def test_a_group_that_is_assigning_or_reconciling_says_since_when_and_what_it_waits_for(warehouse: Path):
     _, note = described(warehouse, "shop-streams", "2026-11-21T08:33:42Z")
     assert (
-        "Assigning since 2026-11-21T08:33:41.603Z: epoch 3 has no target assignment yet; the newest is that of epoch "
-        "1. The group left this state at 2026-11-21T08:33:44.035Z." in note
+        "Assigning since 2026-11-21T08:33:41.603Z: epoch 3 has no target assignment yet; the newest target "
+        "assignment is of epoch 1. The group left this state at 2026-11-21T08:33:44.035Z." in note
     )
     _, note = described(warehouse, "shop-streams", "2026-11-21T08:33:44.1Z")
     assert (
@@ -133,7 +133,7 @@ def test_a_group_that_is_assigning_at_the_end_of_the_log_is_not_said_to_leave_th
             note for note in describe(Tables(str(folder)), "late", None).notes if note and note.startswith("Assigning")
         ]
     since = moment_text(began["log_timestamp"])
-    newest = "the newest is that of epoch 3."
+    newest = "the newest target assignment is of epoch 3."
     assert told == {
         "whole": f"Assigning since {since}: epoch 4 has no target assignment yet; {newest}",
         "cut": f"Assigning since {since} or earlier: epoch 4 has no target assignment on record; {newest}",

@@ -230,7 +230,7 @@ def test_while_brokers_of_both_counts_write_the_state_is_open(audit_rows: Callab
             assert offset.is_exact is is_exact, seconds
     assert [one.is_exact for one in asked.groups(at=moment(10.5))] == [False]
     assert [one.is_exact for one in asked.groups()] == [True]
-    assert "its state is open until 2026-11-21T00:00:12Z" in str(asked.describe("g").basis)
+    assert "its state is unproven until 2026-11-21T00:00:12Z" in str(asked.describe("g").basis)
 
 
 def test_groups_that_one_number_of_partitions_explains_did_not_move():

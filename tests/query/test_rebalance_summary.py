@@ -76,7 +76,7 @@ def test_bounds_are_named_where_no_exact_duration_is_longer(warehouse: Tables):
     classic = replace(first, group_type="classic", duration_ms_max=14_051)
     others = [replace(second, duration_ms_max=900), replace(third, duration_ms_max=None)]
     assert summary_of([classic, *others], {}, ())[2] == (
-        "Longest: duration not exact, at most 14.1 s (a, generation 0), 1 without a bound below 5 minutes."
+        "Longest: duration not exact, at most 14.1 s (a, generation 0), 1 without an upper bound below 5 minutes."
     )
     # An exact duration of 20 s is longer than the largest bound.
     assert summary_of([some[0], classic, *others], {}, ())[2] == "Longest: exact duration 20,000 ms (a, epoch 0)."

@@ -117,8 +117,8 @@ class JoinPhase:
             group: name of the group.
             awaited: the members that the coordinator may be waiting for.
         """
-        waited = f"; not shown to have joined: {listed(awaited, _MOST_NAMED)}" if awaited else ""
-        waited += f"; removed later, for they had not joined: {self.not_joined}" if self.not_joined else ""
+        waited = f"; members that no record shows to have joined: {listed(awaited, _MOST_NAMED)}" if awaited else ""
+        waited += f"; removed later, because they had not joined: {self.not_joined}" if self.not_joined else ""
         return (
             f"By its coordinator's log group {group!r} was in {self.state} from {moment_text(self.since)} on, "
             f"in a rebalance "

@@ -47,7 +47,8 @@ def test_a_later_night_has_as_new_what_it_found_first_however_often_it_is_tried(
     assert (retried.findings, retried.new_findings) == (second.findings, second.new_findings)
     assert ids(warehouse, is_new=True) == new
     assert notes(warehouse) == [
-        f"New in run {second.run.run_id}, or later. The audit before it that read records is run {first.run.run_id}."
+        f"New findings are those of run {second.run.run_id} and later runs. "
+        f"The last audit before that read records is run {first.run.run_id}."
     ]
     again = audit_here(warehouse, nights[1], thresholds=QUICK, full=True)
     assert again.new_findings.total() == len(ids(warehouse, is_new=True))

@@ -68,11 +68,11 @@ def test_a_negative_offset_is_no_position(negative, tmp_path):
         (242, 241, 241),
     ]
     answer = Warehouse(negative).offsets("minus-one")
-    assert answer.notes[0].startswith("The committed offset of orders:0,1 is negative, which means none")
+    assert answer.notes[0].startswith("The committed offset of orders:0,1 is negative. A consumer treats it as none")
     ends = dict.fromkeys(product(["orders"], range(3)), 500)
     assert [one.lag for one in with_lag(answer, ends)] == [None, None, 258]
     result = write_reset_file(answer, tmp_path / "reset.csv")
-    assert (result.written, str(result)) == (1, "orders:0,1 (a negative offset, which means none)")
+    assert (result.written, str(result)) == (1, "orders:0,1 (a negative offset, which a consumer treats as none)")
     assert (tmp_path / "reset.csv").read_text() == "orders,2,242\n"
     write_reset_file(answer, tmp_path / "reset.csv", include_unproven=True)
     assert (tmp_path / "reset.csv").read_text() == "orders,2,242\n"

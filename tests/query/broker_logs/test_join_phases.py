@@ -138,7 +138,7 @@ def test_who_had_not_joined_is_said_where_the_coordinator_removed_it_later(tmp_p
     _, second, third, _ = moments("Preparing to rebalance")
     for began_at, is_said in ((second, True), (third, False)):
         [note] = [one for one in found.describe(GROUP, at=began_at + MILLISECOND).notes if "PreparingRebalance" in one]
-        assert note.endswith("; removed later, for they had not joined: mig-0, mig-9") == is_said
+        assert note.endswith("; removed later, because they had not joined: mig-0, mig-9") == is_said
 
 
 def test_who_may_not_have_joined_is_said(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_who_may_not_have_joined_is_said(tmp_path: Path) -> None:
     shown = []
     for after in (1, 11, 21):
         [note] = [one for one in found.why(GROUP, at=began_at + after * MILLISECOND).notes if "began at" in one]
-        shown.append(note.partition("; not shown to have joined: ")[2].partition("; ")[0])
+        shown.append(note.partition("; members that no record shows to have joined: ")[2].partition("; ")[0])
     # The other member has left, which began the rebalance.
     mig = "mig-1-08f306d4-7d99-4d36-9dea-44fc7b06f074"
     assert shown == [f"{mig}, new-1", mig, ""]
