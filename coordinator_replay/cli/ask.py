@@ -309,7 +309,7 @@ def _with_duration_text(shown: Sequence[AnswerColumn]) -> list[AnswerColumn]:
 def owner(common: Common, group: str, topic: str, partition: int | None, **asked: Any) -> None:
     """Show which member of GROUP owned PARTITION of TOPIC (a name or an id).
 
-    With --from or --to, it shows all owners in that time range, in order. You can also write TOPIC-PARTITION, or
+    With --from or --to, it shows all owners in that time range, in order. TOPIC-PARTITION is understood, too, and
     TOPIC:PARTITION,PARTITION for several partitions. Without a partition, all partitions of the topic are shown.
     """
     warehouse = open_warehouse(common)

@@ -51,8 +51,9 @@ def _is_readable(subscription: Subscription | None) -> bool:
 def pattern_resolved(situation: Situation) -> Explanation | None:
     """A client's own pattern matched a new topic, or a topic that the pattern matched was deleted.
 
-    Footprint: members changed their lists of topics. The cluster metadata shows that exactly the topics that the lists
-        gained or lost were created or deleted since the previous generation. So the members subscribe by a pattern.
+    Footprint: members added topics to their lists of topics, or dropped topics from them. The cluster metadata shows
+        that each of these topics was created or deleted since the previous generation. So the members subscribe by a
+        pattern.
     Confidence: likely.
     Look-alikes: SUBSCRIPTION_CHANGE to topics just created.
     """
@@ -121,8 +122,8 @@ def _about_topics(kind: FactKind, member: Member, topics: Iterable[str], place: 
 def broker_upgrade(situation: Situation) -> Explanation | None:
     """A broker that writes a hash of topic metadata took over from a broker that wrote the metadata itself.
 
-    Footprint: the metadata hash is written for the first time, in the operation that drops the topic metadata of
-        brokers before 4.1; no member changed.
+    Footprint: one operation drops the topic metadata of brokers before 4.1, and writes the metadata hash for the first
+        time. No member joined, was removed or changed its subscription.
     Confidence: likely.
     Look-alikes: TOPIC_METADATA_CHANGE at the same moment.
     """
@@ -194,7 +195,7 @@ def _of_regex(changes: Mapping[str, Any], place: Place) -> Sentence:
 def coverage_change(situation: Situation) -> Explanation | None:
     """The leader knows of other partitions than in the previous generation.
 
-    Footprint: the members and topics are the same, and partitions are assigned that were not assigned before, or a
+    Footprint: the members and their topics are the same. Partitions are assigned that were not assigned before, or a
         topic is no longer assigned at all.
     Confidence: certain if the cluster metadata shows the change; else likely.
     Look-alikes: an assignor that had left partitions out.
@@ -377,10 +378,10 @@ def _shown(partitions: Mapping[str, set[int]]) -> list[str]:
 
 @CHANGE_RULES.row(Cause.LEAVE_OR_TIMEOUT, CLASSIC, explains=(Cause.LEADER_REJOIN,), is_quiet=True)
 def passed_through(situation: Situation) -> Explanation | None:
-    """A generation passed without a sync, and one of its members is not in the next generation.
+    """A member may have joined and left in a generation that has no record.
 
-    Footprint: nothing on record changed, but more than one generation passed. One of these generations may have had a
-        member that is on no record.
+    Footprint: nothing on record changed, but the generation grew by more than one. The generations in between have no
+        record, and a member may have joined and left in them.
     Confidence: possible.
     Look-alikes: MEMBER_LEAVE, SESSION_TIMEOUT, MEMBER_JOIN, LEADER_REJOIN.
     """

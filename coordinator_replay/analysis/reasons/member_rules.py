@@ -46,8 +46,8 @@ def group_conversion(situation: Situation) -> Explanation | None:
     """The group went over to another protocol.
 
     Footprint: one write has the tombstone of a group of one type, and after it records of a group of another type.
-    Confidence: certain; likely if the group was empty, or if a regex was resolved in the same write; possible if both
-        are true, or if no tombstone is on record.
+    Confidence: certain; likely if the group was empty, or if a regex was resolved in the same write; possible if the
+        group was empty and a regex was resolved, or if no tombstone is on record.
     Look-alikes: TOPIC_METADATA_CHANGE, if the regex is resolved later; GROUP_CREATED, if no tombstone is on
         record, or if the empty group was deleted in the millisecond of the join.
     """
@@ -76,12 +76,11 @@ def group_conversion(situation: Situation) -> Explanation | None:
 def converted_before(situation: Situation) -> Explanation | None:
     """The group's first rebalance after a change to another protocol.
 
-    Footprint: the group was converted without a rebalance, and this is its first rebalance since then. If the
-        group is on a newer protocol, this rebalance must also be one in which no member joined, was removed or changed
-        its subscription.
-    Confidence: likely if the group is classic now, had members at the conversion, and the tombstone of the group on the
-        other protocol is on record; else possible.
-    Look-alikes: any change after the conversion; GROUP_CREATED, if the group of the other protocol was empty and was
+    Footprint: the group was converted without a rebalance, and this is its first rebalance since then. In a group on a
+        newer protocol, no member joined, was removed or changed its subscription in this rebalance.
+    Confidence: likely if the group is classic now and had members at the conversion, and if the tombstone of the group
+        on the other protocol is on record; else possible.
+    Look-alikes: any change after the conversion; GROUP_CREATED, if the group on the other protocol was empty and was
         removed.
     """
     conversion = situation.history.conversion
@@ -138,8 +137,8 @@ def group_created(situation: Situation) -> Explanation | None:
     """The group was created.
 
     Footprint: the first generation or epoch after the group's first record.
-    Confidence: certain; likely if earlier records are missing, and the generation or epoch has the number with which a
-        new group begins.
+    Confidence: certain; likely if earlier records are missing, and the number is that of a new group: generation 1, or
+        on a newer protocol epoch 1 or 2.
     Look-alikes: a group that existed before the log begins.
     """
     is_new = situation.history.is_new_life or bool(situation.of_kind(EventKind.GROUP_CREATED))
@@ -199,9 +198,10 @@ def protocol_change(situation: Situation) -> Explanation | None:
 def client_upgrade(situation: Situation) -> Explanation | None:
     """A client came back with another protocol, assignor or version.
 
-    Footprint: a removed client joined again: on the consumer protocol instead of the classic protocol, with another
-        assignor, or with a newer version of its subscription.
-    Confidence: certain if the instance id is the same; likely if only client id and host are the same.
+    Footprint: a removed client joined again. It changed from the classic to the consumer protocol, uses another
+        assignor, or sends a newer version of its subscription.
+    Confidence: certain if the instance id is the same; likely if only client id and host are the same; possible if
+        several members share client id and host.
     Look-alikes: MEMBER_RESTART; another client with the same client id on the same host.
     """
     return _changed(situation, [back for back in returns(situation)[0] if back.is_upgrade])
@@ -211,8 +211,9 @@ def client_upgrade(situation: Situation) -> Explanation | None:
 def client_downgrade(situation: Situation) -> Explanation | None:
     """A client was rolled back to the classic protocol.
 
-    Footprint: a removed client joined again: on the classic protocol instead of the consumer protocol.
-    Confidence: certain if the instance id is the same; likely if only client id and host are the same.
+    Footprint: a removed client joined again, now on the classic protocol instead of the consumer protocol.
+    Confidence: certain if the instance id is the same; likely if only client id and host are the same; possible if
+        several members share client id and host.
     Look-alikes: MEMBER_RESTART; another client with the same client id on the same host.
     """
     return _changed(situation, [back for back in returns(situation)[0] if back.is_downgrade])
@@ -290,10 +291,11 @@ POLL_SLACK_MS = 15_000
 def poll_timeout_rejoin(situation: Situation) -> Explanation | None:
     """A process that ran all the time was removed from the group, and joined again.
 
-    Footprint: a member joined again under its old member id. Or a removed client joined again. Before its removal, it
-        had been silent for its rebalance timeout (max.poll.interval.ms) or a few seconds longer. The rebalance
-        that began with such a removal gets this cause, too.
-    Confidence: possible: a client that has nothing to commit is silent, too.
+    Footprint: a member joined again under its old member id. Or a removed client joined again, and before its removal
+        it had been silent for its rebalance timeout (max.poll.interval.ms), or at most 15 seconds longer. If the
+        session timeout is longer, the session timeout counts. The rebalance that began with the removal can get this
+        cause, too.
+    Confidence: possible, because a client that has nothing to commit is silent, too.
     Look-alikes: SESSION_TIMEOUT of a process that hung; MEMBER_RESTART; a client that unsubscribed and joined again.
     """
     back = [back for back in returns(situation)[0] if has_polled_late(back)]
@@ -347,11 +349,14 @@ def _was_silent(back: Return) -> bool:
 def member_restart(situation: Situation) -> Explanation | None:
     """A client came back.
 
-    Footprint: a member joined with the instance id of a removed member. Or it joined with the client id and host of a
-        removed member, before that member's session timed out. It may also have joined after the removal, within the
-        removed member's timeouts. In a classic group also: a static member got a new member id.
-    Confidence: certain if the instance id is the same; likely if only client id and host are the same; possible if
-        several members share client id and host.
+    Footprint: a member joined with the instance id of a removed member. Or a dynamic member joined with the client id
+        and host of a dynamic member that was removed at most five minutes earlier. If a timeout of the removed member
+        is longer, this timeout counts instead of the five minutes. On the newer protocols, the old member may also
+        still be in the group, if its session times out later. In a classic group also: a static member got a new member
+        id.
+    Confidence: certain if the instance id is the same; likely if only client id and host are the same, or if a static
+        member got a new member id; possible if several members share client id and host, or if the removed member had
+        been silent for its timeouts.
     Look-alikes: MEMBER_JOIN of another client with the same client id and host; POLL_TIMEOUT_REJOIN.
     """
     back, new = returns(situation)
@@ -414,8 +419,8 @@ def member_join(situation: Situation) -> Explanation | None:
     """A new member joined.
 
     Footprint: a member joined, and no record shows it in the group before.
-    Confidence: certain; possible if a member still in the group has the same client id and host, or if a member removed
-        long before had them.
+    Confidence: certain; possible if another member with the same client id and host is still in the group, or was
+        removed long before.
     Look-alikes: MEMBER_RESTART of a client whose old member has not timed out yet, or of a client that was away for
         long.
     """
@@ -473,10 +478,10 @@ def _unique(removals: Sequence[Departure]) -> tuple[Cause, ...]:
 def rebalance_timeout(situation: Situation) -> Explanation | None:
     """A member was removed because it blocked the others' rebalance.
 
-    Footprint: a member had to revoke partitions and kept them; it was removed one rebalance timeout later, to the
-        second. In a classic group: a dynamic member was removed although it was alive, and the other members had
-        committed nothing for the group's largest rebalance timeout. Or the rebalance timeout of every member is 0 or
-        less.
+    Footprint: a member that had to revoke partitions kept them for its rebalance timeout, or at most one second longer,
+        and was then removed. In a classic group: a dynamic member was removed although it was alive, and the other
+        members had committed nothing for about the group's largest rebalance timeout. Or the rebalance timeout of every
+        member is 0 or less.
     Confidence: likely; possible in a classic group, where the timeout ends a join phase that something else began.
     Look-alikes: SESSION_TIMEOUT or MEMBER_LEAVE, if the member happens to be removed at that time.
     """
