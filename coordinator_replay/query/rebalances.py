@@ -176,6 +176,11 @@ class Rebalance:
         """
         return self.is_in_progress or (self.in_progress_to is not None and self.in_progress_to > time)
 
+    @property
+    def is_cause_open(self) -> bool:
+        """Return whether the cause may be one that ``alternatives`` does not have."""
+        return Cause.UNKNOWN in (self.cause or Cause.UNKNOWN, *(self.alternatives or ()))
+
     def match(self, causes: Sequence[str]) -> str | None:
         """Return the text ``cause`` if the rebalance's cause is one of the given causes.
 

@@ -88,13 +88,18 @@ def worst(rebalances: Iterable[Rebalance]) -> tuple[str, str, str]:
     """Return the worst cost of some rebalances: its value, its name, and a remark.
 
     The worst cost is the longest commit pause around a rebalance. If no pause is on record, the worst cost is the
-    longest time that a partition had no owner.
+    longest time that a partition had no owner. It is a lower bound if this time is not on record for all rebalances.
     """
     listed = list(rebalances)
     pauses = [rebalance.commit_pause_ms for rebalance in listed if rebalance.commit_pause_ms is not None]
     if pauses:
         least = "at least " * any(rebalance.is_pause_at_least for rebalance in listed)
         return f"{least}{duration(max(pauses))}", "longest pause of commits", "of one partition, around a rebalance"
-    exact = [rebalance.unowned_ms_max for rebalance in listed if rebalance.unowned_ms_max is not None]
-    hint = "of one partition, in a rebalance" if exact else "no such time is on record"
-    return duration(max(exact)) if exact else "–", "longest without owner", hint
+    times = [rebalance.unowned_ms_max for rebalance in listed]
+    longest_ms = max((time_ms for time_ms in times if time_ms is not None), default=None)
+    name = "longest without owner"
+    if None not in times and longest_ms is not None:
+        return duration(longest_ms), name, "of one partition, in a rebalance"
+    if longest_ms:
+        return f"at least {duration(longest_ms)}", name, "of one partition, in a rebalance"
+    return "–", name, "no such time is on record"

@@ -716,6 +716,10 @@ def test_a_cause_finds_what_names_it_as_an_alternative_and_one_without_rows_find
     none = ask("why", "--cause", "SESSION_TIMEOUT")
     assert (none.exit_code, none.stdout) == (0, "")
     assert "No rebalance matches" in none.stderr
+    assert (
+        "The cause of 1 more rebalance is open: it could be SESSION_TIMEOUT. --cause UNKNOWN shows it." in none.stderr
+    )
+    assert "is open" not in ask("why", "--cause", "SESSION_TIMEOUT", "--group", "payments").stderr
     assert ask("findings", "--rule", "stuck_group").exit_code == 0
     assert "did you mean 'stuck_group'?" in ask("findings", "--rule", "stuck_groups").stderr
 

@@ -36,6 +36,11 @@ ROWS = [
     committed(5, 10, "02:00", "02:01", 13),
     committed(5, 1000, "02:01", "02:02", 14, previous_offset=10),
     committed(5, 2, "02:02", None, 15, previous_offset=1000),
+    # Back to the beginning, one a second, then 9,000 in five seconds.
+    committed(6, 5000, "02:00", "02:01", 16),
+    committed(6, 0, "02:01", "02:11", 17, previous_offset=5000),
+    committed(6, 600, "02:11", "02:11:05", 18, previous_offset=0),
+    committed(6, 9600, "02:11:05", None, 19, previous_offset=600),
 ]
 
 
@@ -48,6 +53,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 def test_jumps_are_listed_by_how_far_they_went(found: list[dict[str, Any]]):
     assert [(row["partition"], row["previous_offset"], row["delta"], row["lost_by"]) for row in found] == [
+        (6, 600, 9000, None),
         (1, 500, 8500, "EXPIRED"),
         (0, 0, 6000, None),
         (0, 6000, 6000, None),
@@ -58,3 +64,7 @@ def test_jumps_are_listed_by_how_far_they_went(found: list[dict[str, Any]]):
 def test_the_time_since_the_commit_before_tells_a_jump_from_progress(found: list[dict[str, Any]]):
     paces = [(row["since_previous_ms"], row["usual_per_second"]) for row in found if row["partition"] == 0]
     assert paces == [(600_000, None), (5000, 10.0)]
+
+
+def test_the_usual_pace_is_that_since_the_last_step_back(found: list[dict[str, Any]]):
+    assert [row["usual_per_second"] for row in found if row["partition"] == 6] == [1.0]

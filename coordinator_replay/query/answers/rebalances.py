@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from coordinator_replay.listing import counted
 from coordinator_replay.query.answers.answered import Answered, Rows, nothing_note
 from coordinator_replay.query.answers.describe import join_phase_note
 from coordinator_replay.query.basis import basis_from
@@ -49,7 +50,12 @@ def rebalances(
     return Rows(
         content=found,
         row_type=Rebalance,
-        notes=[summed, _alternatives_note(found, causes), nothing_note(warehouse, "rebalance", found, group)],
+        notes=[
+            summed,
+            _alternatives_note(found, causes),
+            _open_causes_note(_any_cause(warehouse, group, start, end, causes, who), causes),
+            nothing_note(warehouse, "rebalance", found, group),
+        ],
         basis=basis,
     )
 
@@ -85,7 +91,8 @@ def why(
     # The note is about a rebalance in progress at the end of the log, which a time range with an end does not ask for.
     phase = None if group is None or end is not None else join_phase_note(warehouse, group, None)
     now = None if group is None or end is not None or phase is not None else end_state_note(warehouse, group)
-    notes = [phase, nearby_note(warehouse, found), asked, now]
+    possible = _open_causes_note(_any_cause(warehouse, group, start, end, causes, who), causes)
+    notes = [phase, nearby_note(warehouse, found), asked, now, possible]
     return _reasons(warehouse, found, group, start, end, causes, notes)
 
 
@@ -105,8 +112,12 @@ def why_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequen
     note = warehouse.check_moment(at)
     names = groups_at_time(warehouse, who, at)
     chosen = [group] if group is not None or names is None else sorted(names)
-    found = [rebalance for name in chosen for rebalance in rebalances_at(warehouse, name, at, causes=causes)]
-    found = [rebalance for rebalance in found if names is None or rebalance.group_id in names]
+
+    def in_progress(causes: Sequence[str]) -> list[Rebalance]:
+        begun = [rebalance for name in chosen for rebalance in rebalances_at(warehouse, name, at, causes=causes)]
+        return [rebalance for rebalance in begun if names is None or rebalance.group_id in names]
+
+    found, others = in_progress(causes), in_progress(()) if causes else []
     perhaps = None
     if group is not None and found and (found[-1].began_by or at) > at:
         perhaps = (
@@ -114,7 +125,7 @@ def why_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequen
             "the join phase of a classic group leaves no record."
         )
     phase = None if group is None else join_phase_note(warehouse, group, at)
-    notes = [phase, perhaps, nearby_note(warehouse, found)]
+    notes = [phase, perhaps, nearby_note(warehouse, found), _open_causes_note(others, causes)]
     return _reasons(warehouse, found, group, at, None, causes, notes, note)
 
 
@@ -164,6 +175,32 @@ def _in_range(
     found = rebalances_of(warehouse, group, start, end, causes=causes)
     chosen = [rebalance for rebalance in found if names is None or rebalance.group_id in names]
     return chosen if last is None else chosen[max(len(chosen) - last, 0) :]
+
+
+def _any_cause(
+    warehouse: Tables, group: str | None, start: datetime | None, end: datetime | None, causes: Sequence[str], who: Who
+) -> Sequence[Rebalance]:
+    """Return the rebalances of a time range with any cause; an empty list if the user did not ask for causes."""
+    return _in_range(warehouse, group, start, end, (), None, who) if causes else ()
+
+
+def _open_causes_note(rebalances: Sequence[Rebalance], causes: Sequence[str]) -> str | None:
+    """Return a note on rebalances whose cause is not known, and so may be one of the causes asked for.
+
+    Return None if there are no such rebalances, or if the user did not ask for causes.
+
+    Args:
+        rebalances: the rebalances with any cause.
+        causes: the causes that the user asked for.
+    """
+    count = sum(rebalance.is_cause_open and rebalance.match(causes) is None for rebalance in rebalances)
+    if not causes or not count:
+        return None
+    asked = " or ".join(map(cause_name, causes))
+    shown = "it" if count == 1 else "them"
+    return (
+        f"The cause of {counted(count, 'more rebalance')} is open: it could be {asked}. --cause UNKNOWN shows {shown}."
+    )
 
 
 def _alternatives_note(rebalances: Sequence[Rebalance], causes: Sequence[str]) -> str | None:
