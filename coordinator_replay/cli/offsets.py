@@ -1,6 +1,7 @@
 """The commands about committed offsets: at a point in time, over time, and expiring offsets."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -148,7 +149,7 @@ def offsets(
     read = (
         partial(warehouse.offsets, groups[0], before_removal=before_removal)
         if is_one
-        else partial(warehouse.offsets_of_groups, chosen)
+        else partial(warehouse.offsets_of_groups, chosen, who=replace(who, names=groups) if groups else who)
     )
     answer = read(at=at, topics=topics, require_stable=require_stable, end_offsets=end_file)
     # People read about a pending transactional commit in a sentence; programs read about it in fields.

@@ -57,7 +57,7 @@ class OffsetChange:
     from_offset: int = column("LOG-OFFSET", 7)
     is_proven: bool = column(sql="coalesce(is_proven, true)")
     is_exact: bool = column(sql="coalesce(is_exact, false)")
-    is_begin_open: bool = column(sql="coalesce(is_begin_open, true)")
+    is_begin_open: bool = column(rank=3, bound="MAYBE-EARLIER", sql="coalesce(is_begin_open, true)")
 
 
 _NO_PARTITION = 2**31

@@ -77,7 +77,7 @@ class Ownership:
     unowned_ms: int | None = column("UNOWNED-MS", 5)
     rebalance_id: str | None
     is_exact: bool = column(sql="coalesce(owned.is_exact, false)")
-    is_begin_open: bool = column(sql="coalesce(owned.is_begin_open, true)")
+    is_begin_open: bool = column(rank=2, bound="MAYBE-EARLIER", sql="coalesce(owned.is_begin_open, true)")
     from_offset: int | None = column(sql="owned.from_offset")
     to_offset: int | None = column(sql="owned.to_offset")
     is_owner: bool = column(default=True)

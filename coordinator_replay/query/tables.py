@@ -57,6 +57,16 @@ MEMBERS_AS_OF = (
 """The condition ``AS_OF`` for ``member_timeline``. A row that has ended without a time of its end is valid at no time,
 because it ended before every time on record."""
 
+MEMBER_END_IS_OPEN = """EXISTS (
+        SELECT 1 FROM group_timeline AS loss
+        WHERE loss.cluster = $cluster AND loss.group_id = member_timeline.group_id AND loss.event = 'RECORDS_MISSING'
+          AND loss.log_partition = member_timeline.log_partition AND loss.log_offset = member_timeline.to_offset
+    )"""
+"""SQL condition on rows of ``member_timeline`` that end where records of the group are missing.
+
+The member may have been in the row's state for longer.
+"""
+
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"\$([a-z_]+)")
 _LACKING = re.compile(r'Referenced column "([^"]+)" not found')

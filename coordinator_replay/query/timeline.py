@@ -24,7 +24,7 @@ from coordinator_replay.query.group_moves import moves_of, numbers_of, partition
 from coordinator_replay.query.groups import check_group
 from coordinator_replay.query.offset_events import offset_events
 from coordinator_replay.query.partitions import TopicPartitions, target_partitions, topic_partitions
-from coordinator_replay.query.tables import Tables
+from coordinator_replay.query.tables import MEMBER_END_IS_OPEN, Tables
 from coordinator_replay.times import EPOCH
 
 
@@ -87,6 +87,8 @@ class MemberInterval:
         departure: how the member left at the end of the interval, if a broker's log says it.
         is_begin_open: whether the member may have been in this state before ``valid_from``, because records before that
             time are missing.
+        is_end_open: whether the member may have been in this state after ``valid_to``, because records from that time
+            on are missing.
     """
 
     group_id: str
@@ -106,7 +108,8 @@ class MemberInterval:
     log_partition: int
     from_offset: int = column("LOG-OFFSET", 6)
     is_exact: bool = column(sql="coalesce(is_exact, false)")
-    is_begin_open: bool = column(sql="coalesce(is_begin_open, true)")
+    is_begin_open: bool = column(rank=2, bound="MAYBE-EARLIER", sql="coalesce(is_begin_open, true)")
+    is_end_open: bool = column(rank=2, bound="MAYBE-LATER", sql=MEMBER_END_IS_OPEN)
 
 
 _EVENTS = f"""

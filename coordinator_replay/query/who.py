@@ -1,15 +1,17 @@
 """Filters for the groups of a question: by name of the group, client or host of a member, and topic that is read."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import partial
+from typing import NamedTuple
 
+from coordinator_replay.engine.model import GroupState
 from coordinator_replay.errors import UsageError
-from coordinator_replay.query.groups import group_names
+from coordinator_replay.query.groups import group_names, groups_at
 from coordinator_replay.query.similar import did_you_mean
-from coordinator_replay.query.tables import AS_OF, END, MEMBERS_AS_OF, Tables
+from coordinator_replay.query.tables import AS_OF, END, MEMBER_END_IS_OPEN, MEMBERS_AS_OF, Tables
 from coordinator_replay.times import moment_text
 
 _MEMBERS_IN_RANGE = """
@@ -22,9 +24,18 @@ _CLIENTS = """
 """
 
 _STAYS = """
-    SELECT group_id, valid_from, valid_to FROM member_timeline WHERE cluster = $cluster AND {} = $name
+    SELECT group_id, valid_from, valid_to, coalesce(is_begin_open, true), {is_end_open}, coalesce(is_exact, false)
+    FROM member_timeline WHERE cluster = $cluster AND {who} = $name
 """
-_OF_CLIENT, _OF_HOST = _STAYS.format("client_id"), _STAYS.format("ltrim(client_host, '/')")
+_OF_CLIENT, _OF_HOST = (
+    _STAYS.format(who=who, is_end_open=MEMBER_END_IS_OPEN) for who in ("client_id", "ltrim(client_host, '/')")
+)
+
+_LOSSES = """
+    SELECT DISTINCT group_id FROM group_timeline
+    WHERE cluster = $cluster AND event = 'RECORDS_MISSING'
+      AND coalesce(log_timestamp >= $start, true) AND coalesce(log_timestamp < $end, true)
+"""
 
 _TOPICS = """
     SELECT DISTINCT group_id, topic FROM (
@@ -91,6 +102,23 @@ EVERYONE = Who()
 """No condition."""
 
 
+class _Stay(NamedTuple):
+    """An interval in which a client or host was in a group.
+
+    Attributes:
+        is_begin_open: whether it may have been there before ``since``, because records are missing.
+        is_end_open: whether it may have been there after ``until``, because records are missing.
+        is_exact: whether the log proves the whole interval.
+    """
+
+    group: str
+    since: datetime | None
+    until: datetime | None
+    is_begin_open: bool
+    is_end_open: bool
+    is_exact: bool
+
+
 def _matches(text: str, patterns: Iterable[str]) -> bool:
     return any(text == pattern or fnmatchcase(text, pattern) for pattern in patterns)
 
@@ -128,6 +156,67 @@ def groups_in_range(
         UsageError: a condition is a name, not a pattern, and this name is not on record.
     """
     return _groups(warehouse, who, _MEMBERS_IN_RANGE, _MEMBERS_IN_RANGE, start=start, end=end)
+
+
+def unknown_members_note(
+    warehouse: Tables, who: Who, known: Collection[str] | None, at: datetime | None = None
+) -> str | None:
+    """Return a note that counts groups that may meet conditions on clients and hosts, in addition to known groups.
+
+    Not all members of these groups at the point in time are on record. Return None if there are no such groups.
+
+    Args:
+        warehouse: the tables to read.
+        who: the conditions.
+        known: the result of ``groups_at_time`` for the same conditions and the same point in time.
+        at: the point in time; the end of the log if None.
+    """
+    if not _asks_for_doubts(warehouse, who):
+        return None
+    return _doubt_note(who, known, _unknown_members(warehouse, at))
+
+
+def unknown_members_in_range_note(
+    warehouse: Tables,
+    who: Who,
+    known: Collection[str] | None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+) -> str | None:
+    """Return a note as ``unknown_members_note`` does, for a time range.
+
+    Args:
+        warehouse: the tables to read.
+        who: the conditions.
+        known: the result of ``groups_in_range`` for the same conditions and the same time range.
+        start: start of the time range; None for the start of the log.
+        end: end of the range; None means the end of the log.
+    """
+    if not _asks_for_doubts(warehouse, who):
+        return None
+    # Where a group's members are not on record later in the range, its timeline has an event.
+    lost = {group for (group,) in warehouse.rows(_LOSSES, start=start, end=end)}
+    return _doubt_note(who, known, lost | _unknown_members(warehouse, start or warehouse.coverage.first))
+
+
+def _asks_for_doubts(warehouse: Tables, who: Who) -> bool:
+    return bool(who.hosts or who.clients) and not warehouse.completeness.is_whole
+
+
+def _unknown_members(warehouse: Tables, at: datetime | None) -> set[str]:
+    """Return the groups that may have had members at a point in time that are not on record."""
+    # Whether a group is Empty is proven even if its offsets are not.
+    return {
+        group.group_id for group in groups_at(warehouse, at) if not group.is_exact and group.state != GroupState.EMPTY
+    }
+
+
+def _doubt_note(who: Who, known: Collection[str] | None, doubtful: Collection[str]) -> str | None:
+    count = sum(who.has_name(group) for group in set(doubtful).difference(known or ()))
+    if not count:
+        return None
+    groups_may, their = ("1 more group may", "its") if count == 1 else (f"{count:,} more groups may", "their")
+    return f"{groups_may} match: not all of {their} members at that time are on record."
 
 
 def _groups(
@@ -172,22 +261,35 @@ def _other_time(warehouse: Tables, sql: str, name: str, **times: datetime | None
 
     Args:
         warehouse: the tables to read.
-        sql: a SELECT that returns the groups of the client or host, with the times of its join and its leave.
+        sql: a SELECT that returns the groups of the client or host, with the columns of ``_Stay``.
         name: client id or host.
         times: the time that the user asks about: ``at``, or ``start`` and ``end``.
     """
-    stays = warehouse.rows(sql, name=name)
+    stays = [_Stay(*row) for row in warehouse.rows(sql, name=name)]
     first, last = (times["at"], times["at"]) if "at" in times else (times["start"], times["end"])
     example = ", as in groups --at TIME" if "at" in times else ""
-    earlier = [(until, group) for group, _, until in stays if until is not None and first and until <= first]
+    earlier = [(stay.until, stay) for stay in stays if stay.until is not None and first and stay.until <= first]
     if earlier:
-        until, group = max(earlier)
-        return f"it was in group {group!r} until {moment_text(until)}; ask about an earlier time{example}"
-    later = [(since, group) for group, since, _ in stays if since is not None and last and since >= last]
+        return f"{_end(*max(earlier))}; ask about an earlier time{example}"
+    later = [(stay.since, stay) for stay in stays if stay.since is not None and last and stay.since >= last]
     if later:
-        since, group = min(later)
-        return f"it came into group {group!r} at {moment_text(since)}; ask about a later time{example}"
+        return f"{_begin(*min(later))}; ask about a later time{example}"
     return ""
+
+
+def _end(until: datetime, stay: _Stay) -> str:
+    """Return a clause that says until when a client or host was in a group, as far as the log proves it."""
+    if not stay.is_exact:
+        return f"it may have been in group {stay.group!r} until {moment_text(until)}: records of that time are missing"
+    was_there = f"it was in group {stay.group!r} until {moment_text(until)}"
+    return f"{was_there} at least: from then on records of the group are missing" if stay.is_end_open else was_there
+
+
+def _begin(since: datetime, stay: _Stay) -> str:
+    """Return a clause that says since when a client or host was in a group, as far as the log proves it."""
+    if stay.is_begin_open:
+        return f"it is first on record in group {stay.group!r} at {moment_text(since)}, and may have been there before"
+    return f"it came into group {stay.group!r} at {moment_text(since)}"
 
 
 def _check(

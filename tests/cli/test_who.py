@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from coordinator_replay.cli.main import main
 from coordinator_replay.query.end_offsets import read_end_offsets
 from coordinator_replay.query.offsets import partitions_asked
-from tests.query.small_warehouse import member, write_rows, write_small_warehouse
+from tests.query.small_warehouse import event, log_partition, member, write_rows, write_small_warehouse
 
 
 @pytest.fixture(scope="module")
@@ -162,3 +162,61 @@ def test_expiry_says_how_far_it_looked_and_that_the_log_is_older(ask):
     assert "were looked for" not in past
     assert "The log ended before" not in past
     assert "The log ended before" not in ask("expired", "--within", "5000w", "--json").stderr
+
+
+@pytest.fixture(scope="module")
+def torn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a warehouse whose log lacks records: c-late is there when the records begin, c-cut when they end."""
+    folder = write_small_warehouse(
+        tmp_path_factory.mktemp("torn"),
+        log_partitions=[log_partition(3, "02:00", "02:20", complete_ranges=[], missing_offsets=60)],
+    )
+    write_rows(folder, "group_timeline", [
+        event("torn", 0, "02:12", "RECORDS_MISSING", "Stable>Stable", is_state_exact=False, log_offset=111),
+    ])  # fmt: skip
+    stays = {
+        "c-late": member("torn", "t-1", "02:10", None, 105, client_id="c-late", is_begin_open=True),
+        "c-cut": member("torn", "t-2", "02:05", "02:12", 110, client_id="c-cut"),
+        "c-maybe": member("torn", "t-3", "02:05", "02:12", 120, client_id="c-maybe", is_exact=False),
+    }
+    write_rows(folder, "member_timeline", list(stays.values()))
+    return folder
+
+
+def told(folder: Path, *asked: str) -> str:
+    return CliRunner().invoke(main, [*asked, "--warehouse", str(folder)]).stderr
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        (["--client", "c-late", "--at", "02:05"],
+         "it is first on record in group 'torn' at 2026-11-20T02:10:00.000Z, and may have been there before"),
+        (["--client", "c-cut", "--at", "02:15"],
+         "it was in group 'torn' until 2026-11-20T02:12:00.000Z at least: from then on records of the group are"),
+        (["--client", "c-maybe", "--at", "02:15"],
+         "it may have been in group 'torn' until 2026-11-20T02:12:00.000Z: records of that time are missing"),
+        (["--client", "c-?", "--at", "02:15"], "No group on record matches"),
+        (["--client", "c-?", "--at", "02:15"],
+         "3 more groups may match: not all of their members at that time are on record."),
+        (["--client", "c-?", "--at", "02:15", "--name", "torn"],
+         "1 more group may match: not all of its members at that time are on record."),
+    ],
+)  # fmt: skip
+def test_a_stay_beside_missing_records_is_no_exact_one(torn: Path, asked: list[str], wanted: str):
+    assert wanted in told(torn, "groups", *asked)
+
+
+@pytest.mark.parametrize("command", [["rebalances"], ["findings"], ["expired"], ["offsets", "--all-groups"]])
+def test_groups_of_unknown_members_are_counted_in_every_answer(torn: Path, command: list[str]):
+    assert "may match: not all of" in told(torn, *command, "--client", "c-?")
+    assert "may match" not in told(torn, *command, "--name", "t*")
+
+
+def test_member_intervals_beside_missing_records_are_marked(torn: Path):
+    heading, *rows = (
+        CliRunner().invoke(main, ["timeline", "torn", "--members", "--warehouse", str(torn)]).stdout.splitlines()
+    )
+    assert heading.split()[-2:] == ["MAYBE-EARLIER", "MAYBE-LATER"]
+    marks = {row.split()[2]: row.split()[-2:] for row in rows}
+    assert marks == {"c-late": ["true", "false"], "c-cut": ["false", "true"], "c-maybe": ["false", "false"]}

@@ -19,7 +19,7 @@ from coordinator_replay.query.expired import (
 )
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.query.unread_subscriptions import unexpiring_note, unread_at_end
-from coordinator_replay.query.who import Who, groups_at_time
+from coordinator_replay.query.who import Who, groups_at_time, unknown_members_note
 from coordinator_replay.times import moment_text
 
 
@@ -77,6 +77,7 @@ def expired(
     notes = [
         _retention_note(warehouse, shown, is_past=is_past),
         *([none_expires] if none_expires else [looked, nothing_note(warehouse, _what(wanted), shown, group)]),
+        unknown_members_note(warehouse, who, names) if group is None else None,
         unexpiring_note(unread_at_end(warehouse, group)),
     ]
     return Answered(content=Expiry(shown, limit), notes=notes, basis=basis_from(warehouse, group=group))

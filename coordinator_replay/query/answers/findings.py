@@ -8,7 +8,7 @@ from coordinator_replay.query.basis import basis_from
 from coordinator_replay.query.choices import SEVERITIES, chosen
 from coordinator_replay.query.findings import Finding, findings_of, new_note, terms_of
 from coordinator_replay.query.tables import Tables
-from coordinator_replay.query.who import Who, groups_in_range
+from coordinator_replay.query.who import Who, groups_in_range, unknown_members_in_range_note
 
 
 def findings(
@@ -57,6 +57,7 @@ def findings(
     notes = [
         new_note(warehouse) if is_new else None,
         nothing_note(warehouse, "finding", shown, group),
+        unknown_members_in_range_note(warehouse, who, names, start, end) if group is None else None,
         *terms_of(warehouse, absent),
         note if unproven else None,
     ]

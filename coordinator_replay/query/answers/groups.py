@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from coordinator_replay.query.absence import missing_groups_note
-from coordinator_replay.query.answers.answered import Rows, nothing_note
+from coordinator_replay.query.answers.answered import Rows, nothing_note, on_record
 from coordinator_replay.query.basis import basis_at, basis_from
 from coordinator_replay.query.group_partitions import unaudited_note
 from coordinator_replay.query.groups import (
@@ -18,7 +18,7 @@ from coordinator_replay.query.groups import (
 from coordinator_replay.query.removed import DeletedGroup
 from coordinator_replay.query.removed import deleted_groups as groups_deleted_by
 from coordinator_replay.query.tables import END, Tables
-from coordinator_replay.query.who import Who, groups_at_time, is_pattern, named_groups
+from coordinator_replay.query.who import Who, groups_at_time, is_pattern, named_groups, unknown_members_note
 
 
 def groups(
@@ -38,14 +38,14 @@ def groups(
     of_types = [group for group in groups_at(warehouse, at, types=types) if names is None or group.group_id in names]
     wanted = {state.lower() for state in states}
     chosen = [group for group in of_types if not wanted or group.state.lower() in wanted]
-    nothing = (
-        None if chosen else f"No group matches; cluster {warehouse.cluster!r} is covered from {warehouse.coverage}."
-    )
+    covered = f"cluster {warehouse.cluster!r} is covered from {warehouse.coverage}"
+    nothing = None if chosen else f"No group{on_record(warehouse)} matches; {covered}."
     basis = basis_at(warehouse, at or END)
     notes = [
         nothing,
         # The basis already says of an earlier time that records are missing.
         missing_groups_note(warehouse, at) if basis.is_complete else None,
+        unknown_members_note(warehouse, who, names, at),
         unknown_states_note(of_types, states),
         unrecorded_states_note(chosen, states, has_logs=warehouse.has_rows("broker_log")),
         in_progress_note(chosen, at),

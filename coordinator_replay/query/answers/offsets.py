@@ -43,6 +43,7 @@ from coordinator_replay.query.removed import (
     removed_offsets,
 )
 from coordinator_replay.query.tables import END, Tables
+from coordinator_replay.query.who import EVERYONE, Who, unknown_members_note
 from coordinator_replay.times import moment_text
 
 
@@ -143,10 +144,12 @@ def offsets_of_groups(
     topics: Sequence[str] = (),
     require_stable: bool = False,
     end_offsets: str | Path | None = None,
+    who: Who = EVERYONE,
 ) -> Rows[CommittedOffset]:
-    """Return the committed offsets of several groups at a point in time. The arguments are those of ``offsets``.
+    """Return the committed offsets of several groups at a point in time.
 
-    A note about a single group begins with the group's name.
+    The arguments are those of ``offsets``, and ``who``: the conditions by which the user chose the groups. A note about
+    a single group begins with the group's name.
     """
     answers = {
         group: _of_group(warehouse, group, at, topics, require_stable=require_stable, end_offsets=end_offsets)
@@ -158,7 +161,7 @@ def offsets_of_groups(
     return Rows(
         content=found,
         row_type=CommittedOffset,
-        notes=[*_offset_notes(warehouse, found, at), *notes, *late],
+        notes=[*_offset_notes(warehouse, found, at), *notes, unknown_members_note(warehouse, who, groups, at), *late],
         basis=basis_at(warehouse, at or END),
     )
 

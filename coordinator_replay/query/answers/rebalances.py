@@ -15,7 +15,13 @@ from coordinator_replay.query.rebalance_summary import group_note, summary_betwe
 from coordinator_replay.query.rebalances import Rebalance, cause_name, rebalances_at, rebalances_of
 from coordinator_replay.query.resubscriptions import resubscription_note
 from coordinator_replay.query.tables import Tables
-from coordinator_replay.query.who import Who, groups_at_time, groups_in_range
+from coordinator_replay.query.who import (
+    Who,
+    groups_at_time,
+    groups_in_range,
+    unknown_members_in_range_note,
+    unknown_members_note,
+)
 from coordinator_replay.times import moment_text
 
 
@@ -55,6 +61,7 @@ def rebalances(
             _alternatives_note(found, causes),
             _open_causes_note(_any_cause(warehouse, group, start, end, causes, who), causes),
             nothing_note(warehouse, "rebalance", found, group),
+            _unknown_members_note(warehouse, group, start, end, who),
         ],
         basis=basis,
     )
@@ -93,7 +100,8 @@ def why(
     now = None if group is None or end is not None or phase is not None else end_state_note(warehouse, group)
     possible = _open_causes_note(_any_cause(warehouse, group, start, end, causes, who), causes)
     notes = [phase, nearby_note(warehouse, found), asked, now, possible]
-    return _reasons(warehouse, found, group, start, end, causes, notes)
+    last_notes = [_unknown_members_note(warehouse, group, start, end, who)]
+    return _reasons(warehouse, found, group, start, end, causes, notes, last_notes)
 
 
 def why_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequence[str], who: Who) -> Answered[Reasons]:
@@ -126,7 +134,8 @@ def why_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequen
         )
     phase = None if group is None else join_phase_note(warehouse, group, at)
     notes = [phase, perhaps, nearby_note(warehouse, found), _open_causes_note(others, causes)]
-    return _reasons(warehouse, found, group, at, None, causes, notes, note)
+    unknown = unknown_members_note(warehouse, who, names, at) if group is None else None
+    return _reasons(warehouse, found, group, at, None, causes, notes, [unknown, note])
 
 
 def _reasons(
@@ -137,7 +146,7 @@ def _reasons(
     end: datetime | None,
     causes: Sequence[str],
     notes: Sequence[str | None],
-    last_note: str | None = None,
+    last_notes: Sequence[str | None],
 ) -> Answered[Reasons]:
     """Make an answer from rebalances: add the members that blocked them, a summary, notes and the basis.
 
@@ -149,7 +158,7 @@ def _reasons(
         end: end of the time range; None for a range without an end, and for a point in time.
         causes: the causes that the user asks for.
         notes: the first notes of the answer.
-        last_note: the last note of the answer.
+        last_notes: the last notes of the answer.
     """
     held_up = hold_ups(warehouse, group) if any(rebalance.held_up_by for rebalance in found) else {}
     absent = nothing_note(warehouse, "rebalance", found, group)
@@ -157,7 +166,7 @@ def _reasons(
     summary = summary_between(warehouse, found, start, end, is_complete=basis.is_complete)
     return Answered(
         content=Reasons(found, held_up, summary),
-        notes=[*notes, _alternatives_note(found, causes), absent, last_note],
+        notes=[*notes, _alternatives_note(found, causes), absent, *last_notes],
         basis=basis,
     )
 
@@ -175,6 +184,16 @@ def _in_range(
     found = rebalances_of(warehouse, group, start, end, causes=causes)
     chosen = [rebalance for rebalance in found if names is None or rebalance.group_id in names]
     return chosen if last is None else chosen[max(len(chosen) - last, 0) :]
+
+
+def _unknown_members_note(
+    warehouse: Tables, group: str | None, start: datetime | None, end: datetime | None, who: Who
+) -> str | None:
+    """Return a note that counts further groups that may meet conditions; None if the question is about one group."""
+    if group is not None:
+        return None
+    names = groups_in_range(warehouse, who, start, end)
+    return unknown_members_in_range_note(warehouse, who, names, start, end)
 
 
 def _any_cause(
