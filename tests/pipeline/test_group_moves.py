@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from coordinator_replay import Warehouse
+from coordinator_replay.errors import UsageError
 from coordinator_replay.pipeline.audit import Options, plan_audit
 from coordinator_replay.pipeline.group_moves import GroupMoves, hash_divisor, may_have_moved
 from tests.pipeline.in_process import InProcess, audit_here, contents, cut
@@ -58,6 +59,8 @@ def test_before_the_move_the_old_log_partition_counts(raised: Warehouse):
     assert (group.epoch, group.member_count, group.log_partition) == (7, 1, 5)
     assert [one.member_id for one in raised.describe(GROUP, at=before)] == ["m1"]
     assert _offsets(raised, GROUP, before) == {("orders", 0): 1019, ("orders", 1): 2019, ("orders", 2): 3019}
+    with pytest.raises(UsageError, match=f"the group moved from log partition 5 to 25 at {MOVED}Z, and --at shows"):
+        raised.offsets(GROUP, before_removal=True)
     assert _offsets(raised, GROUP, MOVED) == {}
     [owner] = raised.owner(GROUP, "orders", 2, at=before)
     assert (owner.member_id, owner.released_by) == ("m1", "GROUP_MOVED")

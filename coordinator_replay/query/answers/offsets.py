@@ -11,6 +11,7 @@ from coordinator_replay.listing import counted
 from coordinator_replay.query.answers.answered import Rows, nothing_note
 from coordinator_replay.query.basis import Basis, basis_at, basis_from
 from coordinator_replay.query.end_offsets import read_end_offsets
+from coordinator_replay.query.group_moves import moves_of
 from coordinator_replay.query.groups import groups_at, share_note
 from coordinator_replay.query.offset_changes import (
     OffsetChange,
@@ -100,11 +101,13 @@ def _before_removal(
     late = warehouse.check_moment(at)
     found = offsets_before_removal(warehouse, group, at, topics=topics, require_stable=require_stable)
     if not found:
+        moves = moves_of(warehouse.moves, group)
         of_topics = f" for {', '.join(topics)}" if topics else ""
         until = "" if at is None else f" up to {moment_text(at)}"
+        moved = "".join(f"; the group {move}, and --at shows its offsets before that" for move in moves[-1:])
         raise UsageError(
             f"no removal of an offset of group {group!r}{of_topics}{until} is on record: give the command without "
-            "--before-removal"
+            f"--before-removal{moved}"
         )
     if end_offsets is not None:
         found = with_lag(found, read_end_offsets(Path(end_offsets), at))
