@@ -137,10 +137,10 @@ class RecordAfterHole(NamedTuple):
 
     Attributes:
         since: the time from which the group is Dead, as far as the records show.
-        at: time of the first record after the hole; None if there is no such record.
-        offset: log offset of this record; None if there is no such record.
-        begin_open_offset: log offset of the group's next record that is not a commit, if the log does not prove the
-            group's state before this record; None otherwise.
+        at: time of the group's next record after ``since``; None if there is none.
+        offset: log offset of this record; None if there is none.
+        begin_open_offset: log offset of the next record that shows the group, but not since when the group exists; None
+            if there is none.
     """
 
     since: datetime
