@@ -78,7 +78,10 @@ _all_groups_option = click.option("--all-groups", is_flag=True, help="All groups
 
 
 def group_argument(function: Function) -> Function:
-    """Add the group to a command: as an argument, or as ``--group``, the form of Kafka's tools."""
+    """Add a parameter for the id of a consumer group to a command.
+
+    The user gives the id as an argument, or with ``--group`` as in Kafka's tools.
+    """
 
     @functools.wraps(function)
     def run(*arguments: Any, group: str | None, named_group: str | None, **asked: Any) -> Any:
@@ -330,7 +333,8 @@ def show_rows(common: Common, shown: Sequence[AnswerColumn], answers: Iterable[o
 def _with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]) -> Sequence[AnswerColumn]:
     """Return the columns of a table with their headings.
 
-    A column that says whether rows are proven has a heading only if a row is not proven.
+    A column that says whether rows are proven is shown only if a row of the answer is not proven. Otherwise the column
+    gets no heading, and the table leaves it out.
 
     Args:
         shown: the columns.

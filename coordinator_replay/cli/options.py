@@ -230,7 +230,7 @@ class Command(GuardedCommand):
 
 
 def _options(command: click.Command) -> dict[str, str]:
-    """Return the parameter names of a command's options, by the names that the configuration file uses."""
+    """Return, for each name of an option in a configuration file, the name of the command's parameter."""
     return {
         spelling.removeprefix("--").replace("-", "_"): str(param.name)
         for param in command.params

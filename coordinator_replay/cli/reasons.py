@@ -240,7 +240,7 @@ def _others(explained: range, count: int) -> list[int]:
 
 
 def _telling(reasons: "Sequence[Rebalance]", *, is_at: bool) -> int:
-    """Return the index of the rebalance that an excerpt explains in any case.
+    """Return the index of the rebalance that an excerpt explains even if there is room for only one.
 
     With ``is_at``, this is the first rebalance, except if all rebalances are of one consumer, share or streams group.
     Otherwise it is the last rebalance whose evidence names a known bug of Kafka, or the last rebalance if there is
@@ -264,7 +264,7 @@ def _hint(reasons: "Sequence[Rebalance]", others: "Sequence[int]", named: int, t
         reasons: all rebalances of the answer.
         others: indexes of the rebalances that are not explained.
         named: how many of the rebalances in ``others`` are named.
-        telling: index of the rebalance that is explained in any case.
+        telling: index of the rebalance that is explained even if there is room for only one.
         is_at: whether the user asked about a point in time.
     """
     earlier = len(others) - named

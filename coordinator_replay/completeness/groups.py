@@ -2,12 +2,12 @@
 
 A group is proven at a log offset if the log shows the value of each of its keys there. After missing offsets, the value
 of a key is not known until the key's next record, because the cleaner may have removed an earlier record of the key. So
-after missing offsets, a group is proven from the higher of two offsets on:
+after missing records, a group is proven from the higher of two log offsets on:
 
-- the offset after the last missing offset;
-- the first offset by which each key of the group has had a record again. A key does not count if its first record after
-  the missing offsets is at or after the ``exact_from_offset`` of the range. The cleaner has not worked there, so no
-  earlier record of such a key was removed.
+- the log offset after the last missing record;
+- the first log offset by which each key of the group has had a record again. A key does not count if its first record
+  after the missing records is at or after the ``exact_from_offset`` of the range. The cleaner has not reached this
+  record, so it has removed no earlier record because of it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,10 +50,11 @@ class GroupProofs:
     Attributes:
         ranges: for each log partition, the ranges of log offsets without missing records.
         times: for each range, the times of ``begins_at`` and ``from_offset``.
-        appearances: for each ``Part`` (a group in a range), the log offset and the time by which each key of the group
+        appearances: for each group in a range (``Part``), the log offset and the time by which each key of the group
             has had a record.
         new: for each log partition, the gaps after the log offsets that earlier runs have read.
-        confirmed: for each ``Part``, the group's records before the range that the range's own copy still has.
+        confirmed: for each ``Part``, the group's records from before the range that are still in the copy from which
+            the range comes.
     """
 
     ranges: Mapping[int, Sequence[CompleteRange]] = field(default_factory=dict)

@@ -61,8 +61,8 @@ class Divergence(NamedTuple):
         other: the copy with the other records; None for the records of earlier runs.
         from_offset: the records of both are the same below this log offset.
         until_offset: the highest log offset at which the difference can begin.
-        loser: whose records don't count from ``from_offset`` on: those of the copy, or those of earlier runs. NONE if
-            this is not known.
+        loser: the side whose records don't count from ``from_offset`` on: COPY for ``copy``, OTHERS for ``other``. NONE
+            if this is not known.
         leader_epoch: leader epoch of the records that count; NO_EPOCH if it is not known which records count.
     """
 

@@ -1,8 +1,8 @@
 """Events of a group, as plain data.
 
 The events of one operation of the coordinator are made together, after its last record. They have the order of the
-operation's records. Each event has the group's state before and after the event. If an operation changes the state of a
-group that exists before and after the operation, a single event shows this change.
+operation's records. Each event has the group's state before and after the event. If an operation changes a group's
+state, exactly one of its events shows the change, unless the operation creates or removes the group.
 """
 
 from collections.abc import Callable, Mapping

@@ -215,9 +215,9 @@ class CommitPauses:
         return _Taken(topics, distinct(keys), has_any)
 
     def add(self, history: pa.RecordBatch) -> None:
-        """Update the commit pause of each rebalance by the times between commits in rows of ``offset_history``.
+        """Update the commit pause of each rebalance from rows of ``offset_history``.
 
-        A row counts for a rebalance if their times overlap, and the row ends at most ``WITHIN_MS`` after the rebalance.
+        A row lasts from one commit to the next. A row counts for a rebalance if their times overlap, and the row ends at most ``WITHIN_MS`` after the rebalance.
 
         Args:
             history: rows of ``offset_history`` that ended with a commit or because records are missing.

@@ -1,7 +1,7 @@
 """The stage that adds facts from brokers' logs to the rows of ``rebalances``, see ``analysis.broker_logs.words``.
 
-The stage writes new rebalances, and rebalances of earlier runs that new log lines change. It also writes rows for
-rebalances that only log lines show (``analysis.broker_logs.unrecorded_rebalances``).
+The stage writes the rows of new rebalances. It also writes rows of earlier runs again if new log lines change them, and
+rows for rebalances that only log lines show (``analysis.broker_logs.unrecorded_rebalances``).
 """
 
 from collections import defaultdict

@@ -128,8 +128,8 @@ class Life:
         clients: clients that were in the group between these times.
         topics: pairs of a time and the topics that exist from this time on. The time of the first pair is ``start_ms``.
         assumptions: assumptions about facts that the log does not show, in sentences.
-        unseen: share of the time, from 0 to 1, in which a join phase waited for a static member that had left. Members
-            that came and went in this time left no records.
+        unseen: how much of the time range join phases spent waiting for static members that had left, as a number from
+            0 to 1. Members that came and went during such a wait left no records.
     """
 
     group_id: str

@@ -1,4 +1,6 @@
-"""Files of JSON lines (scripts) that give a coordinator requests, topics and time. The answers are JSON lines too.
+"""Scripts: files of JSON lines that send requests to a coordinator, set its topics and advance its clock.
+
+The answers are JSON lines, too.
 
 A line is one command (see ``docs/simulate.md``):
 
