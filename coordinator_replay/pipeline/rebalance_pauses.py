@@ -217,7 +217,8 @@ class CommitPauses:
     def add(self, history: pa.RecordBatch) -> None:
         """Update the commit pause of each rebalance from rows of ``offset_history``.
 
-        A row lasts from one commit to the next. A row counts for a rebalance if their times overlap, and the row ends at most ``WITHIN_MS`` after the rebalance.
+        A row lasts from one commit to the next. A row counts for a rebalance if their times overlap, and the row ends
+        at most ``WITHIN_MS`` after the rebalance.
 
         Args:
             history: rows of ``offset_history`` that ended with a commit or because records are missing.
