@@ -5,6 +5,7 @@
 WITH holders AS (
     -- The host of a classic member may be that of an earlier process.
     SELECT group_id, instance_id, member_id, min(valid_from) AS since, max(valid_to) AS until, bool_or(to_offset IS NULL) AS is_there,
+           min(struct_pack(valid_from, is_begin_open := coalesce(is_begin_open, true))).is_begin_open AS is_begin_open,
            min(client_host) FILTER (NOT coalesce(is_client_inherited, false)) AS host
     FROM member_timeline
     WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND instance_id IS NOT NULL AND valid_from IS NOT NULL
@@ -15,7 +16,8 @@ ranked AS (
 ),
 said AS (
     SELECT group_id, instance_id,
-           strftime(since, '%Y-%m-%d') || 'T' || strftime(since, '%H:%M:%S') || 'Z to '
+           strftime(since, '%Y-%m-%d') || 'T' || strftime(since, '%H:%M:%S') || 'Z'
+               || CASE WHEN is_begin_open THEN ' or earlier to ' ELSE ' to ' END
                || CASE WHEN is_there THEN 'the end of the log'
                        ELSE coalesce(strftime(until, '%Y-%m-%d') || 'T' || strftime(until, '%H:%M:%S') || 'Z', 'an unknown time') END
                || ' ' || member_id || coalesce(' on ' || ltrim(host, '/'), '') AS words

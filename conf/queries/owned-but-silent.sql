@@ -1,4 +1,4 @@
--- Partitions that a member owns at the end of the log, but for which nobody has committed an offset for long, although the group commits other partitions.
+-- Partitions that a member owns at the end of the log, but for which nobody has committed an offset for long, although the group commits other partitions. If is_at_least is true, the time may be longer, because records from before owned_from are missing.
 -- param group text: only this group
 -- param threshold number = 3600000: shortest time without a commit that is shown, in milliseconds
 WITH last AS (
@@ -12,7 +12,8 @@ busy AS (SELECT group_id, max(committed) AS group_committed FROM last GROUP BY g
 SELECT * FROM (
     SELECT group_id, owned.topic, owned.partition,
            epoch_ms(group_committed) - epoch_ms(greatest(coalesce(committed, owned_from), owned_from)) AS silent_ms,
-           member_id, committed AS last_commit_at, committed_offset, owned_from
+           member_id, committed AS last_commit_at, committed_offset, owned_from,
+           coalesce(is_begin_open, true) AND coalesce(committed < owned_from, true) AS is_at_least
     FROM partition_ownership AS owned JOIN busy USING (group_id) LEFT JOIN last USING (group_id, topic, partition)
     WHERE cluster = $cluster AND ($group IS NULL OR group_id = $group) AND to_offset IS NULL
 )

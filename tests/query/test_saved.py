@@ -504,16 +504,24 @@ def test_flapping_static_members_say_who_held_the_instance_id_when(tmp_path: Pat
     folder = write_small_warehouse(tmp_path)
     held = {"instance_id": "one", "client_host": "/10.0.0.7"}
     write_rows(folder, "member_timeline", [
-        member("static", "s-1", "02:02", "02:03", 1, **held), member("static", "s-1", "02:03", "02:04", 2, **held),
+        member("static", "s-1", "02:02", "02:03", 1, **held, is_begin_open=True),
+        member("static", "s-1", "02:03", "02:04", 2, **held),
         member("static", "s-2", "02:05", "02:06", 3, **held, is_client_inherited=True),
         member("static", "s-3", "02:06", None, 5, **held),
     ])  # fmt: skip
     (found,) = (one for one in answers(Tables(str(folder)), "flapping-static-members") if one["group_id"] == "static")
     assert found["holders"].split("; ") == [
-        "2026-11-20T02:02:00Z to 2026-11-20T02:04:00Z s-1 on 10.0.0.7",
+        "2026-11-20T02:02:00Z or earlier to 2026-11-20T02:04:00Z s-1 on 10.0.0.7",
         "2026-11-20T02:05:00Z to 2026-11-20T02:06:00Z s-2",
         "2026-11-20T02:06:00Z to the end of the log s-3 on 10.0.0.7",
     ]
+
+
+def test_a_silence_may_be_longer_if_the_ownership_may_have_begun_earlier(tmp_path: Path):
+    folder = write_small_warehouse(tmp_path)
+    write_rows(folder, "partition_ownership", [owned(2, "m-1", "02:05", is_begin_open=True)])
+    found = Warehouse(str(folder)).sql(query="owned-but-silent", threshold=1)
+    assert {row[2]: row[-1] for row in found} == {0: False, 2: True}
 
 
 def test_two_owners(troubled: Tables, warehouse: Tables):
@@ -877,8 +885,9 @@ def test_an_answer_without_rows_names_what_was_asked_for_and_from_which_number_i
     assert list(answer) == []
     assert answer.notes[1] == (
         "owned-but-silent: Partitions that a member owns at the end of the log, but for which nobody has committed an "
-        "offset for long, although the group commits other partitions; group=nobody: only this group; threshold=5: "
-        "shortest time without a commit that is shown, in milliseconds."
+        "offset for long, although the group commits other partitions. If is_at_least is true, the time may be longer, "
+        "because records from before owned_from are missing; group=nobody: only this group; threshold=5: shortest time "
+        "without a commit that is shown, in milliseconds."
     )
 
 
