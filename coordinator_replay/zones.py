@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from coordinator_replay.errors import UsageError
@@ -58,6 +58,44 @@ def parse_zone(name: str) -> tzinfo:
         raise UsageError(
             f"no time zone {name!r}: name one of the IANA database, as Europe/Berlin, or +02:00"
         ) from problem
+
+
+class ClockChangeError(UsageError):
+    """A local time exists twice or not at all, because the clocks of its zone were turned back or forward."""
+
+
+def utc_of(local: datetime, zone: tzinfo) -> datetime:
+    """Convert a local time, a datetime without a zone, to UTC.
+
+    >>> utc_of(datetime(2026, 10, 25, 3), ZoneInfo("Europe/Berlin")).isoformat()
+    '2026-10-25T02:00:00+00:00'
+
+    Raises:
+        ClockChangeError: the local time exists twice or not at all.
+        OverflowError: the time lies outside the calendar in UTC.
+    """
+    offsets = [local.replace(tzinfo=zone, fold=fold).utcoffset() or timedelta() for fold in (0, 1)]
+    if offsets[0] == offsets[1]:
+        return local.replace(tzinfo=timezone(offsets[0])).astimezone(UTC)
+    choices = [local.replace(tzinfo=timezone(offset)) for offset in offsets]
+    written = [f"{choice.isoformat()} ({choice.astimezone(UTC).replace(tzinfo=None)} UTC)" for choice in choices]
+    is_twice = offsets[0] > offsets[1]
+    what, turned = ("exists twice", "back") if is_twice else ("does not exist", "forward")
+    raise ClockChangeError(
+        f"{local} {what} in {zone}, because the clocks are turned {turned}: write {' or '.join(written)}"
+    )
+
+
+def start_of_day(day: date, zone: tzinfo) -> datetime:
+    """Return the start of a day in a zone, in UTC.
+
+    If clocks are turned back to midnight, the day starts at the first of the two midnights. If they are turned forward
+    at midnight, the day starts at this change.
+
+    >>> start_of_day(date(2026, 11, 1), ZoneInfo("America/Havana")).isoformat()
+    '2026-11-01T04:00:00+00:00'
+    """
+    return datetime.combine(day, time(), zone).astimezone(UTC)
 
 
 def offsets_between(zone: tzinfo, start: datetime, end: datetime) -> list[tuple[datetime, timedelta]]:

@@ -1,7 +1,7 @@
 -- Rollouts (restarts of a group's members that follow each other) with their costs, the most expensive first. A restart means that a member leaves, and a member with the same group.instance.id or client id joins. If members come back with new client ids, their restarts count only if all members were replaced. The costs are those of rebalances in which one of the restarted members left or joined, and of the cooperative follow-ups of these rebalances. If is_at_least is true, the true time without an owner may be higher; is_pause_at_least and is_count_at_least say the same of the pause and of the number of rebalances.
 -- param group text: only this group
 -- param from time: rollouts that ended at this time or later
--- param to time: rollouts that began before this time
+-- param to time: rollouts that began before this time; a date means the end of that day
 -- param threshold number = 2: fewest restarts of a rollout
 -- param most number = 50: largest number of rollouts to show
 -- param gap number = 10: longest time between two restarts of a rollout, in minutes

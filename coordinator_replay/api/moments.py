@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from coordinator_replay.api import questions
 from coordinator_replay.errors import UsageError
 from coordinator_replay.query.tables import Tables
-from coordinator_replay.query.times import LogTime, end_of_day, is_run_id, parse_end_time
+from coordinator_replay.query.times import LogTime, end_of_day, is_run_id
 from coordinator_replay.times import in_utc
+from coordinator_replay.zones import start_of_day
 
 if TYPE_CHECKING:
     from coordinator_replay.query.diff import Side
@@ -47,8 +48,7 @@ class Moments:
             case datetime():
                 return _within_calendar(moment, lambda: in_utc(moment))
             case date():
-                start = datetime.combine(moment, time(), self._tables.zone)
-                return _within_calendar(moment, lambda: start.astimezone(UTC))
+                return _within_calendar(moment, lambda: start_of_day(moment, self._tables.zone))
         return self._tables.resolve(moment if isinstance(moment, LogTime) else self._tables.read_time(str(moment)))
 
     def side(self, moment: Time | None) -> Side:
@@ -84,12 +84,12 @@ class Moments:
         Return None for the end of the log (``now``), so that the range has no end and includes the last record.
         """
         parsed = self._tables.read_time(moment) if isinstance(moment, str) else moment
-        return None if isinstance(parsed, LogTime) and parsed.is_log_end else self.at(parsed)
+        return self._tables.resolve_end(parsed) if isinstance(parsed, LogTime) else self.at(parsed)
 
     def with_whole_day(self, moment: Time | None) -> Time | None:
         """Return the end of a time range. For a date without a time of day, return the end of this day."""
         if isinstance(moment, str):
-            return parse_end_time(moment, zone=self._tables.zone)
+            return self._tables.read_end_time(moment)
         if isinstance(moment, date) and not isinstance(moment, datetime):
             return _within_calendar(moment, lambda: end_of_day(moment, self._tables.zone))
         return moment

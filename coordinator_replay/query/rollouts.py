@@ -92,7 +92,11 @@ def rollouts_of(
         start: leave out rollouts that ended before this time; None for no lower bound.
         end: leave out rollouts that began at this time or later; None for no upper bound.
         group: only rollouts of this group; None for all groups.
+
+    Raises:
+        UsageError: the tables have no record of that time range.
     """
+    warehouse.check_range(start, end)
     query = saved_query(QUERY)
     asked = query.defaults(warehouse) | {"from": start, "to": end, "group": group, "most": LARGEST_INT64}
     sql = f"SELECT {select_list(Rollout)} FROM ({query.sql}) AS rollouts"  # noqa: S608 - our own statement

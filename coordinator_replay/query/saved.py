@@ -11,8 +11,9 @@ A file begins with comments: what the query answers, then a line for each parame
 
 ``$group`` in the statement is the value of the parameter ``group``. It is null if the user gives no value and the line
 has no default. ``$cluster`` is the cluster that the user asks about, and needs no line. Types are text, number and
-time. The line ``note`` says how to read the rows, and what they lack. It is shown with every answer. The line ``then``
-names the command to type next. These lines are optional, too::
+time. A time ``to`` is the end of a range, so a date means the end of that day. The line ``note`` says how to read the
+rows, and what they lack. It is shown with every answer. The line ``then`` names the command to type next. These lines
+are optional, too::
 
     -- none No group has missing records.
     -- total unowned_ms by group_id; topic:partition
@@ -46,6 +47,7 @@ from typing import Any
 
 from coordinator_replay.answer_columns import column
 from coordinator_replay.errors import DefinitionError, UsageError
+from coordinator_replay.int64 import LARGEST_INT64
 from coordinator_replay.listing import counted, listed
 from coordinator_replay.query.similar import LEAST_PART, did_you_mean
 from coordinator_replay.query.sql import run_sql
@@ -64,6 +66,10 @@ _ALSO = "also "
 _ROW = "row "
 _OLD = "old "
 _MARKS = ("param ", _NOTE, _THEN, _NONE, _TOTAL, _INSTEAD, _ALSO, _ROW, _OLD)
+_START, _END = "from", "to"
+"""Parameters that begin and end a time range."""
+_MOST = "most"
+"""The parameter with the largest number of rows to show."""
 _MOST_SUMS = 4
 """Largest number of sums by other columns that a note names."""
 _OTHER_QUERY = re.compile(r"\{(?P<name>[a-z]+(?:-[a-z]+)*)(?P<renamed>(?: [a-z_]+=[a-z_]+)*)\}")
@@ -101,16 +107,38 @@ class Parameter:
             UsageError: the text is not a value of the parameter's type.
         """
         try:
+            if self.type == "time" and self.name == _END:
+                return warehouse.resolve_end(warehouse.read_end_time(text))
             if self.type == "time":
                 return warehouse.resolve(warehouse.read_time(text))
             if self.type == "number":
-                value = float(text)
-                return int(value) if value == int(value) else value
+                return _number(text, is_limit=self.name == _MOST)
             return text
         except UsageError as problem:
             raise UsageError(f"parameter {self.name}: {problem}") from None
         except (ValueError, OverflowError):
             raise UsageError(f"parameter {self.name}: {text!r} is no {self.type}") from None
+
+
+def _number(text: str, *, is_limit: bool) -> int | float:
+    """Return a number that the user typed.
+
+    Args:
+        text: the text that the user typed.
+        is_limit: whether the number is the largest number of rows to show.
+
+    Raises:
+        UsageError: the number is too large for SQL, or it is a limit and no whole number of at least 1.
+        ValueError: the text is no number.
+        OverflowError: the number is infinite.
+    """
+    value = float(text)
+    number = int(text) if text.strip().lstrip("+-").isdecimal() else int(value) if value == int(value) else value
+    if abs(number) > LARGEST_INT64:
+        raise UsageError(f"{text!r} is too large: the largest number is {LARGEST_INT64}")
+    if is_limit and (number < 1 or isinstance(number, float)):
+        raise UsageError(f"{text!r} is no number of rows: write a whole number, 1 or more")
+    return number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,8 +324,8 @@ def run_saved_query(
         Names of the columns, and the rows.
 
     Raises:
-        UsageError: no query has that name, the query has no such parameter, a value is not of the parameter's type, or
-            the query takes longer than the timeout.
+        UsageError: no query has that name, the query has no such parameter, a value is not of the parameter's type, the
+            tables have no record of the time range from ``from`` to ``to``, or the query takes longer than the timeout.
         WarehouseError: a table is missing or damaged.
     """
     query = saved_query(name)
@@ -305,14 +333,23 @@ def run_saved_query(
 
 
 def _read_values(warehouse: Tables, query: SavedQuery, values: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the value of each parameter of a saved query, converted from the text that the user typed."""
+    """Return the value of each parameter of a saved query, converted from the text that the user typed.
+
+    Raises:
+        UsageError: a value is not of its parameter's type, or the tables have no record of the time range from ``from``
+            to ``to``.
+    """
     written = {parameter.name: parameter.default for parameter in query.parameters}
     for key, value in values.items():
         written[query.parameter(key).name] = value
-    return {
+    read = {
         parameter.name: None if (text := written[parameter.name]) is None else parameter.read(text, warehouse)
         for parameter in query.parameters
     }
+    # A query without an end may ask about lines of brokers' logs after the last record.
+    if _END in read and (read[_START], read[_END]) != (None, None):
+        warehouse.check_range(read[_START], read[_END])
+    return read
 
 
 def extra_notes(

@@ -25,7 +25,7 @@ from coordinator_replay.errors import UsageError, WarehouseError
 from coordinator_replay.query.fetch import fetch
 from coordinator_replay.query.group_moves import MOVES, GroupMove, Moves, by_group
 from coordinator_replay.query.table_files import Engine, select_files
-from coordinator_replay.query.times import LogTime, parse_time
+from coordinator_replay.query.times import LogTime, parse_end_time, parse_time
 from coordinator_replay.store.duckdb_files import file_names, first_line
 from coordinator_replay.store.layout import LEDGER
 from coordinator_replay.store.local_paths import local_path
@@ -453,9 +453,24 @@ class Tables:
         """
         return parse_time(text, zone=self.zone)
 
+    def read_end_time(self, text: str) -> datetime | LogTime:
+        """Convert the end of a time range from the text that a user typed, see ``parse_end_time``.
+
+        Raises:
+            UsageError: the text is no time.
+        """
+        return parse_end_time(text, zone=self.zone)
+
     def resolve(self, time: datetime | LogTime) -> datetime:
         """Convert a time relative to the end of the log to a datetime. Return a datetime unchanged."""
         return time.resolve(self.coverage.last) if isinstance(time, LogTime) else time
+
+    def resolve_end(self, time: datetime | LogTime) -> datetime | None:
+        """Convert the end of a time range to a datetime.
+
+        Return None for the end of the log (``now``), so that the range has no end and includes the last record.
+        """
+        return None if isinstance(time, LogTime) and time.is_log_end else self.resolve(time)
 
     def check_moment(self, at: datetime | None) -> str | None:
         """Check that the tables cover a point in time.

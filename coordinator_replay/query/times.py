@@ -19,7 +19,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from coordinator_replay.errors import UsageError
 from coordinator_replay.times import EPOCH
-from coordinator_replay.zones import parse_zone
+from coordinator_replay.zones import ClockChangeError, parse_zone, start_of_day, utc_of
 
 ABSOLUTE_RULE = (
     "2026-11-20T02:13:00Z (in UTC if no zone is given), 2026-11-20 (the start of that day) "
@@ -67,7 +67,7 @@ _SLASHED = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})(.*)")
 _CLOCK_WITH_DOT = re.compile(r"(\d{1,2})\.(\d{2})")
 _ZONED = re.compile(r"(.*\d.*?)\s+([A-Za-z]{2,5}|[A-Za-z_]+/[A-Za-z_+/-]+|(?:UTC|GMT)?[+-]\d{1,2}(?::?\d{2})?)")
 
-_DAY = re.compile(r"today|yesterday|\d{4}-\d{2}-\d{2}|\d{1,2}\.\d{1,2}\.\d{4}", re.IGNORECASE)
+_DAY = re.compile(r"today|yesterday|\d{4}-\d{2}-\d{2}|\d{4}-W\d{2}-\d|\d{1,2}\.\d{1,2}\.\d{4}", re.IGNORECASE)
 
 _SECONDS_DIGITS = range(9, 11)
 _MILLISECONDS_DIGITS = 12
@@ -85,14 +85,14 @@ class LogTime:
             None, the fields below are not used.
         days_back: number of days before the last day of the log: 0 for the last day, 1 for the day before, -1 for the
             day after.
-        clock: the time of day.
+        clock: the time of day; None for the start of the day.
         zone: the time zone of the day and of the time of day.
     """
 
     text: str
     back: timedelta | None = None
     days_back: int = 0
-    clock: time = time()
+    clock: time | None = None
     zone: tzinfo = UTC
 
     @property
@@ -104,13 +104,15 @@ class LogTime:
         """Return the absolute time, given the end of the log.
 
         Raises:
-            UsageError: the time lies before the year 1.
+            UsageError: the time lies before the year 1, or clocks show it twice or never.
         """
         try:
             if self.back is not None:
                 return end - self.back
             day = end.astimezone(self.zone).date() - timedelta(days=self.days_back)
-            return datetime.combine(day, self.clock, self.zone).astimezone(UTC)
+            if self.clock is None:
+                return start_of_day(day, self.zone)
+            return utc_of(datetime.combine(day, self.clock), self.zone)
         except OverflowError:
             raise UsageError(f"invalid time {self.text!r}: it lies too far back") from None
 
@@ -175,13 +177,13 @@ def _counted_from_the_end(text: str, zone: tzinfo) -> LogTime | None:
     return LogTime(text=text, days_back=_DAYS_BACK[day or "today"], clock=_clock(clock), zone=zone)
 
 
-def _clock(text: str | None) -> time:
+def _clock(text: str | None) -> time | None:
     """Return a time of day, whose hour may have one digit.
 
-    If the text is None, return midnight.
+    If there is no text, return None.
     """
     if not text:
-        return time()
+        return None
     return time.fromisoformat(text.zfill(5) if text.count(":") == 1 else text.zfill(8))
 
 
@@ -189,11 +191,13 @@ def _absolute(text: str, zone: tzinfo) -> datetime:
     """Read an absolute time, and return it in UTC. A time without an offset from UTC is in the time zone ``zone``."""
     dotted = _DOTTED.fullmatch(text)
     if dotted is not None:
-        day, month, year, clock = dotted.groups()
-        parsed = datetime.combine(datetime(int(year), int(month), int(day), tzinfo=zone), _clock(clock), zone)
-    else:
-        parsed = datetime.fromisoformat(text)
-    return (parsed.replace(tzinfo=zone) if parsed.tzinfo is None else parsed).astimezone(UTC)
+        day, month, year, written = dotted.groups()
+        on, clock = date(int(year), int(month), int(day)), _clock(written)
+        return start_of_day(on, zone) if clock is None else utc_of(datetime.combine(on, clock), zone)
+    if _DAY.fullmatch(text) is not None:
+        return start_of_day(date.fromisoformat(text), zone)
+    parsed = datetime.fromisoformat(text)
+    return utc_of(parsed, zone) if parsed.tzinfo is None else parsed.astimezone(UTC)
 
 
 def _in_own_zone(text: str, zone: tzinfo) -> tuple[str, tzinfo]:
@@ -248,7 +252,7 @@ def parse_time(text: str, rule: str = ADVICE, zone: tzinfo = UTC) -> datetime | 
         The time in UTC, or a time relative to the end of the log.
 
     Raises:
-        UsageError: the text is no time.
+        UsageError: the text is no time, or clocks show this time twice or never.
     """
     typed = text = text.strip()
     if text.isascii() and text.isdigit():
@@ -257,6 +261,8 @@ def parse_time(text: str, rule: str = ADVICE, zone: tzinfo = UTC) -> datetime | 
         text, zone = _in_own_zone(text, zone)
         counted = _counted_from_the_end(text.lower(), zone)
         return _absolute(text, zone) if counted is None else counted
+    except ClockChangeError:
+        raise
     except (ValueError, OverflowError, UsageError):
         raise UsageError(f"invalid time {typed!r}: write {_form_that_works(typed) or rule}") from None
 
@@ -293,7 +299,7 @@ def parse_end_time(text: str, rule: str = ADVICE, zone: tzinfo = UTC) -> datetim
 
 def end_of_day(day: date, zone: tzinfo) -> datetime:
     """Return the end of a day in a zone, which is the start of the next day."""
-    return datetime.combine(day + timedelta(days=1), time(), zone).astimezone(UTC)
+    return start_of_day(day + timedelta(days=1), zone)
 
 
 _RUN_ID = re.compile(r"\d{8}T\d{6}\.\d{6}Z\+*")

@@ -194,3 +194,18 @@ def test_the_python_api_reads_times_by_the_same_rule(folder: Path):
     for wrong in (0, 1.5, True, "0"):
         with pytest.raises(UsageError, match="invalid time"):
             warehouse.groups(at=wrong)
+
+
+def test_a_time_that_clocks_show_twice_is_refused_wherever_it_is_typed(ask, folder):
+    said = "2026-10-25 02:05:00 exists twice in Europe/Berlin"
+    for words in (
+        ("groups", "--at", "2026-10-25 02:05 Europe/Berlin"),
+        ("rebalances", "payments", "--from", "2026-10-25 02:05", "--zone", "Europe/Berlin"),
+        ("rebalances", "payments", "--to", "2026-10-25 02:05", "--zone", "Europe/Berlin"),
+        ("sql", "--query", "rewinds", "--param", "from=2026-10-25 02:05", "--zone", "Europe/Berlin"),
+    ):
+        refused = ask(*words)
+        assert refused.exit_code == 2, words
+        assert said in refused.stderr
+    with pytest.raises(UsageError, match=said):
+        Warehouse(folder, zone="Europe/Berlin").groups(at="2026-10-25 02:05")

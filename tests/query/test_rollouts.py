@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from coordinator_replay.errors import UsageError
 from coordinator_replay.query.rollouts import Rollout, rollouts_of
 from coordinator_replay.query.saved import run_saved_query
 from coordinator_replay.query.tables import Tables
@@ -238,3 +239,30 @@ def test_rebalances_of_recorded_rollouts_are_those_of_the_restarted_members(life
 def test_a_rollout_begins_with_the_first_member_that_left(found: dict[str, dict[str, Any]]):
     first, last = found["dynamic"]["first_at"], found["dynamic"]["last_at"]
     assert (f"{first:%H:%M:%S}", f"{last:%H:%M:%S}") == ("02:10:00", "02:12:20")
+
+
+def test_a_time_range_follows_the_rules_of_commands(warehouse: Tables):
+    def asked(**values: str) -> list[Any]:
+        return run_saved_query(warehouse, "rollouts", values)[1]
+
+    assert len(asked(to="2026-11-20")) == len(asked(to="today")) == len(asked(to="now")) == len(RESTARTS)
+    with pytest.raises(UsageError, match="the time range is empty"):
+        asked(**{"from": "02:10", "to": "02:05"})
+    for wrong in ({"to": "2026-11-19"}, {"from": "2026-11-21"}):
+        with pytest.raises(UsageError, match="not covered"):
+            asked(**wrong)
+    with pytest.raises(UsageError, match="not covered"):
+        rollouts_of(warehouse, end=at("01:00"))
+
+
+@pytest.mark.parametrize(
+    ("most", "why"),
+    [("-1", "no number of rows"), ("0", "no number of rows"), ("1.5", "no number of rows"), ("1e30", "too large")],
+)
+def test_a_number_of_rows_is_a_whole_number(warehouse: Tables, most: str, why: str):
+    with pytest.raises(UsageError, match=f"parameter most: '{most}' is {why}"):
+        run_saved_query(warehouse, "rollouts", {"most": most})
+
+
+def test_the_largest_number_of_rows_is_kept_as_it_is_typed(warehouse: Tables):
+    assert len(run_saved_query(warehouse, "rollouts", {"most": "9223372036854775807"})[1]) == len(RESTARTS)

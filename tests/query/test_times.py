@@ -1,3 +1,4 @@
+import re
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
@@ -237,6 +238,7 @@ def test_durations_add_up_their_parts():
         ("2026-03-29", ZoneInfo("Europe/Berlin"), datetime(2026, 3, 29, 22, tzinfo=UTC)),
         ("today", UTC, datetime(2026, 11, 21, tzinfo=UTC)),
         ("Yesterday", UTC, datetime(2026, 11, 20, tzinfo=UTC)),
+        ("2026-W47-5", UTC, datetime(2026, 11, 21, tzinfo=UTC)),
     ],
 )
 def test_a_day_at_the_end_of_a_range_belongs_to_it(text: str, zone: tzinfo, end: datetime):
@@ -258,3 +260,62 @@ def test_a_time_of_day_at_the_end_of_a_range_is_that_time(text: str):
 def test_the_last_day_of_the_calendar_has_no_end():
     with pytest.raises(UsageError, match="beyond the year 9999"):
         parse_end_time("9999-12-31")
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@pytest.mark.parametrize("parse", [parse_time, parse_end_time, parse_absolute_time])
+@pytest.mark.parametrize(
+    ("text", "what", "times"),
+    [
+        ("2026-10-25 02:05", "exists twice", ["2026-10-25 00:05:00 UTC", "2026-10-25 01:05:00 UTC"]),
+        ("25.10.2026 02:05", "exists twice", ["2026-10-25 00:05:00 UTC", "2026-10-25 01:05:00 UTC"]),
+        ("2026-10-25T02:05 Europe/Berlin", "exists twice", ["2026-10-25 00:05:00 UTC", "2026-10-25 01:05:00 UTC"]),
+        ("2026-03-29 02:30", "does not exist", ["2026-03-29 00:30:00 UTC", "2026-03-29 01:30:00 UTC"]),
+    ],
+)
+def test_a_time_that_clocks_show_twice_or_never_is_refused_with_both_times(parse, text: str, what: str, times):
+    with pytest.raises(UsageError, match=what) as refused:
+        parse(text, zone=BERLIN)
+    advised = dict(re.findall(r"(\S+) \((.*?)\)", str(refused.value)))
+    assert sorted(advised.values()) == times
+    for written, in_utc in advised.items():
+        assert parse_time(written, zone=BERLIN) == parse_time(in_utc)
+
+
+@pytest.mark.parametrize("text", ["02:05", "today 02:05"])
+def test_a_time_of_day_that_clocks_show_twice_or_never_is_refused(text: str):
+    parsed = parse_time(text, zone=BERLIN)
+    assert isinstance(parsed, LogTime)
+    for what, day in (("exists twice", (10, 25)), ("does not exist", (3, 29))):
+        with pytest.raises(UsageError, match=what):
+            parsed.resolve(datetime(2026, *day, 12, tzinfo=UTC))
+    assert parsed.resolve(datetime(2026, 7, 1, 12, tzinfo=UTC)) == datetime(2026, 7, 1, 0, 5, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "time"),
+    [
+        ("2026-10-25T02:05+01:00", BERLIN, datetime(2026, 10, 25, 1, 5, tzinfo=UTC)),
+        ("2026-10-25 02:05 CEST", BERLIN, datetime(2026, 10, 25, 0, 5, tzinfo=UTC)),
+        ("2026-10-25 03:00", BERLIN, datetime(2026, 10, 25, 2, tzinfo=UTC)),
+        ("2026-03-29 03:00", BERLIN, datetime(2026, 3, 29, 1, tzinfo=UTC)),
+        # A day has a start, even if clocks show its midnight twice or never.
+        ("2026-11-01", ZoneInfo("America/Havana"), datetime(2026, 11, 1, 4, tzinfo=UTC)),
+        ("01.11.2026", ZoneInfo("America/Havana"), datetime(2026, 11, 1, 4, tzinfo=UTC)),
+        ("2026-03-08", ZoneInfo("America/Havana"), datetime(2026, 3, 8, 5, tzinfo=UTC)),
+    ],
+)
+def test_a_time_near_a_change_of_the_clocks(text: str, zone: tzinfo, time: datetime):
+    assert parse_time(text, zone=zone) == time
+
+
+def test_a_day_of_the_log_has_a_start_even_if_clocks_show_its_midnight_twice():
+    havana, end = ZoneInfo("America/Havana"), datetime(2026, 11, 1, 20, tzinfo=UTC)
+    today, midnight = parse_time("today", zone=havana), parse_time("today 00:00", zone=havana)
+    assert isinstance(today, LogTime)
+    assert isinstance(midnight, LogTime)
+    assert today.resolve(end) == datetime(2026, 11, 1, 4, tzinfo=UTC)
+    with pytest.raises(UsageError, match="exists twice in America/Havana"):
+        midnight.resolve(end)
