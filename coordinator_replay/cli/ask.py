@@ -6,6 +6,7 @@ have the name of a parameter of the API's method. A command passes these options
 """
 
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
@@ -457,10 +458,25 @@ def sql(
         answer = warehouse.sql(text, allow_files=allow_files, timeout=timeout)
     if answer.columns:
         names, rows = list(answer.columns), list(answer)
+        if common.output == "json":
+            _check_names(names)
         if name is not None and common.output == "table" and not common.wide and output.terminal_width() is not None:
             names, rows = _for_people(names, rows, work.saved_query(name).old)
         print_screen(common, _columns_of_statement(names, rows), rows, "row", answer.notes)
     say_notes(answer)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Check that a JSON object can have all columns of an answer.
+
+    Raises:
+        UsageError: two columns have the same name.
+    """
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise UsageError(
+            f"the answer has several columns called {twice!r}, and a JSON object has only one: name the others with AS"
+        )
 
 
 def _for_people(

@@ -280,6 +280,10 @@ def recognise(uri: str) -> Format | None:
     return Format.SEGMENTS if looks_like_segment(head) else None
 
 
+_JSON_NAMES = (".jsonl", ".ndjson", ".json")
+"""Ends of the names of JSON lines. Only the name shows the form of an empty file."""
+
+
 class _Sorter:
     """A sorter of the files that the inputs name.
 
@@ -291,6 +295,7 @@ class _Sorter:
         self.include_deleted = include_deleted
         self.segments: list[tuple[_Listed, str]] = []
         self.rows: dict[Format, list[str]] = {}
+        self.blank: list[str] = []
         self.skipped: dict[str, int] = {}
         self.notes: list[str] = []
         self.unplaced: set[str] = set()
@@ -372,6 +377,9 @@ class _Sorter:
         return segments
 
     def add_by_content(self, file: _Listed) -> None:
+        if self.wanted is None and not file.size and file.name.endswith(_JSON_NAMES):
+            self.blank.append(file.uri)
+            return
         form = self.wanted or (Format.SEGMENTS if file.name.endswith(".log") else None)
         if form is None or (form is Format.SEGMENTS and file.size):
             form = recognise(file.uri)
@@ -381,6 +389,17 @@ class _Sorter:
             self.rows.setdefault(form, []).append(file.uri)
         else:
             self.skip("not a dump in any supported form")
+
+    def add_blank(self, *, has_segments: bool) -> None:
+        """Add the empty files with names of JSON lines, after all folders have been listed.
+
+        If the dump has another form, skip them.
+        """
+        if has_segments or not set(self.rows) <= {Format.JSON_LINES}:
+            for _ in self.blank:
+                self.skip("empty")
+        elif self.blank:
+            self.rows.setdefault(Format.JSON_LINES, []).extend(self.blank)
 
 
 def _folder(uri: str) -> str:
@@ -445,6 +464,7 @@ def _unread_exports(listed: Sequence[_Listed]) -> dict[str, str]:
 
 def _one_form(sorter: _Sorter, inputs: Sequence[str]) -> Dump:
     segments = sorter.placed()
+    sorter.add_blank(has_segments=bool(segments))
     forms = set(sorter.rows) | ({Format.SEGMENTS} if segments else set())
     named = ", ".join(inputs)
     notes = sorter.notes + [f"{n} file{'s' * (n > 1)} skipped: {why}" for why, n in sorter.skipped.items()]

@@ -789,3 +789,11 @@ def test_a_page_or_trace_of_what_is_not_known_is_refused(ask, name: str, tmp_pat
     assert "not covered" in ask(name, "payments", "--from", "2030-01-01", *out).stderr
     assert "there is no folder" in ask(name, "payments", "--out", str(tmp_path / "no" / "folder")).stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_two_columns_of_one_name_are_no_json(ask):
+    statement = "SELECT 1 AS x, 2 AS x"
+    refused = ask("sql", statement, "--json")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "several columns called 'x'" in refused.stderr
+    assert answer(ask("sql", statement, "--output", "csv")).split() == ["x,x", "1,2"]

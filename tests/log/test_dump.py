@@ -82,6 +82,19 @@ def test_one_file_one_folder_and_a_glob_are_inputs_too():
     assert partitions(find_dump([f"{segments}/*-2"])) == [2]
 
 
+def test_an_empty_file_of_json_lines_is_no_segment(tmp_path):
+    (tmp_path / "empty.jsonl").touch()
+    dump = find_dump([str(tmp_path)])
+    assert (dump.format, dump.segments, dump.notes) == (Format.JSON_LINES, [], [])
+    shutil.copy(Sample("transactions").folder / "records.jsonl", tmp_path)
+    dump = find_dump([str(tmp_path)])
+    assert (dump.format, len(dump.paths), dump.notes) == (Format.JSON_LINES, 2, [])
+    write_segment_to(tmp_path / "segments" / "__consumer_offsets-0")
+    (tmp_path / "segments" / "empty.jsonl").touch()
+    dump = find_dump([str(tmp_path / "segments")])
+    assert (dump.format, dump.notes) == (Format.SEGMENTS, ["1 file skipped: empty"])
+
+
 def test_forms_are_told_by_content(tmp_path):
     folder = Sample("transactions").folder
     assert find_dump([str(folder / "parquet")]).format is Format.PARQUET

@@ -209,3 +209,10 @@ def test_the_page_of_changes_is_linked_to_pages_beside_it(warehouse: Tables, tmp
     assert (tmp_path / found[1]).is_file()
     assert "2026-11-20T03:01:00.000+01:00 to 2026-11-20T03:15:00.000+01:00" in html
     assert '<tr class="new">' in html
+
+
+def test_two_times_after_the_last_record_have_one_note(warehouse: Tables):
+    notes = Warehouse(warehouse.uri).diff("2026-11-20T02:30", "2026-11-20T02:40").notes
+    assert [note for note in notes if note.startswith("The log ends at")] == [
+        "The log ends at 2026-11-20T02:20:00.000Z; this is the state at its end."
+    ]

@@ -44,7 +44,8 @@ def diff(first: Side, last: Side) -> Answered[Comparison]:
     if first.run is None and first.at is not None and first.at < begin <= last.moment:
         early = f"The log begins only at {moment_text(begin)}: the changes are those since then."
         first = Side(first.warehouse, begin)
-    notes = [early, warehouse.check_moment(first.at), warehouse.check_moment(last.at)]
+    # If both times lie after the last record, they have the same note.
+    late = dict.fromkeys((warehouse.check_moment(first.at), warehouse.check_moment(last.at)))
     if last.moment < first.moment:
         raise UsageError(
             f"{moment_text(last.moment)} lies before {moment_text(first.moment)}: give the earlier time first"
@@ -55,7 +56,7 @@ def diff(first: Side, last: Side) -> Answered[Comparison]:
     sides = f"Cluster {warehouse.cluster}, {moment_text(since)} to {moment_text(until)}"
     return Answered(
         content=Comparison(changes, sides, (since, until)),
-        notes=[_no_change_note(changes), *notes],
+        notes=[_no_change_note(changes), early, *late],
         basis=basis_from(warehouse, first.at),
     )
 
@@ -71,7 +72,7 @@ def diff_with(warehouse: Tables, other: str, at: datetime | None) -> Answered[Co
     tables = Tables(warehouse.uri, other, warehouse.zone)
     # A cluster that is not in the warehouse is an error; it is not treated as empty.
     tables.check_range(None, None)
-    notes = [warehouse.check_moment(at), tables.check_moment(at)]
+    notes = dict.fromkeys((warehouse.check_moment(at), tables.check_moment(at)))
     changes = changes_between(Side(warehouse, at), Side(tables, at))
     words = f"removed: only {warehouse.cluster} has it; added: only {other} has it." if changes else None
     remarks = [str(basis_at(tables, at or END)), words, _no_change_note(changes), *notes]
