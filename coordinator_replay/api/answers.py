@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from coordinator_replay.query.rebalances import Rebalance
 
 
-_AT_LEAST = "Records of that time may be missing from the log: the true numbers of the recorded group may be higher."
 _MOST_CHANGES = 5000
 """Largest number of changes that a page lists one by one; the answer has all of them."""
 
@@ -245,9 +244,8 @@ class Replayed(Answer["door.Measures"]):
     def __init__(self, what_if: door.WhatIf, basis: Basis | None = None) -> None:
         lives = (what_if.recorded, what_if.simulated, *what_if.alternatives)
         rows = [replace(life, group_id=what_if.group_id) for life in lives]
-        is_complete = basis is None or basis.is_complete
         self.fidelity = what_if.fidelity
-        self.assumptions = (*what_if.assumptions, *[_AT_LEAST] * (not is_complete))
+        self.assumptions = what_if.assumptions
         notes = [str(what_if.fidelity), *what_if.fidelity.misses, *what_if.differences, *self.assumptions]
         super().__init__(rows, door.Measures, notes=notes, basis=basis)
         self.differences = what_if.differences

@@ -247,7 +247,7 @@ def show_part(
         return
     shown = columns_for(type(answers[0])) if columns is None else columns
     rows = _values(shown, answers)
-    _print_part(common, _with_doubts(shown, rows), rows, most_lines, what)
+    _print_part(common, with_doubts(shown, rows), rows, most_lines, what)
 
 
 def _print_part(
@@ -285,7 +285,7 @@ def show_screen(
         The number of printed rows.
     """
     rows = _values(shown, answers)
-    return print_screen(common, _with_doubts(shown, rows), rows, what, beside, shared_with=shared_with)
+    return print_screen(common, with_doubts(shown, rows), rows, what, beside, shared_with=shared_with)
 
 
 def print_screen(
@@ -327,10 +327,10 @@ def _values(shown: Sequence[AnswerColumn], answers: Iterable[object]) -> list[li
 def show_rows(common: Common, shown: Sequence[AnswerColumn], answers: Iterable[object]) -> None:
     """Print some columns of all rows, however many lines they take."""
     rows = _values(shown, answers)
-    print_rows(_with_doubts(shown, rows), rows, common.output, is_wide=common.wide)
+    print_rows(with_doubts(shown, rows), rows, common.output, is_wide=common.wide)
 
 
-def _with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]) -> Sequence[AnswerColumn]:
+def with_doubts(shown: Sequence[AnswerColumn], rows: Sequence[Sequence[object]]) -> Sequence[AnswerColumn]:
     """Return the columns of a table with their headings.
 
     A column that says whether rows are proven is shown only if a row of the answer is not proven. Otherwise the column

@@ -14,6 +14,9 @@ from coordinator_replay.analysis.reasons.topic_changes import DatedTopicChange
 from coordinator_replay.engine.model import Record
 from coordinator_replay.errors import UsageError
 from coordinator_replay.listing import counted, listed
+from coordinator_replay.query.basis import basis_of_group
+from coordinator_replay.query.completeness import undecoded_note
+from coordinator_replay.query.group_moves import moves_of
 from coordinator_replay.query.groups import check_group, group_names
 from coordinator_replay.query.saved import run_saved_query
 from coordinator_replay.query.tables import Tables
@@ -23,7 +26,7 @@ from coordinator_replay.simulation.what_if.answer import WhatIf
 from coordinator_replay.simulation.what_if.measures import Gain
 from coordinator_replay.simulation.what_if.record import Recorded
 from coordinator_replay.simulation.what_if.settings import Alternative, Settings, changed, texts_of
-from coordinator_replay.times import milliseconds
+from coordinator_replay.times import milliseconds, moment_text
 
 _RECORDS = """
     SELECT group_id, kind, key_json, value_json, log_partition, log_offset,
@@ -48,6 +51,9 @@ _NOT_SIMULATED = (
     "can't be simulated (share or streams groups, or too little on record in this time range, such as no members)"
 )
 """The words after the number of groups that can't be simulated."""
+
+_AT_LEAST = "Records of that time may be missing from the log: the true numbers of the recorded group may be higher."
+"""A note on a group of which the log may lack records."""
 
 _MOST_NAMED = 10
 """Largest number of groups that a sentence names; the others are only counted."""
@@ -139,10 +145,13 @@ def what_if_all(
     # A setting that no group can have is an error of the call, not of a group.
     changed(Settings(protocol="classic"), {**given, **alternative.values})
     topics, simulate = _Topics(warehouse), _simulation(start, end, given)
-    gains, refused, unlike, unread = [], [], [], set(group_names(warehouse))
+    gains, refused, unread = [], [], set(group_names(warehouse))
+    empty: list[str] = []
+    unlike: list[str] = []
+    moved = [group for group in sorted(unread) if _moved(warehouse, group, start)]
     groups = [group for (group,) in warehouse.rows(_GROUPS)]
     for first in range(0, len(groups), _GROUPS_AT_ONCE):
-        for recorded in _read(warehouse, groups[first : first + _GROUPS_AT_ONCE], topics):
+        for recorded in _read(warehouse, groups[first : first + _GROUPS_AT_ONCE], topics, start):
             unread.discard(recorded.group_id)
             try:
                 simulated = simulate(recorded, [alternative], most_steps=0)
@@ -152,26 +161,30 @@ def what_if_all(
             if simulated.fidelity.is_enough:
                 gains.append(_gain(simulated))
             else:
-                unlike.append(recorded.group_id)
+                (empty if simulated.fidelity.is_empty else unlike).append(recorded.group_id)
     notes = [
         f"{counted(len(names), 'group')} {why}: {', '.join(names[:_MOST_NAMED])}{', …' * (len(names) > _MOST_NAMED)}."
         for names, why in (
-            (refused, _NOT_SIMULATED),
-            (sorted(unread), "with only offsets on record"),
+            (sorted({*refused, *unread.intersection(moved)}), _NOT_SIMULATED),
+            (sorted(unread.difference(moved)), "with only offsets on record"),
+            (empty, "without a prediction, because they have no rebalance on record that a simulation could reproduce"),
             (unlike, "without a prediction, because the simulation does not reproduce enough of the recorded group"),
+            (moved, "covered only since the move to another log partition (finding group_moved)"),
         )
         if names
     ]
     ranked = sorted(gains, key=lambda gain: (-gain.interruptions_spared, -gain.rebalances_spared, gain.group_id))
     leading = [gain.group_id for gain in ranked[:_RANGED]]
     ranges: dict[str, dict[str, tuple[int, int]]] = {}
-    for recorded in _read(warehouse, leading, topics) if leading else ():
+    for recorded in _read(warehouse, leading, topics, start) if leading else ():
         simulated = simulate(recorded, [alternative], most_steps=_RANGED_STEPS)
         ranges[recorded.group_id] = dict(_ranges_of_gain(simulated))
     obstacles = _obstacles(warehouse) if _changes_to_consumer(alternative) else {}
     answers = [
         replace(gain, ranges=ranges.get(gain.group_id), obstacle=obstacles.get(gain.group_id)) for gain in ranked
     ]
+    undecoded = undecoded_note(warehouse)
+    notes += [undecoded] if undecoded is not None else []
     return answers, [*notes, *_not_predicted(obstacles, [gain.group_id for gain in gains])]
 
 
@@ -215,6 +228,7 @@ def _gain(what_if: WhatIf) -> Gain:
         group_id=what_if.group_id,
         share=what_if.fidelity.share,
         recorded_rebalances=what_if.recorded.rebalances,
+        is_at_least=what_if.recorded.is_at_least,
         rebalances=after.rebalances,
         rebalances_spared=before.rebalances - after.rebalances,
         interruptions=after.members_interrupted,
@@ -239,19 +253,26 @@ def _ranges_of_gain(what_if: WhatIf) -> Iterator[tuple[str, tuple[int, int]]]:
             yield spared, (count - most, count - least)
 
 
-def recorded_of(warehouse: Tables, group: str) -> Recorded:
+def recorded_of(warehouse: Tables, group: str, start: datetime | None = None) -> Recorded:
     """Return the recorded facts of a group.
+
+    Args:
+        warehouse: the tables to read.
+        group: id of the group.
+        start: start of the asked time range; None for the start of the log. Earlier records are read, too.
 
     Raises:
         UsageError: the tables don't know the group, or have only its offset commits.
     """
-    for recorded in _read(warehouse, [group], _Topics(warehouse)):
+    topics = _Topics(warehouse)
+    for recorded in _read(warehouse, [group], topics, start):
         return recorded
     check_group(warehouse, group)
-    raise UsageError(f"group {group!r} has no members on record: there is nothing to replay")
+    nothing = Recorded(group, [], topics.names, topics.counts, topics.changes, moved=_moved(warehouse, group, start))
+    raise nothing.nothing("has no members on record to replay")
 
 
-def _read(warehouse: Tables, groups: Sequence[str], topics: _Topics) -> Iterator[Recorded]:
+def _read(warehouse: Tables, groups: Sequence[str], topics: _Topics, start: datetime | None) -> Iterator[Recorded]:
     """Yield the recorded facts of groups, read with one statement for each table.
 
     Groups without records are left out.
@@ -260,12 +281,53 @@ def _read(warehouse: Tables, groups: Sequence[str], topics: _Topics) -> Iterator
     rebalances = warehouse.rows_by_group(_REBALANCES, groups)
     commits = warehouse.rows_by_group(_LAST_COMMITS, groups)
     end_ms = milliseconds(warehouse.coverage.last)
+    note = undecoded_note(warehouse, groups[0] if len(groups) == 1 else None)
+    undecoded = [] if note is None else [note]
     for group, rows in records.items():
         own = list(_records(rows))
         if own:
             of_group = [dict(zip(_REBALANCE, row, strict=True)) for row in rebalances.get(group, ())]
             last = dict(commits.get(group, ()))
-            yield Recorded(group, own, topics.names, topics.counts, topics.changes, of_group, end_ms, last)
+            moved = _moved(warehouse, group, start)
+            lacks = [*_lacks(warehouse, group, own[-1].partition, start), *undecoded]
+            yield Recorded(
+                group, own, topics.names, topics.counts, topics.changes, of_group, end_ms, last, moved, lacks
+            )
+
+
+def _moved(warehouse: Tables, group: str, start: datetime | None) -> str:
+    """Return a clause on a group's last move to another log partition, if a time range begins before it.
+
+    Otherwise return an empty text.
+
+    Args:
+        warehouse: the tables to read.
+        group: id of the group.
+        start: start of the time range; None for the start of the log.
+    """
+    moves = moves_of(warehouse.moves, group)
+    if not moves:
+        return ""
+    moved_at = moves[-1].moved_at
+    if start is not None and moved_at is not None and start >= moved_at:
+        return ""
+    return f"its move to another log partition{'' if moved_at is None else f' at {moment_text(moved_at)}'}"
+
+
+def _lacks(warehouse: Tables, group: str, log_partition: int, start: datetime | None) -> Iterator[str]:
+    """Yield sentences on what the log may lack of a group in a time range.
+
+    Args:
+        warehouse: the tables to read.
+        group: id of the group.
+        log_partition: the group's present log partition.
+        start: start of the time range; None for the start of the log.
+    """
+    moved = _moved(warehouse, group, start)
+    if moved:
+        yield f"What-if covers the group only since {moved}."
+    if not basis_of_group(warehouse, start, group, log_partition).is_complete:
+        yield _AT_LEAST
 
 
 def _records(rows: Iterable[tuple[Any, ...]]) -> Iterator[Record]:
@@ -304,7 +366,7 @@ def what_if(
             simulated, or a setting is unknown.
     """
     warehouse.check_range(start, end)
-    return _simulation(start, end, texts_of(known or {}))(recorded_of(warehouse, group), alternatives)
+    return _simulation(start, end, texts_of(known or {}))(recorded_of(warehouse, group, start), alternatives)
 
 
 def _simulation(start: datetime | None, end: datetime | None, known: Mapping[str, str]) -> Callable[..., WhatIf]:

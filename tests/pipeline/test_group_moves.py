@@ -86,7 +86,21 @@ def test_rebalances_and_changes_do_not_mix_log_partitions(raised: Warehouse):
     assert list(raised.expired()) == []
     [consumer] = raised.consumers("orders")
     assert (consumer.group_id, consumer.last_at) == (GROUP, None)
-    assert raised.what_if(GROUP, members=2) is not None
+
+
+def test_what_if_says_that_it_covers_a_group_only_since_its_move(raised: Warehouse):
+    since = f"its move to another log partition at {MOVED}.000Z"
+    recorded = raised.what_if(GROUP, members=2)[0]
+    assert (recorded.rebalances, recorded.is_at_least) == (1, True)
+    assert f"What-if covers the group only since {since}." in raised.what_if(GROUP, members=2).notes
+    with pytest.raises(UsageError, match=f"no records in that time range since {since}; what-if covers no earlier"):
+        raised.what_if(GROUP, members=2, end="2026-10-02T00:00:00Z")
+    ranked = raised.what_if_all({"session.timeout.ms": 9000})
+    assert [(gain.recorded_rebalances, gain.is_at_least) for gain in ranked] == [(1, True)]
+    assert any("1 group covered only since the move" in note for note in ranked.notes)
+    later = raised.what_if(GROUP, members=2, start=f"{MOVED}Z")
+    assert not later[0].is_at_least
+    assert not any("What-if covers" in note for note in later.notes)
 
 
 def test_it_is_said_that_the_group_moved_or_that_there_are_two_clusters(raised: Warehouse):

@@ -16,6 +16,7 @@ from coordinator_replay.cli.answers import (
     say_notes,
     show,
     show_rows,
+    with_doubts,
 )
 from coordinator_replay.cli.completion import GROUP_NAME
 from coordinator_replay.cli.options import Common, open_warehouse, warehouse_command
@@ -119,7 +120,7 @@ def _print_gains(common: Common, gains: "Answer[Gain]") -> None:
         [with_range(getattr(gain, column.name), (gain.ranges or {}).get(column.name)) for column in columns]
         for gain in gains
     ]
-    print_screen(common, columns, rows, "group", gains.notes)
+    print_screen(common, with_doubts(columns, rows), rows, "group", gains.notes)
     say_notes(gains)
 
 

@@ -42,7 +42,7 @@ def life_of(
     """
     operations = recorded.operations
     if not operations:
-        raise UsageError(f"group {recorded.group_id!r} has no members on record: there is nothing to replay")
+        raise recorded.nothing("has no members on record to replay")
     types = {str(operation.events[-1].group_type) for operation in operations}
     if types & NO_SIMULATION:
         kind = sorted(types & NO_SIMULATION)[0]
@@ -69,7 +69,8 @@ def life_of(
     start = max(start_ms, earliest) if start_ms is not None else earliest
     end = log_end_ms if end_ms is None else min(log_end_ms, end_ms)
     if end <= start:
-        raise UsageError(f"group {recorded.group_id!r} has no records in that time range")
+        raise recorded.nothing("has no records in that time range")
+    notes = [*recorded.lacks, *notes]
     if not is_whole:
         notes.append(
             "The start of the group is not on record: the members of its first record are taken as its initial members."
@@ -77,7 +78,7 @@ def life_of(
     notes += _gaps(operations, start, end)
     chosen = in_range(clients, start, end, LEAD_MS)
     if not chosen:
-        raise UsageError(f"group {recorded.group_id!r} had no members in that time range: there is nothing to replay")
+        raise recorded.nothing("had no members to replay in that time range")
     topics = topics_read(chosen, recorded)
     names, changes = topic_changes(topics, operations, recorded, notes)
     if not changes and not recorded.counts.keys() & topics:
@@ -208,6 +209,8 @@ def what_if(
     settings = [changed(life.settings, alternative.values) for alternative in wanted]
     on_record = lived(rows, life.by_member, *span)
     as_recorded = measured("recorded", on_record, *span, is_eager=life.settings.is_eager())
+    if recorded.lacks:
+        as_recorded = replace(as_recorded, is_at_least=True, stable_share=None)
     again = live_again(life, recorded, life.settings, life.clients, "recorded settings, simulated")
     simulated = again.measures
     fidelity = compare(on_record, again.lived, as_recorded.unowned_ms_total, simulated.unowned_ms_total)
@@ -235,12 +238,16 @@ def what_if(
             *_open_order(predicted),
         )
         if fidelity.is_enough
-        else (
-            f"The simulation reproduces {fidelity.share:.0%} of the rebalances; "
-            f"nothing is predicted below {LOWEST:.0%}.",
-        ),
+        else (_no_prediction(fidelity),),
         lives=(on_record, again.lived, *(life.lived for life in repeated)),
     )
+
+
+def _no_prediction(fidelity: Fidelity) -> str:
+    """Return a sentence that says why nothing is predicted."""
+    if fidelity.is_empty:
+        return "Nothing is predicted: that time has no rebalance on record that a simulation could reproduce."
+    return f"The simulation reproduces {fidelity.share:.0%} of the rebalances; nothing is predicted below {LOWEST:.0%}."
 
 
 def _differences(before: Measures, after: Measures) -> Iterable[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from coordinator_replay.errors import UsageError
-from coordinator_replay.listing import counted_as
+from coordinator_replay.listing import counted, counted_as
 from coordinator_replay.simulation.what_if.measures import Measures
 from coordinator_replay.simulation.what_if.outcome import Lived, lived, measured, moment_of, rows_of
 from coordinator_replay.simulation.what_if.record import Recorded
@@ -112,6 +112,7 @@ class Fidelity:
         same_targets: number of matched rebalances after which each client owned as many partitions in the simulation as
             on record.
         share: ``matched`` divided by the number of all rebalances, recorded or simulated. A matched pair counts as one.
+            0 if there are no rebalances.
         recorded_unowned_ms: time in ms in which partitions had no owner on record, summed over partitions; null if the
             records do not show it.
         simulated_unowned_ms: the same time in the simulation; null if its records do not show it.
@@ -130,11 +131,21 @@ class Fidelity:
     unmatched: str
 
     @property
+    def is_empty(self) -> bool:
+        """Return whether no rebalance is on record that a simulation could reproduce."""
+        return self.recorded == 0
+
+    @property
     def is_enough(self) -> bool:
         """Return whether the simulation reproduces the recorded life well enough for predictions."""
         return self.share >= LOWEST
 
     def __str__(self) -> str:
+        if self.is_empty:
+            return (
+                f"With the recorded settings the simulation has {counted(self.simulated, 'rebalance')}; there is no "
+                "recorded one to compare with."
+            )
         text = (
             f"With the recorded settings the simulation reproduces {self.matched} of {self.recorded} rebalances with "
             f"the same members ({self.simulated} were simulated). Each client gets as many partitions as "
@@ -175,7 +186,7 @@ def compare(recorded: Lived, simulated: Lived, recorded_ms: int | None, simulate
         simulated=len(simulated.rebalances) + late_matched,
         matched=matched,
         same_targets=same_targets,
-        share=round(matched / count, 4) if count else 1.0,
+        share=round(matched / count, 4) if count else 0.0,
         recorded_unowned_ms=recorded_ms,
         simulated_unowned_ms=simulated_ms,
         misses=tuple(misses),

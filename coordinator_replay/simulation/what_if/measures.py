@@ -35,14 +35,16 @@ class Measures:
             ``pause_ms_max`` is null.
         commit_pause_ms_max: longest commit pause in ms around a rebalance. Null if no audit has measured it, and in a
             simulation, whose consumers do not commit.
-        stable_share: share of the time in which the group was Stable, from 0 to 1. Null for classic groups: their
-            records do not show when a join phase began.
+        stable_share: share of the time in which the group was Stable, from 0 to 1. Null for classic groups, because
+            their records do not show when a join phase began, and if ``is_at_least`` is true.
         ranges: the lowest and the highest predicted value of a measure. The key is the name of a field of this class,
             or of a cause of rebalances. A measure with only one possible value is left out.
         is_predictable: whether the variants agree enough on the number of rebalances. The largest number must be less
             than twice the smallest, where a smallest number below ``FEW`` counts as ``FEW``.
         variants_left_out: number of variants that were not simulated because the time range is long. If this number is
             not 0, ``ranges`` may be too narrow.
+        is_at_least: whether the other numbers are lower bounds, because the log may lack records of that time, or
+            because the group moved to another log partition in that time. Only the recorded life can have such numbers.
     """
 
     group_id: str = ""
@@ -61,6 +63,7 @@ class Measures:
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     is_predictable: bool = True
     variants_left_out: int = 0
+    is_at_least: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,8 @@ class Gain:
     Attributes:
         share: share of rebalances, from 0 to 1, that the simulation of the recorded settings reproduces.
         recorded_rebalances: number of rebalances on record.
+        is_at_least: whether ``recorded_rebalances`` is a lower bound, because the log may lack records of that time, or
+            because the group moved to another log partition in that time.
         rebalances: number of rebalances of the alternative.
         rebalances_spared: how many fewer rebalances the alternative has; negative if it has more.
         interruptions: number of times that a member has to revoke partitions and stays in the group.
@@ -85,6 +90,7 @@ class Gain:
 
     group_id: str = column("GROUP", 1, is_id=True)
     recorded_rebalances: int = column("RECORDED", 2)
+    is_at_least: bool = column(rank=2, bound="AT-LEAST")
     rebalances: int = column("PREDICTED", 2)
     rebalances_spared: int = column("SPARED", 1)
     interruptions: int = column("INTERRUPTIONS", 4)
@@ -227,7 +233,8 @@ def table_of(lives: Sequence[Measures]) -> list[tuple[str, list[object]]]:
 
     Each row has the heading of a measure, and its values. After the row of rebalances comes a row for each cause.
 
-    A prediction with a lowest and a highest value is a text: ``7 (5 to 9)``.
+    A prediction with a lowest and a highest value is a text: ``7 (5 to 9)``. A lower bound is a text, too: ``at least
+    7``.
     """
     causes = sorted({cause for life in lives for cause in (*life.causes, *(life.ranges.keys() - set(RANGED)))})
     rows = [(label, [_cell(life, name, getattr(life, name)) for life in lives]) for name, label in MEASURES]
@@ -236,6 +243,8 @@ def table_of(lives: Sequence[Measures]) -> list[tuple[str, list[object]]]:
 
 
 def _cell(measures: Measures, name: str, value: object) -> object:
+    if measures.is_at_least and value is not None:
+        return f"at least {value:,}"
     bounds = measures.ranges.get(name)
     if name == "rebalances" and bounds is not None and not measures.is_predictable:
         return f"{bounds[0]:,} to {bounds[1]:,}"

@@ -145,6 +145,10 @@ class Recorded:
         audited: the group's rows of the table ``rebalances``; None to make such rows from ``records``.
         log_end_ms: time of the last record of the log, of any group; None if unknown.
         last_commits: time of each member's last commit, by member id, if known.
+        moved: a clause such as ``its move to another log partition at …``, if earlier records of the asked time range
+            are left out because the group moved; otherwise empty.
+        lacks: sentences on what the log may lack of the group in the asked time range. With such a sentence, the
+            numbers of the recorded life are lower bounds.
     """
 
     group_id: str
@@ -155,6 +159,17 @@ class Recorded:
     audited: Sequence[dict[str, Any]] | None = None
     log_end_ms: int | None = None
     last_commits: Mapping[str, int] = field(default_factory=dict)
+    moved: str = ""
+    lacks: Sequence[str] = ()
+
+    def nothing(self, what: str) -> UsageError:
+        """Return an error that says what the group does not have.
+
+        Args:
+            what: what the group does not have, such as ``has no members on record``.
+        """
+        since = f" since {self.moved}; what-if covers no earlier time" if self.moved else ""
+        return UsageError(f"group {self.group_id!r} {what}{since}")
 
     @cached_property
     def rows(self) -> dict[str, list[dict[str, Any]]]:

@@ -16,7 +16,7 @@ from coordinator_replay.cli.main import main
 from coordinator_replay.query.tables import Tables
 from coordinator_replay.simulation.recorded_groups import recorded_of
 from coordinator_replay.simulation.what_if.ranges import OPEN_SESSION
-from tests.query.small_warehouse import event, member, write_rows
+from tests.query.small_warehouse import event, log_partition, member, write_rows
 from tests.simulation.what_if.variants import record_rows, write_variants
 
 CONSUMER = "group.protocol=consumer"
@@ -221,6 +221,29 @@ def test_a_record_without_a_key_is_one_that_is_missing(tmp_path: Path) -> None:
     result = run(write_variants(tmp_path, records), "shop-v-new", "--members", "3")
     assert result.exit_code == 0, result.output
     assert "Records are missing before 1 operation of that time" in result.output
+
+
+def test_numbers_are_lower_bounds_where_records_may_be_missing(tmp_path: Path) -> None:
+    records = records_of("shop-v-static")
+    folder = write_variants(tmp_path, records)
+    place = {"missing_offsets": 3, "complete_from_offset": None, "complete_since": None}
+    write_rows(folder, "log_partitions", [log_partition(records[0]["log_partition"], "02:00", "02:20", **place)])
+    tried = ("--set", "session.timeout.ms=9000", "--to", "2026-11-22T21:07:20Z")
+    heading, row, *_ = run(folder, "--all", *tried).output.splitlines()
+    assert heading.split()[:4] == ["GROUP", "RECORDED", "AT-LEAST", "PREDICTED"]
+    assert row.split()[:3] == ["shop-v-static", "2", "true"]
+    alone = run(folder, "shop-v-static", *tried).output
+    assert re.search(r"^rebalances +at least 2 +2 ", alone, re.MULTILINE)
+    assert "the true numbers of the recorded group may be higher" in alone
+
+
+def test_groups_without_a_rebalance_to_reproduce_are_named(tmp_path: Path) -> None:
+    folder = write_variants(tmp_path, records_of("shop-v-static"))
+    quiet = ("--from", "2026-11-22T21:07:30Z", "--to", "2026-11-22T21:07:50Z")
+    result = run(folder, "--all", "--set", CONSUMER, *quiet)
+    assert len(result.stdout.splitlines()) == 1
+    why = "because they have no rebalance on record that a simulation could reproduce: shop-v-static."
+    assert f"1 group without a prediction, {why}" in result.stderr
 
 
 @pytest.mark.parametrize(

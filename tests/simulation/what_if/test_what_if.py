@@ -150,13 +150,18 @@ def test_the_same_question_has_the_same_answer() -> None:
     assert first == second
 
 
-def test_a_time_range_without_any_event_is_a_quiet_life() -> None:
+def test_nothing_is_predicted_from_a_time_range_without_any_event() -> None:
     group = groups()["shop-v-new"]
     last_ms = group.records[-1].timestamp_ms
     answer = what_if(group, [Alternative(values=COOPERATIVE)], start_ms=last_ms + 2_000, end_ms=last_ms + 12_000)
     assert (answer.recorded.rebalances, answer.simulated.rebalances) == (0, 0)
-    assert answer.fidelity.share == 1
     assert answer.recorded.stable_share == answer.simulated.stable_share == 1
+    # 0 of 0 reproduced rebalances prove nothing.
+    assert (answer.fidelity.is_enough, answer.alternatives) == (False, ())
+    assert answer.differences == (
+        "Nothing is predicted: that time has no rebalance on record that a simulation could reproduce.",
+    )
+    assert str(answer.fidelity).startswith("With the recorded settings the simulation has 0 rebalances; there is no ")
 
 
 def test_a_group_whose_beginning_is_not_on_record_is_taken_up_with_its_first_record() -> None:
