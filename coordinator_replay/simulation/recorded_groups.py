@@ -167,7 +167,7 @@ def what_if_all(
         for names, why in (
             (sorted({*refused, *unread.intersection(moved)}), _NOT_SIMULATED),
             (sorted(unread.difference(moved)), "with only offsets on record"),
-            (empty, "without a prediction, because they have no rebalance on record that a simulation could reproduce"),
+            (empty, "without a prediction, because no rebalance is on record that a simulation could reproduce"),
             (unlike, "without a prediction, because the simulation does not reproduce enough of the recorded group"),
             (moved, "covered only since the move to another log partition (finding group_moved)"),
         )

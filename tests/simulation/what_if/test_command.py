@@ -242,7 +242,7 @@ def test_groups_without_a_rebalance_to_reproduce_are_named(tmp_path: Path) -> No
     quiet = ("--from", "2026-11-22T21:07:30Z", "--to", "2026-11-22T21:07:50Z")
     result = run(folder, "--all", "--set", CONSUMER, *quiet)
     assert len(result.stdout.splitlines()) == 1
-    why = "because they have no rebalance on record that a simulation could reproduce: shop-v-static."
+    why = "because no rebalance is on record that a simulation could reproduce: shop-v-static."
     assert f"1 group without a prediction, {why}" in result.stderr
 
 
