@@ -1,3 +1,3 @@
 """The version of this release."""
 
-__version__ = "0.12.2"
+__version__ = "0.13.0"

@@ -262,7 +262,7 @@ class _Fitted:
         return max(self.column.rank, _SAID_ONCE) if is_said_once else self.column.rank
 
     def is_empty(self, text: str) -> bool:
-        """Return whether a text is the sign for null, or blank because another column has the value."""
+        """Return whether the text of a cell shows no value: it is blank, or the sign for null."""
         return text == self.nothing or not text.strip()
 
     @property

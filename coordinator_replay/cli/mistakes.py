@@ -135,8 +135,8 @@ _PART_OF_TIME = re.compile(r"\d{1,2}[:.]\d{2}\S*|seconds?|minutes?|hours?|days?|
 def time_in_parts(ctx: click.Context, words: Sequence[str]) -> str | None:
     """Return an error message for a time or a duration that the user typed with blanks and without quotes.
 
-    An option takes only the first word of such a time. The words after it look like arguments. Return None if they
-    really are arguments, which name groups or files, or if there are no such words.
+    An option takes only the first word of such a time. The words after it look like arguments. Return None if
+    no words follow, or if the words that follow are real arguments (names of groups or files).
 
     Args:
         ctx: the command's context, after the words were parsed.

@@ -170,7 +170,7 @@ class SegmentCoverage:
         return offsets - expected
 
     def notes(self) -> list[str]:
-        """Return notes on batches without records, and on entries with a lower log offset than the entry before."""
+        """Return notes on batches without records, and on log offsets that are lower than the one before."""
         notes = []
         if self._empty_at is not None:
             batches = "batch" if self._empty == 1 else "batches"

@@ -203,7 +203,7 @@ class StepRules:
     states: int = 1
 
     def __post_init__(self, rules: Sequence[GroupRule]) -> None:
-        """Give each rule a memory."""
+        """Create the state that each rule keeps from one operation to the next."""
         self.memories = {rule.__name__: Memory() for rule in rules}
         self.applied = [*zip(rules, self.memories.values(), strict=True)]
 

@@ -176,9 +176,9 @@ class ActiveTime:
         return self._before[begun] - max(self._lasts[begun - 1] - at_ms, 0) if begun else 0
 
     def last_before(self, until_ms: int) -> int | None:
-        """Return the latest time up to ``until_ms`` that lies in one of the ranges.
+        """Return the latest time in the ranges that begin before ``until_ms``, but at most ``until_ms``.
 
-        Return None if no range begins before ``until_ms``.
+        Return None if there is no such range.
 
         >>> active = ActiveTime([[0, 10, 3], [50, 90, 2]])
         >>> active.last_before(60), active.last_before(50), active.last_before(0)

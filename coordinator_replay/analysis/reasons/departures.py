@@ -365,6 +365,6 @@ _LOOKS = (
 
 
 def possible_timeouts(situation: Situation) -> tuple[Cause, ...]:
-    """Return timeouts that may have removed members in this operation."""
+    """Return the kinds of timeouts that may have removed members just before a rebalance."""
     named = {cause for departure in departures(situation) for cause in (departure.cause, *departure.alternatives)}
     return tuple(cause for cause in TIMEOUTS if cause in named)

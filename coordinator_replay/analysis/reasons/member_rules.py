@@ -240,9 +240,10 @@ def _changed(situation: Situation, upgraded: list[Return]) -> Explanation | None
 
 
 def _beside_others(situation: Situation, explanation: Explanation) -> Explanation:
-    """Lower the confidence in the cause that members came back, if the operation also removed other members.
+    """Lower the confidence that returning members caused a rebalance, if other members were removed just before it.
 
-    The removal of the other members may have begun the rebalance instead. So its causes become alternatives.
+    The removal of these other members may have begun the rebalance instead. So the causes of the removal become
+    alternatives.
 
     Args:
         situation: the rebalance.

@@ -85,10 +85,10 @@ def group_proofs(step: PartitionStep, records: DuckDBPyConnection) -> GroupProof
 
 
 def _confirmed(proofs: GroupProofs, records: DuckDBPyConnection) -> dict[Part, list[Record]]:
-    """Return group records that are still the last records of their keys when a complete range begins.
+    """Return, for each complete range, the group records that are the last of their keys below the range.
 
-    A complete range is a range of log offsets in which no record is missing. Return only records that the cleaner has
-    kept.
+    A complete range is a range of log offsets in which no record is missing. Only records that the cleaner has kept
+    are returned.
 
     Returns:
         The records, by group, log partition and number of the complete range.

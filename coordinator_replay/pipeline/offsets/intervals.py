@@ -132,7 +132,7 @@ UNKNOWN = np.iinfo(np.int64).min
 
 @inlined
 def _first(events: Any, outcome: Any, waiting: Any, count: Any, row: Any) -> Any:
-    """Return the log offset from which on a key without a current offset may have had an offset.
+    """Return the first log offset at which a key may have had a committed offset, although none is on record.
 
     This is the log offset of the event at ``row``, or of an earlier commit that still waits for its marker.
     """

@@ -385,7 +385,7 @@ def _with_group_tombstones(
 def _survivors(rows: pa.RecordBatch, end: datetime) -> pa.RecordBatch:
     """Return the age of the oldest offset that each group still has, with the columns of SURVIVORS.
 
-    Only offsets that can expire because of their age count.
+    Offsets that can't expire by age are ignored.
 
     Args:
         rows: offsets that are current at the end of the log.
