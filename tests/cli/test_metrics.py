@@ -186,5 +186,5 @@ def test_the_dashboard_knows_every_state_and_its_totals_are_differences():
 
 def test_help_names_the_alert_rules():
     told = " ".join(CliRunner().invoke(main, ["metrics", "--help"]).output.split())
-    assert f"{RULES.relative_to(RULES.parents[2])} of the sources" in told
+    assert f"The sources have alert rules for these metrics ({RULES.relative_to(RULES.parents[2])})" in told
     assert RULES.exists()
