@@ -270,11 +270,17 @@ def _other_time(warehouse: Tables, sql: str, name: str, **times: datetime | None
     example = ", as in groups --at TIME" if "at" in times else ""
     earlier = [(stay.until, stay) for stay in stays if stay.until is not None and first and stay.until <= first]
     if earlier:
-        return f"{_end(*max(earlier))}; ask about an earlier time{example}"
+        return f"{_end(*max(earlier, key=_by_time))}; ask about an earlier time{example}"
     later = [(stay.since, stay) for stay in stays if stay.since is not None and last and stay.since >= last]
     if later:
-        return f"{_begin(*min(later))}; ask about a later time{example}"
+        return f"{_begin(*min(later, key=_by_time))}; ask about a later time{example}"
     return ""
+
+
+def _by_time(timed: tuple[datetime, _Stay]) -> tuple[datetime, str]:
+    """Return the sort key of a stay and one of its times. The other time of the stay may be null."""
+    at, stay = timed
+    return at, stay.group
 
 
 def _end(until: datetime, stay: _Stay) -> str:
