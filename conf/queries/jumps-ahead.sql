@@ -1,4 +1,4 @@
--- Did a consumer skip records? Commits that moved an offset far ahead, the furthest first. A row has the time since the previous commit, the usual pace of the partition's commits before it (measured from the last step back), and whether the previous offset was lost. Commits do not show whether the records in between were read.
+-- Did a consumer skip records? Commits that moved an offset far ahead, the furthest first. A row has the time since the previous commit, the usual pace of the partition's commits (measured from the last step back), and whether the previous offset was lost. Commits do not show whether the records in between were read.
 -- param group text: only this group
 -- param from time: commits from this time on
 -- param threshold number = 1000: shortest jump that is shown, in offsets

@@ -274,7 +274,7 @@ def _end_interrupted(problem: BaseException) -> NoReturn:
 def _let_go(problem: BaseException | None) -> None:
     """Prepare the end of the program after Ctrl-C.
 
-    From here on, another Ctrl-C ends the process at once. Drop the variables of the interrupted functions, so that no
+    Another Ctrl-C after this call ends the process at once. Drop the variables of the interrupted functions, so that no
     object of a library is left to print a complaint.
     """
     with suppress(ValueError):  # not in the main thread

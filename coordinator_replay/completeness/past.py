@@ -80,7 +80,7 @@ class LogPartition:
     def proven_from(self, at: datetime) -> int | None:
         """Return the first log offset from which the log proves every key at a point in time.
 
-        From this log offset on, the cleaner has removed no record.
+        The cleaner has removed no record from this log offset on.
 
         Returns:
             The log offset; None if records may have been removed at every log offset.

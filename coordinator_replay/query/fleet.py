@@ -183,8 +183,8 @@ def _kinds(warehouse: Tables, at: datetime | None) -> tuple[tuple[str, str, int]
 def fleet_of(warehouse: Tables, start: datetime | None = None, end: datetime | None = None) -> ClusterGroups:
     """Return an overview of a cluster's groups.
 
-    In the result, only ``kinds`` (numbers of groups by type and state) and ``causes`` (numbers of rebalances) depend on
-    the time range. All other fields are about the whole log.
+    Only ``kinds`` (numbers of groups by type and state) and ``causes`` (numbers of rebalances) depend on the time
+    range. All other fields are about the whole log.
 
     Args:
         warehouse: the tables to read.

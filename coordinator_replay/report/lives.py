@@ -1,4 +1,4 @@
-"""What happened to groups in a time range, read from the tables for pictures.
+"""The lives of groups in a time range, read from the tables for pictures.
 
 A group may have millions of commits, but a picture has room for some thousand marks. So the SQL statements join rows
 into time ranges with the same state or owner, and into lines of committed offsets. ``Limits`` has the largest numbers

@@ -133,7 +133,7 @@ def _points(own: Any, frame: Frame) -> Iterator[str]:
 def _lines(own: Any, frame: Frame) -> Iterator[str]:
     """Yield an SVG path for each line. A line is horizontal from the time of a value to the time of the next value.
 
-    Where a value is missing, the line has a gap.
+    The line has a gap where a value is missing.
     """
     for times, values in zip(own("xs"), own("ys"), strict=True):
         path, held = "", False

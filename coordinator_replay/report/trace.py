@@ -1,6 +1,6 @@
-"""What happened to a group as a file for trace viewers, such as Perfetto: JSON in the Trace Event Format.
+"""A file for trace viewers, such as Perfetto, with what happened to groups: JSON in the Trace Event Format.
 
-In the viewer, each group looks like two processes. The first has the state of the group, its rebalances, and a track
+Each group looks like two processes in the viewer. The first has the state of the group, its rebalances, and a track
 for each member. The second has a track for each partition, with the owners of the partition. In a share group, a
 partition may have several owners at the same time: then it has several tracks.
 """

@@ -137,8 +137,8 @@ def group_created(situation: Situation) -> Explanation | None:
     """The group was created.
 
     Footprint: the first generation or epoch after the group's first record.
-    Confidence: certain; likely if earlier records are missing, and the number is that of a new group: generation 1, or
-        on a newer protocol epoch 1 or 2.
+    Confidence: certain; likely if earlier records are missing, and the number is one of a new group: generation 1, or
+        epoch 1 or 2 of a newer protocol.
     Look-alikes: a group that existed before the log begins.
     """
     is_new = situation.history.is_new_life or bool(situation.of_kind(EventKind.GROUP_CREATED))

@@ -9,7 +9,7 @@ While a rebalance is in progress, the coordinator's last line about the group sh
 When a coordinator loads a log partition, it gives each group the state of the group's last record. So lines from before
 the last load don't count.
 
-When a rebalance is over, the group has a record of it. From then on, the table ``rebalances`` has the rebalance.
+When a rebalance is over, the group has a record of it. The table ``rebalances`` has the rebalance from then on.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -3,7 +3,7 @@
 A simulated rebalance matches a recorded rebalance if three conditions hold: the same clients joined and left, the group
 had the same number of members afterwards, and the two rebalances are at most ``NEAR_MS`` apart.
 
-In a deployment, many clients join and leave in quick succession, in any order. So a rebalance that matches no other
+Many clients join and leave in quick succession in a deployment, in any order. So a rebalance that matches no other
 is compared once more. Then a client may stand for another client that joined or left within ``NEAR_MS`` of the
 rebalance: only the number of joins and the number of departures must be equal.
 """

@@ -1,4 +1,4 @@
--- Table rebalances with two more columns. is_in_progress says whether the rebalance was in progress at the end of the log. in_progress_to is the time up to which records show it in progress. It is null if is_in_progress is true, or if no record has this time.
+-- The rows of rebalances with two more columns. If is_in_progress is true, the rebalance was in progress at the end of the log. Otherwise records show it in progress up to in_progress_to. This time is null if no record has it.
 SELECT
   *,
   completed_at IS NULL AND completed_offset IS NULL AND settled_at_offset IS NULL AS is_in_progress,
