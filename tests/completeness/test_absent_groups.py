@@ -18,11 +18,14 @@ from tests.completeness.proof import cut_moments, read_proofs
 from tests.completeness.random_lives import Step, write_life
 from tests.completeness.test_compacted_copy import shown
 from tests.completeness.verdicts import Tally
+from tests.nightly import rest_at_night
 from tests.pipeline.in_process import audit_here
 
 BANK, GONE = ("orders", 0), ("payments", 0)
 OTHER: Step = ("store", "mirror", ("clicks", 0))
 LAST: Step = ("store", "mirror", ("clicks", 1))
+LONG = pytest.mark.long
+
 STORED_AND_DELETED: list[Step] = [("store", "bank", BANK), ("delete", "bank")]
 ABORTED: list[Step] = [*STORED_AND_DELETED, ("wait", "bank", 7, [GONE]), OTHER, ("end", 7, False)]
 
@@ -96,14 +99,27 @@ class Copy:
 @pytest.mark.parametrize(
     ("steps", "state"),
     [
-        ([*STORED_AND_DELETED, OTHER, ("store", "bank", BANK), LAST], None),
-        ([*STORED_AND_DELETED[:1], ("remove", "bank", BANK), OTHER, OTHER, ("store", "bank", BANK), LAST], None),
-        ([*STORED_AND_DELETED, OTHER, ("wait", "bank", 7, [BANK]), LAST], None),
-        ([*STORED_AND_DELETED, OTHER, ("wait", "bank", 7, [BANK]), LAST, ("end", 7, True)], None),
+        pytest.param([*STORED_AND_DELETED, OTHER, ("store", "bank", BANK), LAST], None, id="stored", marks=LONG),
+        pytest.param(
+            [*STORED_AND_DELETED[:1], ("remove", "bank", BANK), OTHER, OTHER, ("store", "bank", BANK), LAST],
+            None,
+            id="offset removed",
+            marks=LONG,
+        ),
+        pytest.param([*STORED_AND_DELETED, OTHER, ("wait", "bank", 7, [BANK]), LAST], None, id="pending"),
+        pytest.param(
+            [*STORED_AND_DELETED, OTHER, ("wait", "bank", 7, [BANK]), LAST, ("end", 7, True)],
+            None,
+            id="committed",
+            marks=LONG,
+        ),
         # The transaction may have begun where offsets are missing.
-        ([*STORED_AND_DELETED, OTHER, ("wait", "bank", 7, [BANK]), LAST, ("end", 7, False)], "Unknown"),
+        pytest.param(
+            [*STORED_AND_DELETED, OTHER, ("wait", "bank", 7, [BANK]), LAST, ("end", 7, False)],
+            "Unknown",
+            id="aborted",
+        ),
     ],
-    ids=["stored", "offset removed", "pending", "committed", "aborted"],
 )
 def test_a_group_is_absent_between_its_tombstones_and_the_next_record_of_its_keys(steps, state, tmp_path):
     copy = Copy(tmp_path, steps, 2)
@@ -113,7 +129,7 @@ def test_a_group_is_absent_between_its_tombstones_and_the_next_record_of_its_key
     copy.check()
 
 
-@pytest.mark.parametrize("place", [GONE, BANK])
+@pytest.mark.parametrize("place", rest_at_night([GONE, BANK], [GONE]))
 def test_a_group_may_have_had_a_commit_alone_that_was_aborted_later(place, tmp_path):
     steps = [*STORED_AND_DELETED, ("wait", "bank", 7, [place]), *ABORTED[3:], ("store", "bank", BANK), LAST]
     copy = Copy(tmp_path, steps, 5)
