@@ -1,6 +1,6 @@
 """Answers about rebalances and their causes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -46,7 +46,8 @@ def rebalances(
         last: return only this number of rebalances, the latest; None to return all.
         who: conditions that groups must meet.
     """
-    found = _in_range(warehouse, group, start, end, causes, last, who)
+    names = groups_in_range(warehouse, who, start, end)
+    found = _in_range(warehouse, group, start, end, causes, last, names)
     basis = basis_from(warehouse, start, group=group)
     summed = (
         group_note(warehouse, group, found, is_complete=basis.is_complete)
@@ -59,9 +60,9 @@ def rebalances(
         notes=[
             summed,
             _alternatives_note(found, causes),
-            _open_causes_note(_any_cause(warehouse, group, start, end, causes, who), causes),
+            _open_causes_note(_any_cause(warehouse, group, start, end, causes, names), causes),
             nothing_note(warehouse, "rebalance", found, group),
-            _unknown_members_note(warehouse, group, start, end, who),
+            unknown_members_in_range_note(warehouse, who, names, start, end) if group is None else None,
         ],
         basis=basis,
     )
@@ -93,15 +94,16 @@ def why(
     who: Who,
 ) -> Answered[Reasons]:
     """Return the rebalances in a time range, with explanations. The arguments are as for ``rebalances``."""
-    found = _in_range(warehouse, group, start, end, causes, last, who)
+    names = groups_in_range(warehouse, who, start, end)
+    found = _in_range(warehouse, group, start, end, causes, last, names)
     asked = None if group is None else resubscription_note(warehouse, group, start, end)
     # The note is about a rebalance in progress at the end of the log, which a time range with an end does not ask for.
     phase = None if group is None or end is not None else join_phase_note(warehouse, group, None)
     now = None if group is None or end is not None or phase is not None else end_state_note(warehouse, group)
-    possible = _open_causes_note(_any_cause(warehouse, group, start, end, causes, who), causes)
+    possible = _open_causes_note(_any_cause(warehouse, group, start, end, causes, names), causes)
     notes = [phase, nearby_note(warehouse, found), asked, now, possible]
-    last_notes = [_unknown_members_note(warehouse, group, start, end, who)]
-    return _reasons(warehouse, found, group, start, end, causes, notes, last_notes)
+    unknown = unknown_members_in_range_note(warehouse, who, names, start, end) if group is None else None
+    return _reasons(warehouse, found, group, start, end, causes, notes, [unknown])
 
 
 def why_at(warehouse: Tables, group: str | None, at: datetime, *, causes: Sequence[str], who: Who) -> Answered[Reasons]:
@@ -178,29 +180,23 @@ def _in_range(
     end: datetime | None,
     causes: Sequence[str],
     last: int | None,
-    who: Who,
+    names: Collection[str] | None,
 ) -> list[Rebalance]:
-    names = groups_in_range(warehouse, who, start, end)
     found = rebalances_of(warehouse, group, start, end, causes=causes)
     chosen = [rebalance for rebalance in found if names is None or rebalance.group_id in names]
     return chosen if last is None else chosen[max(len(chosen) - last, 0) :]
 
 
-def _unknown_members_note(
-    warehouse: Tables, group: str | None, start: datetime | None, end: datetime | None, who: Who
-) -> str | None:
-    """Return a note that counts further groups that may meet conditions; None if the question is about one group."""
-    if group is not None:
-        return None
-    names = groups_in_range(warehouse, who, start, end)
-    return unknown_members_in_range_note(warehouse, who, names, start, end)
-
-
 def _any_cause(
-    warehouse: Tables, group: str | None, start: datetime | None, end: datetime | None, causes: Sequence[str], who: Who
+    warehouse: Tables,
+    group: str | None,
+    start: datetime | None,
+    end: datetime | None,
+    causes: Sequence[str],
+    names: Collection[str] | None,
 ) -> Sequence[Rebalance]:
     """Return the rebalances of a time range with any cause; an empty list if the user did not ask for causes."""
-    return _in_range(warehouse, group, start, end, (), None, who) if causes else ()
+    return _in_range(warehouse, group, start, end, (), None, names) if causes else ()
 
 
 def _open_causes_note(rebalances: Sequence[Rebalance], causes: Sequence[str]) -> str | None:
